@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, keep
 from embedding.crawl.allocate import imbalance, node_loads
-from embedding.crawl.lease import LeaseConfig, Life, Pool, Standing, Told
+from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
 
 
 @dataclass(frozen=True)
@@ -63,33 +63,35 @@ def simulate(nodes: int, setting: Setting) -> dict[str, float]:
     """Mean and 95th percentile of max/mean after the first hour, and the sources that moved."""
     rates, chance = Rates(setting), Random(setting.seed)
     names = sorted(rates.at(0.0))
-    lives = [Life(f"n{n:02d}", f"m{n}") for n in range(nodes)]
-    peers = tuple(life.node for life in lives)
+    incarnations = [Incarnation(f"n{n:02d}", f"m{n}") for n in range(nodes)]
+    peers = tuple(incarnation.node for incarnation in incarnations)
     pool = Pool(LeaseConfig(seconds=60))
     pool.publish(dict.fromkeys(names, 1.0))
-    seen: dict[Life, Standing] = {}
+    seen: dict[Incarnation, LeaseView] = {}
     ours, turns = [], []
     dealt = {name: peers[n % nodes] for n, name in enumerate(names)}
     for step in range(int(setting.hours * 3600 / setting.beat_s)):
         now = step * setting.beat_s
         present = rates.at(now)
-        for life in lives:
-            told = Told(first=True, peers=peers)
-            if life in seen:
-                before = seen[life]
+        for incarnation in incarnations:
+            heartbeat = Heartbeat(first=True, peers=peers)
+            if incarnation in seen:
+                before = seen[incarnation]
                 counted = {
                     n: int(present[n] * setting.beat_s * chance.uniform(0.5, 1.5))
                     for n in before.reading
                 }
-                told = Told(
+                heartbeat = Heartbeat(
                     holds=before.held,
                     tokens=counted,
                     seconds=setting.beat_s,
                     released=before.leaving,
                 )
-            seen[life] = pool.beat(life, told, now)
+            seen[incarnation] = pool.beat(incarnation, heartbeat, now)
         if now >= 3600:
-            held = {name: life.node for life, one in seen.items() for name in one.reading}
+            held = {
+                name: incarnation.node for incarnation, one in seen.items() for name in one.reading
+            }
             ours.append(imbalance(node_loads(present, held, peers)))
             turns.append(imbalance(node_loads(present, dealt, peers)))
     return {

@@ -31,8 +31,8 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.gradient import GradientProcess
-from embedding.worker.reading import Wishes, blocks
+from embedding.worker.corpus.reading import FeedbackChannel, blocks
+from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 NODES = 4
@@ -76,7 +76,7 @@ class Setting:
 def _read(queue: BlockQueue, spec: NodeSpec, stop: threading.Event) -> None:
     """What the reader process does."""
     try:
-        wishes = Wishes(queue, spec.node.block_tokens, stop)
+        wishes = FeedbackChannel(queue, spec.node.block_tokens, stop)
         if spec.corpus is None:
             return
         for block in blocks(spec, spec.corpus, wishes.start(), wishes.tokens):

@@ -41,8 +41,8 @@ from embedding.stream.replay import make_replay
 from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.nodeclock import Start
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 FIRST_DAY = datetime(2001, 1, 1, tzinfo=UTC)

@@ -47,10 +47,10 @@ from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
-from embedding.training.placing import POOL, Placement, node_name, placed
+from embedding.training.placing import TRAINING_POOL, Placement, node_name, placed
 from embedding.training.request import TrainRequest
 from embedding.training.topologies import check_topology
-from embedding.worker.forking import forked
+from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 HELD_OUT = 0.02
@@ -227,7 +227,7 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
         with ParameterClient(settings.server_location, node="bench", config=line) as server:
             began = time.monotonic()
             futures = [
-                submit_node(client, spec, POOL, settings.paths.nodes)
+                submit_node(client, spec, TRAINING_POOL, settings.paths.nodes)
                 for spec in _specs(settings, corpus, setting, placement)
             ]
             total = setting.epochs * sum(1 for _ in _words(corpus))
@@ -273,7 +273,7 @@ def _learnt(settings: Settings) -> int:
 
 def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest:
     """What the nodes' places are made from."""
-    topology = {"kind": setting.topology, "groups": setting.groups}
+    topology = {"kind": setting.topology, "aggregators": setting.groups}
     asked = {"corpus": corpus, "nodes": setting.nodes, "topology": topology}
     request = TrainRequest.model_validate({**asked, "shards": setting.shards})
     request = request.model_copy(update={"sync": settings.sync, "exchange": settings.line()})

@@ -3,7 +3,7 @@
     python -m benchmarks combining CORPUS --nodes 4 --block 12500 --gold GOLD_DIRECTORY
 
 In one process and without a network: in each round every node reads the same tables, trains a
-block of its own, and all deltas are added up in one of the ways of `embedding.worker.combining`.
+block of its own, and all deltas are added up in one of the ways of `worker/learning`.
 One node is the sequential training that the others are held against. The last figure of `loss`
 that is not finite means that the way diverges.
 """
@@ -25,10 +25,10 @@ from embedding.bench.kernel import Timing, quality
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
-from embedding.worker.combining import Usual, share, steps_of
+from embedding.worker.learning.combining import Usual, share, steps_of
 
 Delta = tuple[IntArray, FloatArray, IntArray, FloatArray]
 PACKAGES = ("numpy", "numba", "gensim")
@@ -104,7 +104,7 @@ def measure(
     corpus: Corpus, nodes: int, block: int, how: str, curvature: float, gold: Path | None, seed: int
 ) -> dict[str, Any]:
     """One training: loss of its last tenth, quality."""
-    config = ModelConfig(sample=0.0, schedule=Schedule.LINEAR, seed=seed)
+    config = ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR, seed=seed)
     trained = Nodes(corpus, config, nodes, curvature)
     began = time.process_time()
     with np.errstate(all="ignore"):

@@ -8,8 +8,8 @@ trains a block of its own and pushes it (as `threshold` does, with its residual)
 are added up, in shares (ADR 6). `none` sends everything, in float32. The same seed has the same
 blocks, noise and first rows, so that differences between sides are paired. Bytes are those of the
 packed rows alone, as the real compressor writes them; ids of pulls, counts and what is sent at the
-end are left out (`python -m benchmarks bytes` has those). The file of results is written anew after
-each seed: one that is stopped keeps the pairs that it has.
+end are left out (`python -m benchmarks bytes` has those). The file of results is written again
+after each seed: one that is stopped keeps the pairs that it has.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from embedding.bench.train import judge
 from embedding.exchange.compression.threshold import Threshold
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 
 PACKAGES = ("yeoron", "numpy", "numba", "gensim")
 LEAST, CURVATURE = 0.005, 0.03
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         config = ModelConfig(
             sample=0.0,
-            schedule=Schedule.LINEAR,
+            schedule=LearningRateSchedule.LINEAR,
             seed=seed,
             dim=given.dim,
             noise_share=given.noise_share,

@@ -127,16 +127,16 @@ def tested(before: Uses, after: Uses, word: str, labels: FloatArray) -> tuple[fl
     counts = np.concatenate([before.documents[word], after.documents[word]])
     sums = np.concatenate([before.sums[word], after.sums[word]])
     half = len(counts) // 2
-    truly = float(ratio(counts, sums, labels[:1])[0])
+    observed = float(ratio(counts, sums, labels[:1])[0])
     beside = sums.copy()
     for side in (slice(half), slice(half, None)):
         mean = sums[side].sum(axis=0) / max(float(counts[side].sum()), 1e-9)
         beside[side] -= counts[side, None] * mean
     null = ratio(counts, beside, labels[1:])
     null = null[np.isfinite(null)]
-    if not np.isfinite(truly) or len(null) < len(labels) / 2:
+    if not np.isfinite(observed) or len(null) < len(labels) / 2:
         return 0.0, 1.0
-    z = (truly - null.mean()) / null.std()
+    z = (observed - null.mean()) / null.std()
     skew = ((null - null.mean()) ** 3).mean() / null.std() ** 3
     return float(z), float(np.clip(pearson3.sf(z, max(float(skew), 0.0)), 1e-300, 1.0))
 
@@ -174,9 +174,9 @@ def compare(
     random = np.random.default_rng(seed)
     rows, told = meanings(snapshot)
     before, after = (uses_of(side, rows, told, given.units, random) for side in (one, other))
-    truly = np.repeat([0.0, 1.0], given.units).astype(np.float32)[None]
-    deals = random.permuted(np.repeat(truly, given.deals, axis=0), axis=1)
-    labels = np.concatenate([truly, deals])
+    observed = np.repeat([0.0, 1.0], given.units).astype(np.float32)[None]
+    deals = random.permuted(np.repeat(observed, given.deals, axis=0), axis=1)
+    labels = np.concatenate([observed, deals])
     words = [
         word
         for word, counts in after.documents.items()

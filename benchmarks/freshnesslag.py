@@ -31,8 +31,8 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, free_port, keep
 from embedding.crawl.replay import read_clock
-from embedding.worker.costs import memory_mb
-from embedding.worker.stages import spread
+from embedding.worker.corpus.stages import spread
+from embedding.worker.learning.costs import memory_mb
 
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
 CASES: dict[str, dict[str, Any]] = {
@@ -67,7 +67,7 @@ def play(port: int, a_second: float) -> None:
 
 def read(spec: str) -> None:
     """The node's process: until its input ends."""
-    from embedding.worker.node import run_node
+    from embedding.worker.process.node import run_node
     from embedding.worker.spec import NodeSpec
 
     over = threading.Event()

@@ -34,7 +34,7 @@ from benchmarks.local import Local, Words, ticks
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig
 from embedding.training.request import FRESH_NOISE, TrainRequest
@@ -211,7 +211,7 @@ def _rows(words: Words, shared: Iterable[str]) -> tuple[FloatArray, FloatArray]:
 
 def sides(model: ModelConfig, passes: Passes = "both") -> dict[str, Side]:
     fresh = model.model_copy(update=FRESH_NOISE)
-    falling = fresh.model_copy(update={"schedule": Schedule.WINDOW})
+    falling = fresh.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
     found: dict[str, Side] = {
         "ours, one pass": Ours(falling),
         "ours, one pass, not looking ahead": Ours(falling, ahead=False),

@@ -9,8 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.contributors import Contributors
+from embedding.exchange.protocol import (
+    PROTOCOL_VERSION,
+    Ack,
+    PulledRows,
+    PullRequest,
+    Push,
+    VocabularyDelta,
+)
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
@@ -22,9 +29,9 @@ from embedding.server.words.reading import IdRows
 from embedding.snapshots.nearness import sureness
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.foresight import Foresight
-from embedding.worker.learner import Learner
-from embedding.worker.nodeclock import Start
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"
 REPLAYED = 1_000_000
@@ -39,18 +46,18 @@ class Line:
 
     def __init__(self, state: ServerState, node: str = NODE) -> None:
         self._state, self._node = state, node
-        self.welcome = state.hello(node, version=VERSION, digest="", clock=0)
+        self.welcome = state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        del testimony
+        del contributors
         return self._state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self._state.delta(since)
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         ids = (request.vectors, request.contexts)
         rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams)
         if isinstance(rows, list):
@@ -110,7 +117,7 @@ class Local:
                 self.state.machine.board.members[NODE].clock,
                 self.state.ledger.of(NODE).accepted,
                 min_count=server.min_count,
-                young_mentions=server.young_mentions,
+                rare_mentions=server.rare_mentions,
             ),
         )
         self._blocks = 0
@@ -127,11 +134,11 @@ class Local:
     def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
-        foresight = Foresight(ahead, self.learner.unit, threading.Event())
-        lexicon.look_ahead(foresight)
-        for tick in foresight.ticks(([block] for block in blocks), lexicon.has):
+        look_ahead = LookAhead(ahead, self.learner.unit, threading.Event())
+        lexicon.look_ahead_with(look_ahead)
+        for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
             self.learner.learn(tick)
-        lexicon.look_ahead(None)
+        lexicon.look_ahead_with(None)
 
     def block(
         self,
@@ -153,8 +160,8 @@ class Local:
         ids = vocabulary.alive()
         slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
-        held = self.state.young.held(ids, counts)
-        taught = self.state.young.taught()
+        held = self.state.rare.held(ids, counts)
+        taught = self.state.rare.taught()
         reading = taught.reading(*(IdRows(ids, values) for values in rows))
         if reading is not None and not trained:
             rows[0][held.at] = held.over(rows[0][held.at], reading)

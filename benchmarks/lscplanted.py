@@ -23,7 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from embedding.bench.results import ended
-from embedding.evaluation.planting import Document, Kind, PlantedCorpus, PlantingConfig, plant
+from embedding.evaluation.planting import (
+    ChangeKind,
+    PlantedCorpus,
+    PlantedDocument,
+    PlantingConfig,
+    plant,
+)
 from embedding.kernel.records import IntArray
 
 STRENGTHS = (0.15, 0.3, 0.5, 0.75, 1.0)
@@ -36,7 +42,9 @@ CALLED = 0.25
 Side = list[Sequence[str]]
 
 
-def make(documents: Sequence[Document], out: Path, kind: str, tokens: int, seed: int) -> None:
+def make(
+    documents: Sequence[PlantedDocument], out: Path, kind: str, tokens: int, seed: int
+) -> None:
     rng = np.random.default_rng(1000 + seed)
     pool = _pool(documents, rng.permutation(len(documents)), kind, tokens)
     config = PlantingConfig(
@@ -69,7 +77,9 @@ def make(documents: Sequence[Document], out: Path, kind: str, tokens: int, seed:
     _write(out, sides, truth)
 
 
-def _pool(documents: Sequence[Document], order: IntArray, kind: str, tokens: int) -> list[Document]:
+def _pool(
+    documents: Sequence[PlantedDocument], order: IntArray, kind: str, tokens: int
+) -> list[PlantedDocument]:
     if kind == "uses":
         return [documents[at] for at in order]
     found, read = [], 0.0
@@ -86,7 +96,7 @@ def _truth(corpus: PlantedCorpus, counts: Mapping[str, int]) -> dict[str, float]
     found = {}
     for one in corpus.planted:
         found[one.word] = one.strength
-        if one.kind is Kind.GAINED and one.other is not None:
+        if one.kind is ChangeKind.GAINED and one.other is not None:
             gained = counts[one.other] * one.strength
             found[one.word] = gained / (counts[one.word] + gained)
     return found

@@ -16,7 +16,7 @@ from pathlib import Path
 from embedding.bench.results import ended
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 

@@ -162,7 +162,7 @@ def bench_newword(
         **facts("newword", ("numpy", "numba", "torch", "scipy")),
         "config": model.model_dump(mode="json"),
         "min_count": MIN_COUNT,
-        "young_mentions": server.young_mentions,
+        "rare_mentions": server.rare_mentions,
         "tick_tokens": TICK,
         "corpus": {
             "file": corpus.name,

@@ -32,8 +32,8 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import Frequency, add
-from embedding.trends.material import Material
-from embedding.worker.datedlines import dated_lines
+from embedding.trends.material import ReportInput
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 CONFIG = TrendsConfig()
@@ -140,7 +140,7 @@ def called(corpus: Corpus, seed: int | None) -> list[dict[str, list[str]]]:
         snapshots.append(cast(Snapshot, Running(rows, counts, month, documents)))
     found = []
     for at in range(1, len(windows)):
-        material = Material(
+        material = ReportInput(
             snapshots[at], tuple(snapshots[:at]), windows[at], tuple(windows[:at]), ()
         )
         baseline = add(windows[max(0, at - CONFIG.baseline_windows) : at])

@@ -3,7 +3,7 @@
     python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
 
 Each deal has --windows windows of equally many documents of two sources. A node's reader closes
-each window but the first (`worker/usage.py`), the server's sums take what it sends, and the
+each window but the first (`worker/usage/usage.py`), the server's sums take what it sends, and the
 report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times does not
 use the model's vectors. Between sources it does; random ones stand in for them. With --campaign one
 document of each window is pasted into it so many times. Every call is false: of windows in which
@@ -22,21 +22,21 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from embedding.bench.drift import corpus_options, documents
-from embedding.bench.driftjudging import SOURCES
+from embedding.bench.driftjudging import PLANTED_SOURCES
 from embedding.bench.results import facts, keep
-from embedding.evaluation.planting import Document
+from embedding.evaluation.planting import PlantedDocument
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.server.cutting.cutter import usage_of
+from embedding.server.snapshotting.snapshotter import usage_of
 from embedding.server.words.usage import UsageSums
 from embedding.trends.config import TrendsConfig
-from embedding.trends.online import Control
-from embedding.trends.permutation import LEAST, between_sources, between_times
+from embedding.trends.online import OnlineTests
+from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import benjamini_hochberg, wilson
 from embedding.worker.config import NodeConfig
-from embedding.worker.past import PastTexts
-from embedding.worker.usage import UsageReader
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
 
 PACKAGES = ("yeoron", "numpy", "scipy", "numba", "kiwipiepy")
 CONFIG = TrendsConfig()
@@ -49,7 +49,7 @@ ROW = 5
 class Corpus:
     """Documents, and the words that have a row."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[PlantedDocument]) -> None:
         self.documents = documents
         counts: dict[str, int] = {}
         for document in documents:
@@ -78,8 +78,8 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
     reader = UsageReader(5, past)
     for window, part in enumerate(np.array_split(order, windows)):
         pasted = np.concatenate([part, np.repeat(part[:1], campaign)])
-        source = random.integers(len(SOURCES), size=len(pasted))
-        for at, name in enumerate(SOURCES):
+        source = random.integers(len(PLANTED_SOURCES), size=len(pasted))
+        for at, name in enumerate(PLANTED_SOURCES):
             texts = [corpus.documents[i] for i in pasted[source == at].tolist()]
             keys = [f"{window}{name}{i}" for i in range(len(texts))]
             block = TokenBlock.build(name, texts, published=[window * DAY] * len(keys), keys=keys)
@@ -91,7 +91,7 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
 
 def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     """What the report would call of a window."""
-    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(SOURCES))
+    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(PLANTED_SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
     sums.learnt(SimpleNamespace(usage=sent), ())  # type: ignore[arg-type]
     usage = usage_of(sums.held([window]), corpus.ids)
@@ -101,11 +101,11 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     at: IntArray = np.array(sorted(rows), dtype=np.int64)
     moved = between_times([UsedWords(one, at) for one in earlier], UsedWords(now, at))
     both: set[int] = set(corpus.ids.tolist())
-    for name in SOURCES:
+    for name in PLANTED_SOURCES:
         own = usage.by_source[name]
-        both &= set(usage.rows[own][usage.mentions[own] >= LEAST].tolist())
+        both &= set(usage.rows[own][usage.mentions[own] >= MIN_DOCUMENTS].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
-    apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
+    apart = between_sources(UsedWords(usage, shared), PLANTED_SOURCES[0], PLANTED_SOURCES[1:])
     tests = {"moved": benjamini_hochberg(moved.p), "contrast": benjamini_hochberg(apart.p)}
     found: dict[str, Any] = {}
     for test, q in tests.items():
@@ -124,7 +124,7 @@ def often(windows: Sequence[Any], least: int) -> set[int]:
 
 def over_the_stream(found: Sequence[dict[str, Any]], test: str) -> int:
     """Windows with a call where all are tested as one sequence (trends.control = "stream")."""
-    control = Control()
+    control = OnlineTests()
     for one in found:
         control = control.next(CONFIG.false_discovery)
         control = control.decided(one[f"{test} q"] <= control.level)

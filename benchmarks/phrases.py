@@ -46,12 +46,12 @@ from embedding.text.normalise import normalise
 from embedding.text.passages import Passage
 from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
-from embedding.trends.arrivals import Arrivals, rank_arrivals
+from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import gather
-from embedding.worker.corpus import named_source
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 PACKAGES = ("yeoron", "numpy", "kiwipiepy", "gensim")
@@ -196,7 +196,7 @@ def publish(months: Sequence[Month], folder: str) -> SnapshotStore:
     return store
 
 
-def arrivals(store: SnapshotStore, id: str) -> Arrivals | None:  # noqa: A002
+def arrivals(store: SnapshotStore, id: str) -> FrequencyRankings | None:  # noqa: A002
     material = gather(store, id)
     if not material.earlier:
         return None

@@ -25,7 +25,7 @@ from benchmarks.unlike import Text, speeds, train
 from embedding.bench.corpora import cut, encode, sentences
 from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import ConfigError
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000
@@ -95,7 +95,7 @@ def bench_policies(
     for way in ways:
         if way not in WAYS:
             raise ConfigError(f"--policy {way}: one of {', '.join(WAYS)} is accepted.")
-    model = model or ModelConfig(sample=0.0, schedule=Schedule.LINEAR)
+    model = model or ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR)
     text = read(corpus, words, block, held_out)
     machine = hardware()
     warm = replace(text, blocks=text.blocks[:2])

@@ -30,7 +30,7 @@ from embedding.bench.results import facts, keep
 from embedding.exchange import numbers
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow")
 COLUMNS = ("corpus", "words with a row", "nodes", "tokens a clock", "rows a token", "all-reduce")
@@ -60,7 +60,7 @@ def corpus_of(file: Path, words: int, least: int) -> Corpus:
 
 def measure(corpus: Corpus, nodes: int, block: int, side: str, dim: int) -> dict[str, Any]:
     """Bytes of rows a token, both directions."""
-    config = ModelConfig(sample=0.0, schedule=Schedule.LINEAR, dim=dim)
+    config = ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR, dim=dim)
     trained = Counted(corpus, config, nodes, Side.of(side))
     trained.learn_all(block)
     tokens = max(corpus.known, 1)

@@ -6,7 +6,7 @@ The real pool renders the pages of posts of the simulated web's JavaScript board
 and the JSON that the script fetches), each until the page is still, as the crawler does it. Every
 post must be read whole. The simulated web runs in the same process: its time counts against us.
 Memory is the proportional set size (PSS) of Chromium's processes and its driver, as they are
-started anew it is a sawtooth; its trend is a line through all readings, and through the lowest
+started again it is a sawtooth; its trend is a line through all readings, and through the lowest
 reading after each new start.
 """
 

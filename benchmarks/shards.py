@@ -9,7 +9,7 @@ places of the shard's table, which is the worst case for caches. Processor time 
 time of the shards alone: other work on the machine spoils it less than time on a clock.
 
 All sizes of a number of shards are there at the same time and are measured in turn, in an order
-drawn anew for each round, and with them one shard of 10^5 rows: what is compared are ratios within
+drawn again for each round, and with them one shard of 10^5 rows: what is compared are ratios within
 a round (`to the first`: median ratio to that shard), so that a machine that is loaded, or slows
 down, spoils no comparison. A spread is the largest of them over the smallest, less one.
 
@@ -59,7 +59,7 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.steps import pick_steps
 from embedding.server.shards.fleet import Fleet, shard_specs
-from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
 
 BATCH = 2_048
@@ -118,7 +118,7 @@ class Rig:
         self.log = ShardLog(1)
         line = ExchangeConfig()
         layout = Layout(shards, "rows", dim)
-        self.links = ShardLinks(self.log, layout)
+        self.links = PrimaryLinks(self.log, layout)
         self.links.connect(locations, identity="bench", config=line)
         self.links.start()
         self.streams = [

@@ -31,20 +31,20 @@ from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.bench.results import ended, facts, keep
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras
-from embedding.worker.nodeclock import Start
-from embedding.worker.paced import PacedLearner
-from embedding.worker.stopwatch import Stopwatch
-from embedding.worker.ticks import Prepared, Trained
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.stopwatch import PushStopwatch
+from embedding.worker.learning.ticks import Prepared, Trained
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -67,7 +67,7 @@ class Clock:
 class SimulatedLine(Line):
     """A line whose rows travel as float16, and on which a node may have to wait."""
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         ids = (request.vectors, request.contexts)
         rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams, half=True)
         if isinstance(rows, list):
@@ -79,7 +79,7 @@ class SimulatedLine(Line):
         return self._state.push(replace(push, deltas=deltas))
 
 
-class Watch(Stopwatch):
+class Watch(PushStopwatch):
     """A stopwatch that is told the time."""
 
     seconds = 0.0
@@ -236,7 +236,7 @@ def simulate(
     clock = Clock()
     with (
         patch.object(server_state, "time", clock),
-        patch.object(server_state, "WAIT_S", 0.0),
+        patch.object(server_state, "PULL_WAIT_S", 0.0),
         patch("benchmarks.unlike.time", clock),
     ):
         simulation = Simulation(text, model, sync, waits)
@@ -258,7 +258,7 @@ def bench_simulated(
     slower: float = 10.0,
     nodes: int = 4,
     seeds: Sequence[int] = (1,),
-    schedule: Schedule = Schedule.LINEAR,
+    schedule: LearningRateSchedule = LearningRateSchedule.LINEAR,
     held_out: int = HELD_OUT,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
@@ -352,7 +352,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--slower", type=float, default=10.0)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--seed", type=int, action="append")
-    parser.add_argument("--schedule", type=Schedule, default=Schedule.LINEAR)
+    parser.add_argument(
+        "--schedule", type=LearningRateSchedule, default=LearningRateSchedule.LINEAR
+    )
     given = parser.parse_args(arguments)
     return ended(
         lambda: bench_simulated(

@@ -25,7 +25,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import WindowUnit
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 NOUNS_AND_VERBS = ("NNG", "NNP", "XR", "SL", "VV", "VA")

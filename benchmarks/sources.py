@@ -28,7 +28,7 @@ from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learning.learner import Learner
 
 TICK = 25_000
 SOURCES = (1, 8, 32)

@@ -35,8 +35,8 @@ KINDS = {
     "ps": ("--topology=ps", "--sync=ssp"),
     "allreduce": ("--topology=allreduce", "--sync=bsp"),
     "hybrid": ("--topology=hybrid", "--sync=bsp"),
-    "host": ("--topology=ps", "--groups=1", "--sync=ssp"),
-    "groups": ("--topology=ps", "--groups=2", "--sync=asp"),
+    "host": ("--topology=ps", "--aggregators=1", "--sync=ssp"),
+    "groups": ("--topology=ps", "--aggregators=2", "--sync=asp"),
     "servers": ("--server-groups=2", "--exchange-every=1", "--sync=ssp"),
     "servers-slow": ("--server-groups=2", "--exchange-every=4", "--sync=ssp"),
 }

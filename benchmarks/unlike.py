@@ -31,14 +31,14 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
-from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras
-from embedding.worker.nodeclock import Start
-from embedding.worker.paced import PacedLearner
-from embedding.worker.pipeline import Pipeline
-from embedding.worker.planning import Part, plan
-from embedding.worker.ticks import Learnt
+from embedding.worker.learning.batch import BatchWork
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.planning import CodedText, plan
+from embedding.worker.learning.ticks import StepResult
+from embedding.worker.process.pipeline import Pipeline
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
 Sentences = Sequence[Sequence[str]]
@@ -248,7 +248,7 @@ def _node(
             ready.wait(60)
             share = [1.0]
 
-            def learnt(found: Learnt | Exception) -> None:
+            def learnt(found: StepResult | Exception) -> None:
                 if isinstance(found, Exception):
                     raise found
                 if found.ack is not None:
@@ -309,7 +309,7 @@ def held_out_loss(
     ends = np.cumsum([0, *map(len, text.held_out)]).astype(np.int32)
     noise = NoiseTable.build(text.counts, model.noise_exponent)
     pool = noise.draw(max(model.negative, len(ids) // 2), 1)
-    planned = plan([Part.of_ids(ids, ends)], pool, _Rows(len(text.words)))
+    planned = plan([CodedText.of_ids(ids, ends)], pool, _Rows(len(text.words)))
     loss = make_trainer(model).train(
         planned.block,
         vectors[planned.words].copy(),

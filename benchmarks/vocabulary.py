@@ -23,7 +23,7 @@ from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, keep
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.server.words.vocabulary import Vocabulary
-from embedding.worker.lexicon import Lexicon
+from embedding.worker.words.lexicon import NodeLexicon
 
 LOOKED_UP = 50_000
 SYLLABLES = "가나다라마바사아자차카타파하고노도로모보소오조초코토포호기니디리미비시이지치키티피히"
@@ -94,8 +94,8 @@ class Told:
         )
 
 
-def mirrored(words: int) -> Lexicon:
-    made = Lexicon()
+def mirrored(words: int) -> NodeLexicon:
+    made = NodeLexicon()
     made.refresh(Told(words))
     return made
 

@@ -30,10 +30,10 @@ from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras, Learner
-from embedding.worker.nodeclock import Start
-from embedding.worker.past import PastTexts
-from embedding.worker.usage import UsageReader
+from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 MONTHS = (1_700_000_000.0, 1_703_000_000.0)

@@ -41,8 +41,11 @@ app = typer.Typer(
     help="**Yeoron** (여론): see public opinion move in text.",
 )
 
-YOUNG = 50_000
+GC_THRESHOLD = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
+
+_RENAMED = {"--groups": "--aggregators"}
+"""Options that had another name; the old one is refused with a sentence."""
 
 for _group in (
     operate,
@@ -85,7 +88,7 @@ def options(
 def main() -> None:
     """Run a command; an expected error is one sentence on stderr and its exit code."""
     leave_no_core()
-    gc.set_threshold(YOUNG, 10, 10)
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
     # What is there at the end ends with the process: looking through it would take a second.
     atexit.register(gc.freeze)
     try:
@@ -94,7 +97,12 @@ def main() -> None:
         errors.print(f"yeoron: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except _MISUSE as error:
-        error.show()
+        new = _RENAMED.get(getattr(error, "option_name", ""))
+        if new is None:
+            error.show()
+        else:
+            old = getattr(error, "option_name", "")
+            errors.print(f"yeoron: {old} is called {new} now.", style="red", markup=False)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")

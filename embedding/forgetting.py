@@ -29,7 +29,7 @@ from embedding.snapshots.format import ID, MANIFEST
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 
-DAY = 86_400.0
+_DAY = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
 
     def step(days: float, what: str, do: Callable[[float], int]) -> None:
         if days:
-            done.append(f"{what}: {do(now - days * DAY):,} {verb} removed.")
+            done.append(f"{what}: {do(now - days * _DAY):,} {verb} removed.")
 
     frontier = pool_frontier(settings)
     step(

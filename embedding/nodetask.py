@@ -3,7 +3,7 @@
 Dask gives a task to a worker that has the resource, whether or not it is in use: a node whose
 worker was killed would wait behind the node of another worker, for weeks, while its own is long
 back. So a node takes half of a worker's resource, which lets a second one begin there; it sees that
-the worker has a node, and has Dask place it anew until there is a worker without one.
+the worker has a node, and has Dask place it again until there is a worker without one.
 
 What a node must know holds secrets: cookies, passwords, a key. Dask shows arguments of tasks, in
 its log where one fails; so a task is told a file, which its owner alone can read.
@@ -21,13 +21,13 @@ from typing import Any
 from embedding.crawl.config import TO_A_NODE
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret, private_folder
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
 
 RESOURCE = {"node": 0.5}
 """What a node takes of a worker that was started with `--resources node=1` and two threads."""
 AGAIN_SECONDS = 1.0
-"""How often a node that waits for a worker is placed anew."""
+"""How often a node that waits for a worker is placed again."""
 
 _TAKEN: set[str] = set()
 _LOCK = threading.Lock()

@@ -3,7 +3,7 @@
 1. The pool of nodes ends: their replay memories hold what is to be forgotten.
 2. The frontier has the documents since then as new again; a poisoned source is blocked.
 3. The snapshots since then are withdrawn (their files stay).
-4. The server begins anew from the snapshot before; its old state is kept in a folder beside it.
+4. The server begins again from the snapshot before; its old state is kept in a folder beside it.
 5. MLflow's aliases go back to versions that passed the gate.
 6. The pool starts, and the windows are learnt again, without the blocked source.
 
@@ -159,7 +159,7 @@ def _ask(settings: Settings, name: str, body: dict[str, Any]) -> Any:
 
 
 def _restart_server(settings: Settings, to: str) -> None:
-    """Have the server begin anew from a snapshot, and wait until its next life answers."""
+    """Have the server begin again from a snapshot, and wait until its next incarnation answers."""
     before = _ask(settings, "status", {})["epoch"]
     _ask(settings, "rollback", {"to": to})
     deadline = time.monotonic() + RESTART_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from multiprocessing.process import BaseProcess
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.worker.forking import OF_A_CORPUS, adopt, processes, surroundings
+from embedding.worker.process.forking import OF_A_CORPUS, adopt, processes, surroundings
 
 
 def start_server(
@@ -30,6 +30,6 @@ def _serve(
     from embedding.server.service import ParameterServer
     from embedding.server.shards import fleet
 
-    fleet.START_S = link.START_S = patience_s
+    fleet.START_S = link.GROUP_START_S = patience_s
     chosen = ServerConfig.model_validate_json(config)
     ParameterServer(chosen, SyncConfig(policy=policy), dim=dim).serve_forever()

@@ -5,10 +5,10 @@
 A dated corpus is dealt out to windows by chance and changes of known word, date and strength are
 planted, with decoys (`embedding/evaluation/planting.py`). Ours learns it as `yeoron train --dated`
 does, one snapshot a window, and judges each window against the one before. The baselines are what
-people use: gensim trained anew for each window and turned onto the one before (Procrustes; Hamilton
-et al. 2016), gensim that goes on learning (`build_vocab(update=True)`; Kim et al. 2014) compared by
-cosine, and neighbour overlap (Gonen et al. 2020) of both. All rank the same words: those with so
-many mentions (`--least`) in both windows.
+people use: gensim trained again for each window and turned onto the one before (Procrustes;
+Hamilton et al. 2016), gensim that goes on learning (`build_vocab(update=True)`; Kim et al. 2014)
+compared by cosine, and neighbour overlap (Gonen et al. 2020) of both. All rank the same words:
+those with so many mentions (`--least`) in both windows.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from embedding.bench.driftjudging import compared, ours, overlaps
 from embedding.bench.driftpeers import gensim
 from embedding.bench.results import RESULTS, facts, keep, need
 from embedding.evaluation.detection import Detection, Judgement, detect
-from embedding.evaluation.planting import Document, PlantingConfig, plant
+from embedding.evaluation.planting import PlantedDocument, PlantingConfig, plant
 from embedding.kernel.config import validate
 from embedding.kernel.errors import YeoronError
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
-PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
 HALVES = "same-window"
 """Windows are halves of one another: the second of each two is judged, by the first alone."""
 OUTSIDE = ("corpus", "stores", "seed", "planting", "results")
@@ -40,7 +40,7 @@ AGAIN = 1000
 """Added to a seed for the second training on the same text."""
 
 
-def documents(path: Path, tokenizer: str, most: int | None) -> list[Document]:
+def documents(path: Path, tokenizer: str, most: int | None) -> list[PlantedDocument]:
     """Documents in order of time, as sentences of words."""
     pipeline = TextPipeline(TextConfig(tokenizer=tokenizer, mask=False))
     lines = sorted(dated_lines(CorpusShare(path=str(path))), key=lambda line: line.when)
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     record = {
-        **facts("drift", PACKAGES),
+        **facts("drift", _PACKAGES),
         "corpus": given.corpus.name,
         "settings": {k: v for k, v in vars(given).items() if k not in OUTSIDE},
         **found,

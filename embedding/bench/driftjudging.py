@@ -20,29 +20,29 @@ from embedding.evaluation.planting import PlantedCorpus
 from embedding.exchange.payload import TIMES, UNITS
 from embedding.kernel.config import validate
 from embedding.kernel.records import WindowUnit
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.training import TrainRequest, train_corpus
 from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
-from embedding.trends.material import Material, gather
+from embedding.trends.material import ReportInput, gather
 from embedding.trends.moved import judge_words, pair_in
-from embedding.trends.pair import Pair
+from embedding.trends.pair import SnapshotPair
 from embedding.worker.config import NodeConfig
 
 OURS = ("usage", "procrustes", "neighbours", "local")
-SOURCES = ("a", "b")
+PLANTED_SOURCES = ("a", "b")
 EVERY = 1_000
 """Rows of a contrast that are looked at."""
-MIN_COUNT = 5
-FIRST = 200
+PLANTED_MIN_COUNT = 5
+_FIRST = 200
 """Words of the ranking that two trainings are compared by."""
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedWindow:
     """Words with enough mentions in a window and the one before, with mentions in it."""
 
     window: int
@@ -50,17 +50,19 @@ class Compared:
     mentions: np.ndarray
 
 
-def compared(corpus: PlantedCorpus, least: int) -> list[Compared]:
+def compared(corpus: PlantedCorpus, least: int) -> list[ComparedWindow]:
     counts = [Counter(w for doc in docs for s in doc for w in s) for docs in corpus.windows]
     found = []
     for at in range(1, len(counts)):
         before, now = counts[at - 1], counts[at]
         words = sorted(w for w, n in now.items() if n >= least and before[w] >= least)
-        found.append(Compared(at, words, np.array([now[w] for w in words], dtype=np.int64)))
+        found.append(ComparedWindow(at, words, np.array([now[w] for w in words], dtype=np.int64)))
     return found
 
 
-def judgement(which: Compared, scores: dict[str, float], flagged: set[str] | None) -> Judgement:
+def judgement(
+    which: ComparedWindow, scores: dict[str, float], flagged: set[str] | None
+) -> Judgement:
     """Words that an estimator says nothing of come last."""
     lowest = min(scores.values(), default=0.0) - 1.0
     return Judgement(
@@ -73,7 +75,7 @@ def judgement(which: Compared, scores: dict[str, float], flagged: set[str] | Non
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTraining:
     """What one estimator says of all windows, and the processor seconds of this process."""
 
     name: str
@@ -82,8 +84,8 @@ class Judged:
 
 
 def ours(
-    corpus: PlantedCorpus, which: Sequence[Compared], given: Namespace, seed: int
-) -> list[Judged]:
+    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: Namespace, seed: int
+) -> list[JudgedTraining]:
     """Each of our estimators over the snapshots of one training with this seed."""
     with _folder(given, seed) as folder:
         began = time.process_time()
@@ -99,33 +101,35 @@ def ours(
                 began = time.process_time()
                 found[name].append(judged_by(name, material, pair, one))
                 seconds[name] += time.process_time() - began
-        judged = [Judged(name, found[name], seconds[name]) for name in OURS]
+        judged = [JudgedTraining(name, found[name], seconds[name]) for name in OURS]
         if given.null:
             contrasts = [contrast(store, ids[one.window], one.window) for one in which]
-            judged.append(Judged("contrast", contrasts, trained))
+            judged.append(JudgedTraining("contrast", contrasts, trained))
         return judged
 
 
 def contrast(store: SnapshotStore, snapshot: str, window: int) -> Judgement:
     """The words that two sources of a window differ in; documents were assigned at random."""
-    found = source_contrast(store, *SOURCES, TrendsConfig(rows=EVERY), id=snapshot).rows
+    found = source_contrast(store, *PLANTED_SOURCES, TrendsConfig(rows=EVERY), id=snapshot).rows
     words = [row.word for row in found]
     mentions = np.array([row.mentions_first + row.mentions_second for row in found], dtype=np.int64)
     return judgement(
-        Compared(window, words, mentions),
+        ComparedWindow(window, words, mentions),
         {row.word: row.z for row in found},
         {row.word for row in found if row.significant},
     )
 
 
-def overlaps(one: Sequence[Judged], other: Sequence[Judged]) -> Iterator[dict[str, object]]:
+def overlaps(
+    one: Sequence[JudgedTraining], other: Sequence[JudgedTraining]
+) -> Iterator[dict[str, object]]:
     """How far two trainings on the same text, with other seeds, name the same words."""
     for first, second in zip(one, other, strict=True):
-        found = [overlap(a, b, FIRST) for a, b in zip(first.windows, second.windows, strict=True)]
+        found = [overlap(a, b, _FIRST) for a, b in zip(first.windows, second.windows, strict=True)]
         calls = sum(each.one + each.other for each in found)
         yield {
             "name": first.name,
-            "first": FIRST,
+            "first": _FIRST,
             "ranked_by_window": [round(each.ranked, 3) for each in found],
             "ranked": round(float(np.mean([each.ranked for each in found])), 3),
             # Dice: of two sets of n words that share m, m / n.
@@ -162,14 +166,16 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == settings:
         return SnapshotStore(str(out))
     shutil.rmtree(out, ignore_errors=True)
-    write(corpus, path, SOURCES if given.null else ("news",))
+    write(corpus, path, PLANTED_SOURCES if given.null else ("news",))
     request = {
         "corpus": path,
         "out": out,
         "dated": WindowUnit.MONTH,
-        "min_count": MIN_COUNT,
+        "min_count": PLANTED_MIN_COUNT,
         "nodes": given.nodes,
-        "model": ModelConfig(dim=given.dim, seed=seed, schedule=Schedule.WINDOW, **FRESH_NOISE),
+        "model": ModelConfig(
+            dim=given.dim, seed=seed, schedule=LearningRateSchedule.WINDOW, **FRESH_NOISE
+        ),
         "node": NodeConfig(
             replay_ratio=given.replay,
             block_tokens=given.block,
@@ -183,7 +189,9 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
     return SnapshotStore(str(out))
 
 
-def judged_by(name: str, material: Material, pair: Pair, which: Compared) -> Judgement:
+def judged_by(
+    name: str, material: ReportInput, pair: SnapshotPair, which: ComparedWindow
+) -> Judgement:
     config = TrendsConfig(estimator=name, min_count=1)
     words = judge_words(material, pair, config, among=set(which.words))
     if words is None:

@@ -1,4 +1,4 @@
-"""What people use to find changes of meaning, for `drift.py`: gensim anew, gensim that goes on."""
+"""What people use to find changes of meaning, for `drift.py`: gensim again, gensim that goes on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from embedding.bench.driftjudging import MIN_COUNT, Compared, judgement
+from embedding.bench.driftjudging import PLANTED_MIN_COUNT, ComparedWindow, judgement
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.kernel.records import FloatArray
 from embedding.snapshots.nearness import unit_rows
 from embedding.trends.nearest import nearest
-from embedding.trends.pair import Pair
+from embedding.trends.pair import SnapshotPair
 from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift
 
 NEIGHBOURS = 50
@@ -23,9 +23,9 @@ CANDIDATES = 10_000
 
 
 def gensim(
-    corpus: PlantedCorpus, which: Sequence[Compared], given: Namespace, *, goes_on: bool
+    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: Namespace, *, goes_on: bool
 ) -> Iterator[tuple[str, list[Judgement], float]]:
-    """Cosine (after Procrustes when each window is learnt anew) and neighbour overlap."""
+    """Cosine (after Procrustes when each window is learnt again) and neighbour overlap."""
     began = time.process_time()
     spaces = list(_gensim_spaces(corpus, given, goes_on=goes_on))
     trained = time.process_time() - began
@@ -52,7 +52,7 @@ def _gensim_spaces(
     for docs in corpus.windows:
         sentences = [list(sentence) for document in docs for sentence in document]
         if model is None or not goes_on:
-            model = Word2Vec(min_count=MIN_COUNT, workers=1, seed=given.seed, **settings)
+            model = Word2Vec(min_count=PLANTED_MIN_COUNT, workers=1, seed=given.seed, **settings)
             counts = Counter()
             model.build_vocab(sentences)
         else:
@@ -67,11 +67,11 @@ def _gensim_spaces(
 def _paired(
     before: tuple[dict[str, int], FloatArray, np.ndarray],
     after: tuple[dict[str, int], FloatArray, np.ndarray],
-) -> Pair:
+) -> SnapshotPair:
     words = [word for word in after[0] if word in before[0]]
     old = np.array([before[0][word] for word in words])
     new = np.array([after[0][word] for word in words])
-    return Pair(
+    return SnapshotPair(
         words=tuple(words),
         before=unit_rows(before[1][old]),
         after=unit_rows(after[1][new]),
@@ -80,7 +80,7 @@ def _paired(
     )
 
 
-def _baseline(pair: Pair, figure: str, *, turned: bool) -> list[float]:
+def _baseline(pair: SnapshotPair, figure: str, *, turned: bool) -> list[float]:
     rows = np.arange(len(pair), dtype=np.int64)
     if figure == "neighbours":
         candidates, plain = pair.frequent(CANDIDATES), np.ones(len(pair), np.float32)

@@ -29,13 +29,13 @@ from embedding.bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
 from embedding.bench.results import RESULTS, ended, facts, keep, need
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
 
-BLOCK = 20_000
+_BLOCK = 20_000
 NOISE = 2_000_000
-PACKAGES = ("numpy", "numba", "gensim", "scipy")
+_PACKAGES = ("numpy", "numba", "gensim", "scipy")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Kernel:
 
     def train(self, threads: int, epochs: int) -> Timing:
         """Train; the tokens are split among threads, the learning rate falls with their sum."""
-        runs = cut(self.corpus.sentences, BLOCK)
+        runs = cut(self.corpus.sentences, _BLOCK)
         self._progress = [0] * threads
         self._loss, self._cpu = [0.0] * threads, [0.0] * threads
         self._pairs = [0] * threads
@@ -232,7 +232,7 @@ def bench_kernel(
     gold     directory with wordsim353.tsv, simlex999.txt, questions-words.txt; None: speed only
     """
     need("gensim", "the kernel is measured beside it")
-    config = config or ModelConfig(sample=0.0, schedule=Schedule.LINEAR)
+    config = config or ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR)
     lines = list(sentences(corpus, words))
     encoded = encode(lines)
     Kernel(encode([["a", "b"] * MIN_COUNT]), config, 1).train(1, 1)  # compile before the clock runs
@@ -243,7 +243,7 @@ def bench_kernel(
         runs = [compare(encoded, path, config, count, epochs, repeats, gold) for count in threads]
     flop = 6 * config.dim * (config.window + 1) * (config.negative + 1)
     report = {
-        **facts("kernel", PACKAGES),
+        **facts("kernel", _PACKAGES),
         "config": config.model_dump(mode="json"),
         "corpus": {"file": corpus.name, "tokens": encoded.known, "vocabulary": len(encoded.words)},
         "epochs": epochs,

@@ -38,32 +38,32 @@ from embedding.bench.lscpeers import gensim_scores
 from embedding.bench.results import RESULTS, ended, facts, keep, need
 from embedding.evaluation.changeset import ChangeSet, read_change_set
 from embedding.kernel.records import IntArray
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
-PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")
 PASSES = (5, 20)
 """Passes of gensim: its default, and as many as so little text takes."""
 WEIGHING = Weighing(frequent=1e-2, nearer=True)
 """How contexts are weighed; chosen on planted petitions (docs/concepts/evaluation.md)."""
 MIXED = ("usage", "APD", "PRT, unbiased")
-OTHERS = 300
+_OTHERS = 300
 """Words beside the targets that thresholds come from."""
-LEAST = 5
+_LEAST = 5
 """Mentions on either side that such a word has at least, unless a target has fewer."""
-Run = dict[str, Any]
+_Run = dict[str, Any]
 
 
 def other_words(data: ChangeSet) -> IntArray:
     """int64 [≤ OTHERS]: words that are no targets, nearest to them in frequency."""
     counts = np.minimum(*(side.counts(len(data.words)) for side in (data.before, data.after)))
     targets = np.maximum(counts[data.targets], 1)
-    often = np.flatnonzero(counts >= min(LEAST, int(targets.min())))
+    often = np.flatnonzero(counts >= min(_LEAST, int(targets.min())))
     words = np.setdiff1d(often, data.targets)
     apart = np.abs(np.log(counts[words])[:, None] - np.log(targets)).min(axis=1)
-    return np.sort(words[np.argsort(apart, kind="stable")[:OTHERS]])
+    return np.sort(words[np.argsort(apart, kind="stable")[:_OTHERS]])
 
 
-def standardised(scores: Figures, targets: int) -> Figures:
+def standardised(scores: TestArray, targets: int) -> TestArray:
     """float64 [targets]: of the first `targets` scores, in deviations of the others.
 
     Plain scores where there are too few others to say.
@@ -73,11 +73,11 @@ def standardised(scores: Figures, targets: int) -> Figures:
     if len(others) > 1 and others.std() > 0:
         own = (own - others.mean()) / others.std()
     known = own[np.isfinite(own)]
-    found: Figures = np.where(np.isfinite(own), own, np.median(known) if len(known) else 0.0)
+    found: TestArray = np.where(np.isfinite(own), own, np.median(known) if len(known) else 0.0)
     return found
 
 
-def judged(data: ChangeSet, scores: Figures, deviations: float) -> dict[str, float | None]:
+def judged(data: ChangeSet, scores: TestArray, deviations: float) -> dict[str, float | None]:
     """Spearman's ρ with the graded truth (None: no order) and accuracy on the binary one.
 
     scores  float64 [targets], standardised
@@ -90,7 +90,7 @@ def judged(data: ChangeSet, scores: Figures, deviations: float) -> dict[str, flo
     }
 
 
-def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, Figures]:
+def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, TestArray]:
     """Standardised scores float64 [targets] by estimator."""
     words = np.concatenate([data.targets, other_words(data)])
     how = Training(dim=given.dim, passes=given.rehearsal, min_count=given.min_count)
@@ -116,12 +116,12 @@ def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, Figures]:
     return scores
 
 
-def measure(given: Namespace) -> Run:
+def measure(given: Namespace) -> _Run:
     """Figures of every estimator by seed, their means, and what was read."""
     data = read_change_set(given.folder)
     if not given.no_peers:
         need("gensim", "it is measured beside ours; --no-peers does without")
-    runs: list[Run] = []
+    runs: list[_Run] = []
     for seed in range(given.first, given.first + given.seeds):
         drawn = data
         if given.tokens is not None:
@@ -133,7 +133,7 @@ def measure(given: Namespace) -> Run:
     return {"set": data.name, "targets": len(data.targets), "runs": runs, "mean": means(runs)}
 
 
-def _size(data: ChangeSet) -> Run:
+def _size(data: ChangeSet) -> _Run:
     """Tokens of either side, and targets that a draw left without a mention on one."""
     sides = (data.before, data.after)
     there = [side.counts(len(data.words))[data.targets] > 0 for side in sides]
@@ -143,9 +143,9 @@ def _size(data: ChangeSet) -> Run:
     }
 
 
-def means(runs: Sequence[Run]) -> dict[str, Run]:
+def means(runs: Sequence[_Run]) -> dict[str, _Run]:
     """By estimator: mean over seeds, and the least and most Spearman."""
-    found: dict[str, Run] = {}
+    found: dict[str, _Run] = {}
     for name in dict.fromkeys(run["name"] for run in runs):
         own = [run for run in runs if run["name"] == name]
         rhos = [run["spearman"] for run in own if run["spearman"] is not None]
@@ -158,7 +158,7 @@ def means(runs: Sequence[Run]) -> dict[str, Run]:
     return found
 
 
-def table(found: Run, given: Namespace) -> str:
+def table(found: _Run, given: Namespace) -> str:
     """Markdown for readers."""
     drawn = "" if given.tokens is None else f", {given.tokens:,} tokens a side drawn by seed"
     lines = [
@@ -187,8 +187,8 @@ def bench(given: Namespace) -> None:
     left_out = {"folder", "json", "results"}
     settings = {k: v for k, v in vars(given).items() if k not in left_out}
     record = {
-        **facts("lsc", PACKAGES),
-        "settings": settings | {"contexts": asdict(WEIGHING), "mixed": MIXED, "others": OTHERS},
+        **facts("lsc", _PACKAGES),
+        "settings": settings | {"contexts": asdict(WEIGHING), "mixed": MIXED, "others": _OTHERS},
         **found,
     }
     text = table(found, given)

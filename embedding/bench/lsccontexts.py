@@ -9,9 +9,9 @@ import numpy as np
 from embedding.evaluation.changeset import Sentences
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows
-from embedding.trends.prototypes import ContextSums
+from embedding.trends.prototypes import PrototypeSums
 
-UNITS = 64
+_UNITS = 64
 """Runs of sentences that mentions are summed by."""
 _MENTIONS = 20_000
 """Mentions at a time; memory is this × dim × 4 bytes, three times."""
@@ -53,7 +53,7 @@ def weighted(vectors: FloatArray, counts: IntArray, how: Weighing) -> FloatArray
 
 def context_sums(
     side: Sentences, words: IntArray, rows: CodeArray, told: FloatArray, how: Weighing
-) -> ContextSums:
+) -> PrototypeSums:
     """What stood around `words` (int64 [n], words of the change set) on one side.
 
     rows  int32 [words]: row of each word in `told`, -1: it has no vector
@@ -64,15 +64,15 @@ def context_sums(
     tokens = rows[side.tokens]
     sentence = np.repeat(np.arange(len(side)), np.diff(side.offsets))
     at = np.flatnonzero(place[side.tokens] >= 0)
-    found = ContextSums(
-        np.zeros((len(words), UNITS), np.float32),
-        np.zeros((len(words), UNITS, told.shape[1]), np.float32),
+    found = PrototypeSums(
+        np.zeros((len(words), _UNITS), np.float32),
+        np.zeros((len(words), _UNITS, told.shape[1]), np.float32),
     )
     for first in range(0, len(at), _MENTIONS):
         part = at[first : first + _MENTIONS]
         around = unit_rows(_around(part, tokens, sentence, told, how))
         there = around.any(axis=1)
-        where = place[side.tokens[part[there]]], sentence[part[there]] % UNITS
+        where = place[side.tokens[part[there]]], sentence[part[there]] % _UNITS
         np.add.at(found.counts, where, 1.0)
         np.add.at(found.sums, where, around[there])
     return found

@@ -12,7 +12,7 @@ from embedding.bench.lsccontexts import Weighing, context_sums, weighted
 from embedding.evaluation.changeset import ChangeSet
 from embedding.kernel.config import validate
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, WindowUnit
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainRequest, train_corpus
 from embedding.training.request import FRESH_NOISE
@@ -24,7 +24,7 @@ from embedding.trends.prototypes import (
     prototype_distance,
     unbiased_prototype_distance,
 )
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 PRODUCT = ("usage", "procrustes", "neighbours", "local")
 DOCUMENT = 20
@@ -84,7 +84,7 @@ def train(data: ChangeSet, how: Training, seed: int, folder: Path) -> SnapshotSt
             sample=how.sample,
             learning_rate=how.learning_rate,
             seed=seed,
-            schedule=Schedule.WINDOW,
+            schedule=LearningRateSchedule.WINDOW,
             **FRESH_NOISE,
         ),
         "node": {"rehearsal_passes": how.passes},
@@ -94,7 +94,7 @@ def train(data: ChangeSet, how: Training, seed: int, folder: Path) -> SnapshotSt
     return SnapshotStore(str(folder / "store"))
 
 
-def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, Figures]:
+def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, TestArray]:
     """z float64 [n] of `words` by each estimator of the trend report; NaN: it says nothing."""
     material = gather(store)
     pair = pair_in(material)
@@ -112,7 +112,7 @@ def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, Figures]:
 
 def context_scores(
     data: ChangeSet, store: SnapshotStore, words: IntArray, how: Weighing
-) -> dict[str, Figures]:
+) -> dict[str, TestArray]:
     """APD, PRT and PRT without chance float64 [n] of `words`, by the vectors of the last window."""
     rows, told = _told(data, store, how)
     before, after = (

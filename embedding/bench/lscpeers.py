@@ -10,7 +10,7 @@ from embedding.evaluation.changeset import ChangeSet, Sentences
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows
 from embedding.trends.shift import cosine_distance, fit_rotation
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 
 def gensim_scores(
@@ -22,7 +22,7 @@ def gensim_scores(
     passes: int,
     min_count: int,
     seed: int,
-) -> Figures:
+) -> TestArray:
     """Cosine distance float64 [n] after alignment (Hamilton et al. 2016); NaN: a side lacks it.
 
     Vectors of either side have unit length and their mean taken off before all words that both

@@ -26,7 +26,7 @@ RESULTS = Path()
 """Where a user's measurements write: the current folder."""
 FIELDS = ("date", "tree", "hardware", "versions", "command")
 """Of the front matter of a result file, in this order."""
-LONGEST = 12
+_LONGEST = 12
 """Values that a cell shows; longer lists are in the JSON file alone."""
 
 
@@ -114,7 +114,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_cell(one)}" for name, one in value.items())
     if isinstance(value, (list, tuple)):
-        if len(value) > LONGEST:
+        if len(value) > _LONGEST:
             return f"{len(value)} values"
         return ", ".join(_cell(one) for one in value)
     return str(value)

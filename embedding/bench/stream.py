@@ -8,7 +8,7 @@ from pathlib import Path
 from embedding.bench.results import RESULTS, facts, keep
 from embedding.kernel.errors import InputError
 
-PACKAGES = ("yeoron", "torch", "numba", "pyarrow", "distributed", "apache-airflow", "kiwipiepy")
+_PACKAGES = ("yeoron", "torch", "numba", "pyarrow", "distributed", "apache-airflow", "kiwipiepy")
 FIGURES = ("documents", "tokens", "tokens_trained", "words_per_second", "lag", "seconds")
 
 
@@ -19,7 +19,7 @@ def record_demo(summary: Path, results: Path = RESULTS) -> Path:
     except (OSError, ValueError) as error:
         raise InputError(f"{summary}: no summary of a demo run; run `make demo` first.") from error
     report = {
-        **facts("stream", PACKAGES),
+        **facts("stream", _PACKAGES),
         "config": run.get("config"),
         "corpus": Path(run["corpus"]).name,
         **{name: run[name] for name in FIGURES},

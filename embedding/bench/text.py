@@ -32,10 +32,10 @@ from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.lifetime import peak_memory
 
-PACKAGES = ("kiwipiepy", "kiwipiepy_model")
+_PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 MECAB = ("python-mecab-ko", "python-mecab-ko-dic")
 SLICES = 8
-BLOCK = 16
+_BLOCK = 16
 """Documents between two runs of the garbage collector, which only ours has to pay for."""
 
 
@@ -134,7 +134,7 @@ def _slice(
     ours.begin()
     plain.begin()
     for at, text in enumerate(part):
-        if at % BLOCK == 0:
+        if at % _BLOCK == 0:
             ours.spend(collecting.between)
         if at % every:
             ours.read(text)
@@ -200,7 +200,7 @@ def bench_text(
                 }
             )
     report = {
-        **facts("text", PACKAGES + (MECAB if tokenizer == "mecab" else ())),
+        **facts("text", _PACKAGES + (MECAB if tokenizer == "mecab" else ())),
         "every": every,
         "runs": runs,
     }

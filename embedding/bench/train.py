@@ -38,15 +38,15 @@ from embedding.bench.corpora import sentences
 from embedding.bench.results import RESULTS, ended, facts, hardware, keep, need
 from embedding.kernel.errors import InputError, YeoronError
 
-PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
 WAYS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
 SIDES = ("gensim-2", "nodes-1", "nodes-2", "hogwild-2")
 REFERENCE = "gensim-2"
 JUDGE = "gensim-1"
 PEERS = "embedding.bench.peers"
 WARM_LINES = 2_000
-MODELS = ("sgns", "cbow", "fasttext")
-Run = dict[str, Any]
+_MODELS = ("sgns", "cbow", "fasttext")
+_Run = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def call(module: str, *arguments: str, cores: int | None = None) -> tuple[dict[s
     return (json.loads(text) if text.startswith("{") else {}), seconds
 
 
-def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path) -> Run:
+def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path) -> _Run:
     """Train one side; its vectors are in `vectors` then, as word2vec's binary file."""
     way, number = parse_side(side)
     load = os.getloadavg()[0]
@@ -184,8 +184,8 @@ def warm_up(corpus: Path, setting: Setting) -> None:
 
 def compare(
     corpus: Path, sides: Sequence[str], setting: Setting, repeats: int, gold: Sequence[Path]
-) -> dict[str, list[Run]]:
-    runs: dict[str, list[Run]] = {side: [] for side in sides}
+) -> dict[str, list[_Run]]:
+    runs: dict[str, list[_Run]] = {side: [] for side in sides}
     with tempfile.TemporaryDirectory() as folder:
         vectors = Path(folder) / "vectors.bin"
         for repeat in range(repeats):
@@ -201,7 +201,7 @@ def compare(
     return runs
 
 
-def summary(runs: dict[str, list[Run]]) -> dict[str, dict[str, float]]:
+def summary(runs: dict[str, list[_Run]]) -> dict[str, dict[str, float]]:
     """Medians of each side, and the medians of its paired ratios to the reference."""
     reference = runs.get(REFERENCE)
     found = {}
@@ -249,8 +249,8 @@ def bench_train(
     """
     setting = setting or Setting()
     ways = {parse_side(side)[0] for side in sides}
-    if "gensim" in ways and setting.model not in MODELS:
-        raise InputError(f"model {setting.model!r}: gensim has {', '.join(MODELS)}.")
+    if "gensim" in ways and setting.model not in _MODELS:
+        raise InputError(f"model {setting.model!r}: gensim has {', '.join(_MODELS)}.")
     if "gensim" in ways or gold:
         need("gensim", "it is a side or judges by gold sets; --side nodes-1 alone does without")
     machine = hardware()
@@ -258,7 +258,7 @@ def bench_train(
         warm_up(plain, setting)
         runs = compare(plain, sides, setting, repeats, gold)
     report = {
-        **facts("train", PACKAGES, machine),
+        **facts("train", _PACKAGES, machine),
         "config": asdict(setting),
         "corpus": {"file": corpus.name, "words": words},
         "repeats": repeats,
@@ -312,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--side", action="append", help=f"one of {', '.join(WAYS)} with a number")
     parser.add_argument("--words", type=int, help="words of the corpus to use; all when left out")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--model", choices=MODELS, default=MODELS[0])
+    parser.add_argument("--model", choices=_MODELS, default=_MODELS[0])
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--sample", type=float, default=0.0)
     parser.add_argument("--dim", type=int, default=100)

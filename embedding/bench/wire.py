@@ -31,9 +31,9 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 
-PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
-SIDES = {
+WIRE_SIDES = {
     "float32": ("float32", "none"),
     "float16": ("float16", "fp16"),
     "threshold": ("float16", "threshold"),
@@ -151,7 +151,7 @@ def cpu(*processes: psutil.Process) -> float:
 
 def measure(side: str, rows: int, dim: int, rounds: int, threads: int) -> dict[str, Any]:
     """One way of sending: rows a second each way, and of the plain socket in the same rounds."""
-    precision, compression = SIDES[side]
+    precision, compression = WIRE_SIDES[side]
     config = ExchangeConfig(rows=precision, compression=compression)
     width = 4 if precision == "float32" else 2
     times: dict[str, list[float]] = {name: [] for name in ("pull", "push", "in", "out")}
@@ -200,7 +200,7 @@ def figures(times: dict[str, list[float]], rows: int) -> dict[str, float]:
 
 def bench_wire(
     *,
-    sides: Sequence[str] = tuple(SIDES),
+    sides: Sequence[str] = tuple(WIRE_SIDES),
     rows: int = 8_192,
     dim: int = 128,
     rounds: int = 200,
@@ -211,7 +211,7 @@ def bench_wire(
     load = hardware()
     runs = [measure(side, rows, dim, rounds, threads) for side in sides]
     report = {
-        **facts("wire", PACKAGES, load),
+        **facts("wire", _PACKAGES, load),
         "setting": {"rows": rows, "dim": dim, "rounds": rounds, "server_threads": threads},
         "runs": runs,
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from embedding.commands.common import console
 from embedding.kernel.errors import InputError
-from embedding.trends.axis import AxisHistory, Kept, axis_history
+from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.comparisons import axes_csv, axis_csv, axis_table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots
@@ -88,7 +88,7 @@ def follow(
     sums of usage. Where another axis can, the sentence is kept in its place.
     """
     found: list[Followed] = []
-    kept: Kept = {}
+    kept: AxisCache = {}
     failed: list[InputError] = []
     for one in axes:
         try:

@@ -22,15 +22,15 @@ PROJECT = {
 }
 """Commands of before that measure the project itself: their names under `python -m benchmarks`."""
 CONTEXTS = ("both", "left", "none")
-HERE = Path()
-TOKENIZERS = ("kiwi", "mecab")
+_HERE = Path()
+_TOKENIZERS = ("kiwi", "mecab")
 
-Corpus = Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")]
+_Corpus = Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")]
 Results = Annotated[Path, typer.Option(help="Folder of the result files.")]
-Words = Annotated[int, typer.Option(help="Words of the corpus to use.")]
+_Words = Annotated[int, typer.Option(help="Words of the corpus to use.")]
 Repeats = Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")]
-Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
-Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
+_Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
+_Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
 Peers = Annotated[bool, typer.Option(help="Measure gensim as well.")]
 
 
@@ -38,9 +38,9 @@ Peers = Annotated[bool, typer.Option(help="Measure gensim as well.")]
 class TrainBenchOptions:
     """What the sides of `bench train` have in common."""
 
-    epochs: Epochs = 1
+    epochs: _Epochs = 1
     sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0
-    dim: Dim = 100
+    dim: _Dim = 100
     model: Annotated[str, typer.Option(help="sgns, cbow or fasttext.")] = "sgns"
 
 
@@ -48,7 +48,7 @@ class TrainBenchOptions:
 class LscOptions:
     """How `bench lsc` trains and judges."""
 
-    dim: Dim = 100
+    dim: _Dim = 100
     min_count: Annotated[
         int, typer.Option(help="Occurrences before a word gets a vector.", min=1)
     ] = 3
@@ -115,7 +115,7 @@ def register(app: typer.Typer) -> None:
         group.command()(grouped(command))
 
 
-def stream(results: Results = HERE) -> None:
+def stream(results: Results = _HERE) -> None:
     """Words/s, lag and memory of the platform's last demo run, as a dated result file.
 
     Example: `make demo && yeoron bench stream`
@@ -127,14 +127,14 @@ def stream(results: Results = HERE) -> None:
 
 
 def kernel(
-    corpus: Corpus,
-    words: Words = 3_000_000,
+    corpus: _Corpus,
+    words: _Words = 3_000_000,
     repeats: Repeats = 3,
-    epochs: Epochs = 1,
+    epochs: _Epochs = 1,
     gold: Annotated[
         Path | None, typer.Option(help="Folder of gold sets, to compare quality as well.")
     ] = None,
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """The skip-gram kernel against gensim, in turn, with one and two threads.
 
@@ -146,7 +146,7 @@ def kernel(
 
 
 def train(
-    corpus: Corpus,
+    corpus: _Corpus,
     training: TrainBenchOptions,
     side: Annotated[
         list[str] | None,
@@ -161,7 +161,7 @@ def train(
         list[Path] | None,
         typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
     ] = None,
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """`yeoron train` against gensim, in turn, from a file to saved vectors.
 
@@ -195,7 +195,7 @@ def text(
     tokenizer: Annotated[
         str, typer.Option(help="Measured against plain Kiwi: kiwi (behind its cache) or mecab.")
     ] = "kiwi",
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """Text preparation against plain Kiwi: morphemes/s of one core and identical words.
 
@@ -203,8 +203,8 @@ def text(
     """
     from embedding.bench.text import bench_text
 
-    if tokenizer not in TOKENIZERS:
-        raise ConfigError(f"--tokenizer {tokenizer}: {', '.join(TOKENIZERS)} are accepted.")
+    if tokenizer not in _TOKENIZERS:
+        raise ConfigError(f"--tokenizer {tokenizer}: {', '.join(_TOKENIZERS)} are accepted.")
     unknown = sorted(set(context or ()) - set(CONTEXTS))
     if unknown:
         raise ConfigError(f"--context {unknown[0]}: {', '.join(CONTEXTS)} are accepted.")
@@ -226,25 +226,25 @@ def wire(
     ] = None,
     rounds: Annotated[int, typer.Option(help="Batches each way; medians count.", min=1)] = 200,
     rows: Annotated[int, typer.Option(help="Rows of a batch.", min=1, max=100_000)] = 8_192,
-    dim: Dim = 128,
+    dim: _Dim = 128,
     threads: Annotated[int, typer.Option(help="Threads of the server.", min=1)] = 1,
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """Rows a second each way over loopback, one shard, and how near a plain socket is.
 
     Example: `yeoron bench wire --side float32 --side float16`
     """
-    from embedding.bench.wire import SIDES, bench_wire
+    from embedding.bench.wire import WIRE_SIDES, bench_wire
 
-    sides = tuple(side or SIDES)
+    sides = tuple(side or WIRE_SIDES)
     bench_wire(sides=sides, rows=rows, dim=dim, rounds=rounds, threads=threads, results=results)
 
 
 def gpu(
     rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
-    dim: Dim = 100,
+    dim: _Dim = 100,
     repeats: Annotated[int, typer.Option(help="Repeats; the median counts.", min=1)] = 20,
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """Rows/s with the tables on a GPU: resident and over the wire, and which limit binds.
 
@@ -272,7 +272,7 @@ def lsc(
     first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 1,
     peers: Peers = True,
     as_json: Json = False,
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """Lexical semantic change: rank correlation and accuracy of every estimator, beside gensim.
 
@@ -301,7 +301,7 @@ def drift(
     ] = None,
     least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
     peers: Peers = True,
-    results: Results = HERE,
+    results: Results = _HERE,
 ) -> None:
     """Planted changes of meaning: who finds them, how surely, how soon.
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, errors, print_json, settings
-from embedding.commands.store_options import ID_HELP, Store, open_snapshot
+from embedding.commands.store_options import ID_HELP, SnapshotStoreOption, open_snapshot
 
 if TYPE_CHECKING:
-    from embedding.evaluation.evaluate import Evaluation
-    from embedding.evaluation.gate import Verdict
+    from embedding.evaluation.evaluate import SnapshotEvaluation
+    from embedding.evaluation.gate import GateResult
 
 GATE_FAILED = 1
 GOLD_FAILED = 2
@@ -39,7 +39,7 @@ def evaluate(
     margin: Annotated[
         float, typer.Option("--margin", min=0.0, max=1.0, help="Room below what --pin measured.")
     ] = 0.05,
-    snapshots: Store = None,
+    snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
 ) -> None:
     """Judge a snapshot; with floors, say whether it keeps them.
@@ -81,7 +81,7 @@ def evaluate(
         raise typer.Exit(GOLD_FAILED)
 
 
-def _print(name: str, found: Evaluation, verdict: Verdict | None) -> None:
+def _print(name: str, found: SnapshotEvaluation, verdict: GateResult | None) -> None:
     from rich.table import Table
 
     table = Table(name, "")

@@ -19,7 +19,7 @@ from embedding.commands.common import (
 if TYPE_CHECKING:
     from embedding.evaluation.gold import AnalogyGold, PairGold
 
-Server = Annotated[
+ServerOption = Annotated[
     str | None,
     typer.Option(
         "--server",
@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def neighbours(
     word: Annotated[str, typer.Argument(help="A word that has a row.")],
     n: Annotated[int, typer.Option("-n", "--n", help="How many words.", min=1, max=1000)] = 10,
-    server: Server = None,
+    server: ServerOption = None,
     as_json: Json = False,
 ) -> None:
     """The nearest words of a word, by the vectors that are trained at this moment.
@@ -62,7 +62,7 @@ def evaluate(
     gold: Annotated[
         Path | None, typer.Option(help="Word pairs or analogies; the server's own if not given.")
     ] = None,
-    server: Server = None,
+    server: ServerOption = None,
     as_json: Json = False,
 ) -> None:
     """Judge the vectors that are trained at this moment, on the server's device.
@@ -94,7 +94,7 @@ def policy(
             "(docs/concepts/synchronisation.md); may be repeated. Others stay as they are."
         ),
     ] = None,
-    server: Server = None,
+    server: ServerOption = None,
     as_json: Json = False,
 ) -> None:
     """Change how nodes are kept in step, while they train; without a change, show it.

@@ -12,13 +12,13 @@ def _names() -> dict[str, str]:
     from embedding.exchange.compression.traits import COMPRESSIONS
     from embedding.models.traits import COUNT_MODELS, MODELS
     from embedding.server.policies.traits import POLICIES
-    from embedding.text.tokenizers import AUTO, TOKENIZERS
+    from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 
     known: dict[str, Iterable[str]] = {
         "policies": POLICIES,
         "compressions": COMPRESSIONS,
         "models": (*MODELS, *COUNT_MODELS),
-        "tokenizers": (*TOKENIZERS, AUTO),
+        "tokenizers": (*TOKENIZERS, AUTO_TOKENIZER),
     }
     return {name: ", ".join(each) for name, each in known.items()}
 

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
 
 
-Leader = Annotated[
+_Leader = Annotated[
     str | None,
     typer.Option(help="Follow this server, grpc://HOST:PORT, as a replica of its rows."),
 ]
 Group = Annotated[str | None, typer.Option(help="Name of this group; with --leader.")]
-SyncSetting = Annotated[
+_SyncSettingOption = Annotated[
     list[str] | None,
     typer.Option(
         help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
         "(docs/concepts/synchronisation.md); may be repeated."
     ),
 ]
-ExchangeEvery = Annotated[
+_ExchangeEveryOption = Annotated[
     float | None, typer.Option(help="Seconds between two exchanges with the leader.")
 ]
 
@@ -59,9 +59,9 @@ class TableOptions:
 class GroupOptions:
     """A server's place among server groups."""
 
-    leader: Leader = None
+    leader: _Leader = None
     group: Group = None
-    exchange_every: ExchangeEvery = None
+    exchange_every: _ExchangeEveryOption = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ def serve(
         str | None,
         typer.Option(help="One of {policies}."),
     ] = None,
-    sync_setting: SyncSetting = None,
+    sync_setting: _SyncSettingOption = None,
 ) -> None:
     """Run the parameter server until SIGTERM; it writes a last checkpoint then.
 
@@ -198,7 +198,7 @@ def node(
     from embedding.kernel.errors import ConfigError
     from embedding.kernel.private import private_folder
     from embedding.kernel.stopping import stop_on_signals
-    from embedding.worker.node import run_node
+    from embedding.worker.process.node import run_node
 
     log_to_stderr()
     keep_private()

@@ -9,7 +9,13 @@ import typer
 
 from embedding.commands import evaluating
 from embedding.commands.common import Json, console, errors, print_json
-from embedding.commands.store_options import ID_HELP, Id, Store, open_snapshot, open_store
+from embedding.commands.store_options import (
+    ID_HELP,
+    Id,
+    SnapshotStoreOption,
+    open_snapshot,
+    open_store,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +32,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="snapshot")
 
 
-def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
+def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False) -> None:
     """List snapshots by window; broken ones are named with what is wrong.
 
     Example: `yeoron snapshot list --snapshots store`
@@ -56,7 +62,7 @@ def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
         )
 
 
-def show(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002 - the argument's name
+def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002 - the argument's name
     """Print a snapshot's manifest as JSON: window, sources, digests, quality.
 
     Example: `yeoron snapshot show latest`
@@ -64,7 +70,7 @@ def show(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002 - th
     print_json(vars(open_snapshot(id, snapshots).manifest))
 
 
-def verify(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002
+def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002
     """Check every file of a snapshot against its manifest.
 
     Example: `yeoron snapshot verify 2020-02-a1b2c3d4`
@@ -77,7 +83,7 @@ def verify(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002
 def withdraw(
     id: Annotated[str, typer.Argument(help="Snapshot id.")],  # noqa: A002
     reason: Annotated[str, typer.Option("--reason", help="Why, for whoever asks later.")],
-    snapshots: Store = None,
+    snapshots: SnapshotStoreOption = None,
 ) -> None:
     """Take one snapshot out of the series; its files stay. `yeoron rollback` does more.
 
@@ -89,7 +95,7 @@ def withdraw(
 
 def reinstate(
     id: Annotated[str, typer.Argument(help="Snapshot id.")],  # noqa: A002
-    snapshots: Store = None,
+    snapshots: SnapshotStoreOption = None,
 ) -> None:
     """Put a withdrawn snapshot back into the series.
 
@@ -103,7 +109,7 @@ def neighbours(
     word: Annotated[str, typer.Argument(help="A word of the snapshot.")],
     id: Annotated[str, typer.Option("--id", help=ID_HELP)] = "latest",  # noqa: A002
     n: Annotated[int, typer.Option("-n", help="How many.")] = 10,
-    snapshots: Store = None,
+    snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
 ) -> None:
     """Nearest words: by cosine, less what the vectors of rare words are unsure by.
@@ -128,7 +134,7 @@ def export_snapshot(
     format: Annotated[  # noqa: A002
         str, typer.Option("--format", help="word2vec, word2vec-text or keyedvectors.")
     ] = "word2vec",
-    snapshots: Store = None,
+    snapshots: SnapshotStoreOption = None,
 ) -> None:
     """Write the word vectors, most frequent word first, in a form that gensim opens.
 

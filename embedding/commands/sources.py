@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from embedding.settings import Settings
     from embedding.sources.config import SourceConfig
 
-NAMED = 8
+_NAMED = 8
 """Sources that a line names."""
 
 File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.sources).")]
@@ -149,8 +149,8 @@ def crawl(
     """
     chosen = settings_of()
     sources = crawled(file, chosen)
-    named = ", ".join(one.name for one in sources[:NAMED])
-    more = f" and {len(sources) - NAMED} more" if len(sources) > NAMED else ""
+    named = ", ".join(one.name for one in sources[:_NAMED])
+    more = f" and {len(sources) - _NAMED} more" if len(sources) > _NAMED else ""
     errors.print(
         f"yeoron: reading {len(sources)} sources of {file or chosen.paths.sources} for "
         f"{seconds:g} s: {named}{more}.",

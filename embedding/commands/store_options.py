@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
 
-Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")]
+SnapshotStoreOption = Annotated[
+    Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
+]
 ID_HELP = "Snapshot id, latest, or a folder: a snapshot's, or a store's for its latest."
 Id = Annotated[str, typer.Argument(help=ID_HELP)]
 

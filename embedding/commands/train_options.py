@@ -18,29 +18,30 @@ from embedding.text.tokenizers import as_written
 if TYPE_CHECKING:
     from embedding.training import TrainRequest
 
-UNITS = ("hour", "day", "week", "month")
+_UNITS = ("hour", "day", "week", "month")
 WINDOW = 5
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
-Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
+CorpusOption = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
 ]
-Model = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
-Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
-Window = Annotated[
+ModelOption = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
+_Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
+ContextOption = Annotated[
+    str | None,
+    typer.Option("--context", help="Words on each side that are context (5 when not given)."),
+]
+WindowOption = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Words on each side that are context (5 when not given). With --dated also hour, "
-        "day, week or month: how time is cut. May be given twice, once for each."
-    ),
+    typer.Option(help="With --dated: the unit in which time is cut: hour, day, week or month."),
 ]
 Negative = Annotated[int, typer.Option(help="Noise words a pair.")]
-Sample = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
+SampleOption = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
 MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a row.")]
 MaxWords = Annotated[int, typer.Option(help="Most words that have a row.")]
-Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
+_Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
 Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
 BlockTokens = Annotated[
     int | None,
@@ -56,14 +57,14 @@ Sync = Annotated[
         "read; hogwild: tables in memory that the nodes share."
     ),
 ]
-SyncSetting = Annotated[
+_SyncSettingOption = Annotated[
     list[str] | None,
     typer.Option(
         help="A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
         "(docs/concepts/synchronisation.md); may be repeated."
     ),
 ]
-Shards = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]
+ShardsOption = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]
 Split = Annotated[
     str,
     typer.Option(
@@ -78,30 +79,30 @@ Topology = Annotated[
         "summed. hybrid: rows of nearly every block by all-reduce, the others by the server."
     ),
 ]
-Groups = Annotated[
+AggregatorsOption = Annotated[
     int,
     typer.Option(
-        help="Deal the nodes out to so many groups; each pushes as one, added up on its host."
+        help="Processes that add up the pushes of the nodes on their host and send one push each."
     ),
 ]
-ServerGroups = Annotated[
+ServerGroupsOption = Annotated[
     int,
     typer.Option(
         help="Parameter servers, each with all rows for a part of the nodes; they exchange what "
         "changed every --exchange-every seconds."
     ),
 ]
-ExchangeEvery = Annotated[
+_ExchangeEveryOption = Annotated[
     float, typer.Option(help="Seconds between two exchanges of --server-groups.")
 ]
-Compression = Annotated[
+_Compression = Annotated[
     str,
     typer.Option(
         help="How what was learnt is sent: {compressions}. none: float32; threshold: multiples of "
         "a step; onebit: a bit a number; topk: what moved farthest."
     ),
 ]
-Threshold = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
+ThresholdOption = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
 CacheMb = Annotated[
     int,
     typer.Option(
@@ -110,7 +111,7 @@ CacheMb = Annotated[
         min=0,
     ),
 ]
-Pulls = Annotated[
+PullsOption = Annotated[
     str,
     typer.Option(
         help="What nodes pull: rows, or changes of the rows that they keep, in steps as pushes of "
@@ -124,15 +125,15 @@ RelativeThreshold = Annotated[
         "what there is to send of it; 0: --threshold for every row."
     ),
 ]
-Directions = Annotated[
+DirectionsOption = Annotated[
     int,
     typer.Option(
         help="threshold and changes: principal directions that are sent along with the rows."
     ),
 ]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
-Tokenizer = Annotated[str, typer.Option(help="One of {tokenizers}.")]
-Vocabulary = Annotated[
+TokenizerOption = Annotated[str, typer.Option(help="One of {tokenizers}.")]
+VocabularyOption = Annotated[
     str | None,
     typer.Option(
         help="counted: count the words first; growing: a single pass. When not given, plain "
@@ -156,11 +157,11 @@ Sources = Annotated[
 LearningRate = Annotated[
     float, typer.Option(help="Learning rate at the start; --schedule window: its mean.")
 ]
-Schedule = Annotated[
+ScheduleOption = Annotated[
     str | None,
     typer.Option(
         help="linear (falls to the end), constant, or window (with --dated, unless given: in each "
-        "window anew from 1.5 to 0.5 times the learning rate)."
+        "window again from 1.5 to 0.5 times the learning rate)."
     ),
 ]
 Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
@@ -175,7 +176,7 @@ CheckpointEvery = Annotated[
     float, typer.Option(help="Seconds between two checkpoints in --state-dir.")
 ]
 Device = Annotated[str, typer.Option(help="Where the server's tables are: cpu, cuda or auto.")]
-Trainer = Annotated[
+TrainerOption = Annotated[
     str,
     typer.Option(help="numba, or torch: on a GPU where there is one, else many times slower."),
 ]
@@ -185,28 +186,29 @@ Trainer = Annotated[
 class ModelOptions:
     """What is trained, and at which rate."""
 
-    model: Model = "sgns"
-    dim: Dim = 100
-    window: Window = None
+    model: ModelOption = "sgns"
+    dim: _Dim = 100
+    words_each_side: ContextOption = None
     negative: Negative = 5
-    sample: Sample = 1e-4
+    sample: SampleOption = 1e-4
     learning_rate: LearningRate = 0.025
-    schedule: Schedule = None
+    schedule: ScheduleOption = None
     seed: Seed = 1
-    trainer: Trainer = "numba"
+    trainer: TrainerOption = "numba"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How the corpus is read."""
 
-    tokenizer: Tokenizer = "whitespace"
-    vocabulary: Vocabulary = None
+    tokenizer: TokenizerOption = "whitespace"
+    vocabulary: VocabularyOption = None
     min_count: MinCount = 5
     max_words: MaxWords = 1_000_000
-    epochs: Epochs = 1
+    epochs: _Epochs = 1
     tokens: Tokens = None
     dated: Dated = False
+    window: WindowOption = None
     sources: Sources = 32
 
 
@@ -216,7 +218,7 @@ class PlacementOptions:
 
     nodes: Nodes = 1
     block_tokens: BlockTokens = None
-    shards: Shards = 1
+    shards: ShardsOption = 1
     split: Split = "rows"
     device: Device = "cpu"
 
@@ -226,22 +228,22 @@ class SyncOptions:
     """How nodes and servers are kept in step."""
 
     sync: Sync = "ssp"
-    sync_setting: SyncSetting = None
+    sync_setting: _SyncSettingOption = None
     topology: Topology = "ps"
-    groups: Groups = 0
-    server_groups: ServerGroups = 1
-    exchange_every: ExchangeEvery = 1.0
+    aggregators: AggregatorsOption = 0
+    server_groups: ServerGroupsOption = 1
+    exchange_every: _ExchangeEveryOption = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeOptions:
     """How rows and what was learnt travel."""
 
-    pulls: Pulls = "rows"
-    compression: Compression = "fp16"
-    threshold: Threshold = 0.005
+    pulls: PullsOption = "rows"
+    compression: _Compression = "fp16"
+    threshold: ThresholdOption = 0.005
     relative_threshold: RelativeThreshold = 1.0
-    directions: Directions = 16
+    directions: DirectionsOption = 16
     top_share: TopShare = 0.05
     cache_mb: CacheMb = 0
 
@@ -313,7 +315,8 @@ def request_of(
     model = _settled(options.model, given, found)
     sync = _settled(options.sync, given, found)
     exchange = _settled(options.exchange, given, found)
-    context, unit = _windows(model.window or [], reading.dated)
+    context = _context(model.words_each_side)
+    unit = _unit(reading.window or [], reading.dated)
     values: dict[str, Any] = {
         "corpus": options.corpus,
         "out": output.out,
@@ -345,7 +348,7 @@ def request_of(
         "server": found.get("server", {}),
         "topology": {
             "kind": sync.topology,
-            "groups": sync.groups,
+            "aggregators": sync.aggregators,
             "server_groups": sync.server_groups,
             "exchange_every_s": sync.exchange_every,
         },
@@ -413,27 +416,26 @@ def _exchange(
     }
 
 
-def _windows(given: list[str], dated: bool) -> tuple[int | None, str | None]:
-    """Both readings of --window: context words, and the unit in which time is cut."""
-    units = [value for value in given if value in UNITS]
-    numbers = [value for value in given if value not in UNITS]
-    for value in numbers:
-        if not NUMBER.fullmatch(value):
+def _context(given: str | None) -> int | None:
+    if given is not None and not NUMBER.fullmatch(given):
+        raise ConfigError(f"--context {given[:40]}: a number of words is accepted.")
+    return None if given is None else int(given)
+
+
+def _unit(given: list[str], dated: bool) -> str | None:
+    """The unit in which time is cut."""
+    for value in given:
+        if NUMBER.fullmatch(value):
             raise ConfigError(
-                f"--window {value}: a number of words, or {', '.join(UNITS)} with --dated, is "
-                "accepted."
+                f"--window {value}: the number of words on each side is called --context now; "
+                f"--window takes {', '.join(_UNITS)}."
             )
-    for several in (units, numbers):
-        if len(several) > 1:
-            raise ConfigError(
-                f"--window {' --window '.join(several)}: one of them is accepted; two go together "
-                "when one is a number of words and one a unit of time."
-            )
-    if dated and not units:
-        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(UNITS)}.")
-    if units and not dated:
-        raise ConfigError(
-            f"--window {units[0]}: time is cut with --dated only; without it a number of words is "
-            "accepted."
-        )
-    return int(numbers[0]) if numbers else None, units[0] if units else None
+        if value not in _UNITS:
+            raise ConfigError(f"--window {value[:40]}: {', '.join(_UNITS)} is accepted.")
+    if len(given) > 1:
+        raise ConfigError(f"--window {' --window '.join(given)}: one of them is accepted.")
+    if dated and not given:
+        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(_UNITS)}.")
+    if given and not dated:
+        raise ConfigError(f"--window {given[0]}: time is cut with --dated only.")
+    return given[0] if given else None

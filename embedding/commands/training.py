@@ -31,7 +31,7 @@ EXAMPLES = """Examples:
 
 `yeoron train news.txt --out store --nodes 2`
 
-`yeoron train news.txt --out store --window 10 --epochs 5 --sync hogwild --nodes 2`
+`yeoron train news.txt --out store --context 10 --epochs 5 --sync hogwild --nodes 2`
 
 `yeoron train news.txt --nodes 4 --sync averaging --sync-setting tau=8`
 
@@ -39,7 +39,7 @@ EXAMPLES = """Examples:
 
 `yeoron train news.txt --nodes 4 --topology hybrid --json`
 
-`yeoron train news.txt --nodes 4 --groups 2 --sync asp`
+`yeoron train news.txt --nodes 4 --aggregators 2 --sync asp`
 
 `yeoron train news.txt --nodes 4 --server-groups 2 --exchange-every 0.5 --json`
 
@@ -49,7 +49,7 @@ EXAMPLES = """Examples:
 
 `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
 
-`yeoron train posts.jsonl --dated --window month --window 8 --out store`
+`yeoron train posts.jsonl --dated --window month --context 8 --out store`
 
 `yeoron train news.txt --model sppmi --out counted`
 
@@ -59,7 +59,7 @@ EXAMPLES = """Examples:
 
 def train(
     context: typer.Context,
-    corpus: options.Corpus,
+    corpus: options.CorpusOption,
     output: options.OutputOptions,
     model: options.ModelOptions,
     reading: options.ReadingOptions,
@@ -124,7 +124,8 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
     if result.ways.get("lost_tokens") or result.ways.get("from_server"):
         errors.print(
             f"nodes died together: what {result.ways['lost_tokens']:,} tokens had taught died with "
-            f"them, and {result.ways['from_server']} times what up to settle_blocks blocks of each "
+            f"them, and {result.ways['from_server']} times what up to write_back_blocks "
+            "blocks of each "
             "node had; all tokens are counted (docs/concepts/topologies.md).",
             highlight=False,
         )

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
-NOTHING = ("one_snapshot", "empty_window")
+_NOTHING = ("one_snapshot", "empty_window")
 """Notes of a report that has nothing to rank."""
 SPELLINGS = 5
 WINDOWS = 5
 """Windows that a sentence names."""
 
 
-class Whole:
+class WholeStore:
     """A store whose snapshots are compared with their checksums when they are opened."""
 
     def __init__(self, store: SnapshotStore) -> None:
@@ -95,9 +95,9 @@ def refuse_unknown(word: str, snapshot: Snapshot, *, known: bool) -> None:
     """InputError with the nearest spellings unless the word is known."""
     if known:
         return
-    from embedding.web.search import Vocabulary
+    from embedding.web.search import SearchVocabulary
 
-    near = Vocabulary(snapshot.words, snapshot.counts).nearest_spellings(word, SPELLINGS)
+    near = SearchVocabulary(snapshot.words, snapshot.counts).nearest_spellings(word, SPELLINGS)
     about = f"the nearest spellings are {', '.join(near)}" if near else "no spelling is near it"
     raise InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
 
@@ -105,5 +105,5 @@ def refuse_unknown(word: str, snapshot: Snapshot, *, known: bool) -> None:
 def refuse_nothing(report: TrendReport) -> None:
     """InputError when there was nothing to compare."""
     for note in report.notes:
-        if note.code in NOTHING:
+        if note.code in _NOTHING:
             raise InputError(note.text)

@@ -16,9 +16,9 @@ from embedding.trends.table import shortened
 
 if TYPE_CHECKING:
     from embedding.snapshots.evidence import EvidenceStore
-    from embedding.trends.stories import Sightings
+    from embedding.trends.stories import StoryDocuments
 
-SHOWN = 8
+_SHOWN = 8
 """Words of one role in the terminal."""
 
 
@@ -50,12 +50,12 @@ def print_stories(
         console.print(f"{rest:,} more: --limit {limit + rest}")
 
 
-def _print(at: int, story: Story, where: Sightings | None) -> None:
+def _print(at: int, story: Story, where: StoryDocuments | None) -> None:
     title = " · ".join(shortened(word) for word in story.title)
     console.print(f"\n[bold]{at}. {escape(title)}[/bold]   q {story.q:.2g}")
     for role, words in story.by_role().items():
-        more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
-        named = ", ".join(map(shortened, words[:SHOWN])) + more
+        more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+        named = ", ".join(map(shortened, words[:_SHOWN])) + more
         console.print(escape(f"   {ROLES[role]}: {named}"), soft_wrap=True)
     days = ""
     if where is not None and where.first is not None and where.last is not None:
@@ -75,7 +75,7 @@ def _print(at: int, story: Story, where: Sightings | None) -> None:
 
 def _sightings(
     report: TrendReport, story: Story, evidence: EvidenceStore | None
-) -> Sightings | None:
+) -> StoryDocuments | None:
     from embedding.trends.stories import sightings
 
     window = report.window_of(story)
@@ -85,7 +85,7 @@ def _sightings(
     return sightings(story, evidence, start, end)
 
 
-def _plain(where: Sightings | None) -> dict[str, Any]:
+def _plain(where: StoryDocuments | None) -> dict[str, Any]:
     """The days and addresses of a story in JSON; null and none where they are not kept."""
     if where is None:
         return {"first_day": None, "last_day": None, "addresses": []}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, print_json, settings_of
-from embedding.commands.trend_input import Whole, refuse_nothing, refuse_unknown
+from embedding.commands.trend_input import WholeStore, refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -28,10 +28,12 @@ Examples:
 
 `yeoron trends born --snapshots store --csv`
 """
-Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")]
-Id = Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")]
+TrendStoreOption = Annotated[
+    Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
+]
+ReportIdArgument = Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
-Limit = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
+LimitOption = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
 Between = Annotated[
     tuple[str, str] | None,
     typer.Option(
@@ -61,9 +63,9 @@ def register(app: typer.Typer) -> None:
 
 
 def stories(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002 - the option's name
-    limit: Limit = 20,
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
+    limit: LimitOption = 20,
     as_json: Json = False,
 ) -> None:
     """What happened: words that changed together and are used alike, surest first.
@@ -82,11 +84,11 @@ def stories(
 
 
 def moved(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002 - the option's name
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
     every: Annotated[bool, typer.Option("--all", help="All words that were compared.")] = False,
     between: Between = None,
-    limit: Limit = 20,
+    limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -111,8 +113,8 @@ def moved(
 
 def score(
     words: Annotated[Path, typer.Option(help="A file with one word a line.")],
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
     between: Between = None,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -141,9 +143,9 @@ def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A00
 
 
 def born(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
-    limit: Limit = 20,
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
+    limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -155,9 +157,9 @@ def born(
 
 
 def risen(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
-    limit: Limit = 20,
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
+    limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -169,9 +171,9 @@ def risen(
 
 
 def fallen(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
-    limit: Limit = 20,
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
+    limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -191,8 +193,8 @@ def axis(
         str | None, typer.Option(help="Words of one pole of your own, divided by commas.")
     ] = None,
     negative: Annotated[str | None, typer.Option(help="Words of the other pole.")] = None,
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -220,9 +222,9 @@ def contrast(
     second: Annotated[
         str | None, typer.Argument(help="Another source; not given: all others together.")
     ] = None,
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
-    limit: Limit = 20,
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
+    limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -246,8 +248,8 @@ def contrast(
 
 
 def bias(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -272,8 +274,8 @@ def bias(
 
 
 def report(
-    snapshots: Store = None,
-    id: Id = "latest",  # noqa: A002
+    snapshots: TrendStoreOption = None,
+    id: ReportIdArgument = "latest",  # noqa: A002
     every: Annotated[bool, typer.Option("--all", help="One report for each window.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder of reports; not given: that of the settings.")
@@ -302,7 +304,7 @@ def report(
 
 def word(
     word: Annotated[str, typer.Argument(help="The word.")],
-    snapshots: Store = None,
+    snapshots: TrendStoreOption = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -356,11 +358,11 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
 
 
-def _whole(snapshots: Path | None, chosen: Settings) -> Whole:
-    return Whole(_store(snapshots, chosen))
+def _whole(snapshots: Path | None, chosen: Settings) -> WholeStore:
+    return WholeStore(_store(snapshots, chosen))
 
 
-def _held(store: Whole, id: str, word: str) -> bool:  # noqa: A002
+def _held(store: WholeStore, id: str, word: str) -> bool:  # noqa: A002
     return store.open(id).index(word) is not None
 
 

@@ -21,7 +21,7 @@ _MOMENT = 0.05
 
 
 @dataclass(frozen=True)
-class Arrival:
+class ReadDocument:
     """One text that was read.
 
     names    other addresses of the page: where it was found in the end, which one it declares
@@ -33,10 +33,10 @@ class Arrival:
     sketch: bytes = b""
 
 
-_Waiting = tuple[Arrival, "asyncio.Future[str | None]"]
+_Waiting = tuple[ReadDocument, "asyncio.Future[str | None]"]
 
 
-class Arrivals:
+class ArrivalQueue:
     """Inside one event loop. Nobody hands a document on before `settle` has returned."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Arrivals:
         self._waiting: list[_Waiting] = []
         self._settling: set[asyncio.Task[None]] = set()
 
-    async def settle(self, arrival: Arrival) -> str | None:
+    async def settle(self, arrival: ReadDocument) -> str | None:
         """None when it is recorded as fetched; else why it is done already: `duplicate` (its text
         or one of its addresses was read before) or `near_duplicate`.
 
@@ -93,7 +93,7 @@ class Arrivals:
         left = [one for one in group if not one[1].done()]
         return list(zip(left, self._judge([each for each, _ in left]), strict=True))
 
-    def _judge(self, group: Sequence[Arrival]) -> list[str | None]:
+    def _judge(self, group: Sequence[ReadDocument]) -> list[str | None]:
         now = time.time()
         codes = {each.row.content_hash for each in group if each.row.content_hash}
         known = self._frontier.with_content(codes)
@@ -111,7 +111,7 @@ class Arrivals:
         )
         return reasons
 
-    def _reason(self, one: Arrival, known: dict[str, set[str]], now: float) -> str | None:
+    def _reason(self, one: ReadDocument, known: dict[str, set[str]], now: float) -> str | None:
         key, source, code = one.row.key, one.row.source, one.row.content_hash
         if not all(self._frontier.alias(name, key, source, now) for name in one.names):
             return "duplicate"

@@ -1,7 +1,7 @@
 """Rendering pages in Chromium, with every byte fetched by the crawler itself.
 
 A pool of contexts in one Chromium. Each page has a context of its own, so that nothing of it
-stays; the browser is started anew after so many pages, or when its processes hold too much memory.
+stays; the browser is started again after so many pages, or when its processes hold too much memory.
 A page that does not end within its deadline is killed, with the browser if need be; other pages
 that were shown meanwhile are shown again.
 """
@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from embedding.crawl.assetcache import StaticFiles
 from embedding.crawl.chromium_process import BrowserFailedError, ChromiumProcess, quietly
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.fetcher import Answer, Fetcher, Request
+from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.crawl.page_items import collect
 from embedding.crawl.page_requests import PageRequests
-from embedding.crawl.places import Places
-from embedding.crawl.statics import StaticFiles
+from embedding.crawl.slots import Slots
 from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.base import Found
@@ -46,7 +46,7 @@ class _Visit:
 
     source: SourceConfig
     request: Request
-    first: Answer
+    first: Response
     enough: Callable[[Sequence[Found]], bool]
 
 
@@ -57,7 +57,7 @@ class BrowserPool:
         self._config = config
         self._fetcher = fetcher
         self._statics = StaticFiles()
-        self._places = Places(config.render_contexts)
+        self._places = Slots(config.render_contexts)
         self._starting = asyncio.Lock()
         self._browser: ChromiumProcess | None = None
         self._watching: asyncio.Task[None] | None = None

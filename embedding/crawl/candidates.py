@@ -25,7 +25,7 @@ _SLOWEST = 1e-6
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampledDocument:
     """One document of a listing that was read: how many tokens, which words, MinHash of its text.
 
     No text is kept.
@@ -58,7 +58,7 @@ class Listed:
     times: tuple[datetime, ...] = ()
     titles: tuple[tuple[str, str, str | None], ...] = ()
     requests: int = 1
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[SampledDocument, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -104,7 +104,7 @@ class Known:
     """What is read already: addresses, and samples of the texts."""
 
     urls: frozenset[str] = frozenset()
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[SampledDocument, ...] = ()
 
     def with_(self, listed: Listed) -> Known:
         """And this one."""
@@ -218,11 +218,11 @@ def named(found: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]
     return result
 
 
-def _copied(sample: Sample, known: Sequence[Sample], threshold: float) -> bool:
+def _copied(sample: SampledDocument, known: Sequence[SampledDocument], threshold: float) -> bool:
     return any(similar(sample.signature, each.signature) >= threshold for each in known)
 
 
-def _pooled(samples: Sequence[Sample]) -> Counter[str]:
+def _pooled(samples: Sequence[SampledDocument]) -> Counter[str]:
     total: Counter[str] = Counter()
     for each in samples:
         total.update(each.words)

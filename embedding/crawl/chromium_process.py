@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 
 from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium, sandboxed
-from embedding.crawl.tether import Tether
+from embedding.crawl.watchdog import Tether
 from embedding.kernel.errors import FetchError
 
 if TYPE_CHECKING:

@@ -82,9 +82,9 @@ class CrawlConfig(Config):
     render_requests: int = Field(300, gt=0)
     """Requests that one rendered page may make; further ones are refused."""
     recycle_pages: int = Field(100, gt=0)
-    """Pages after which the browser is started anew, so that its memory stays flat."""
+    """Pages after which the browser is started again, so that its memory stays flat."""
     browser_memory_mb: float = Field(700.0, ge=100)
-    """Megabytes of Chromium's processes and its driver after which it is started anew; at twice
+    """Megabytes of Chromium's processes and its driver after which it is started again; at twice
     as much it is killed in the middle of its pages, which are then shown again."""
     pseudonym_key: SecretStr = SecretStr("")
     """Key of author pseudonyms; empty: a random one for each start of a pool of nodes."""

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from embedding.crawl.addresses import canonical, host_of
-from embedding.crawl.candidates import Candidate, Known, Listed, Sample, named, rank
+from embedding.crawl.candidates import Candidate, Known, Listed, SampledDocument, named, rank
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
@@ -23,15 +23,15 @@ from embedding.crawl.links import PageLinks, likely, read_links, spread
 from embedding.crawl.services import make_pseudonyms
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError, InputError, YeoronError
-from embedding.sources.base import Found, Item, Listing, Page, Reference
+from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Reference
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 from embedding.sources.registry import make_adapter
 
-Place = tuple[str, str, str, Mapping[str, Any]]
+_LinkTarget = tuple[str, str, str, Mapping[str, Any]]
 """Kind, address, where it was found, settings of the source that would read it."""
 
-Words = Callable[[str], Mapping[str, int]]
+_Words = Callable[[str], Mapping[str, int]]
 """Words of a text with their counts; the text may not be kept."""
 
 
@@ -71,7 +71,7 @@ class Discoverer:
         self,
         crawl: CrawlConfig,
         config: DiscoverConfig,
-        words: Words,
+        words: _Words,
         title: Callable[[str], str],
     ) -> None:
         self._config = config
@@ -127,7 +127,7 @@ class Discoverer:
                 known = known if listed is None else known.with_(listed)
         return known
 
-    def _named(self, url: str, links: PageLinks) -> Iterator[Place]:
+    def _named(self, url: str, links: PageLinks) -> Iterator[_LinkTarget]:
         """The listings that a page names, or is itself."""
         for kind, urls in (("feed", links.feeds), ("sitemap", links.sitemaps)):
             for each in filter(self.allowed, urls):
@@ -138,9 +138,9 @@ class Discoverer:
                 settings["next"] = links.following
             yield "page", url, url, settings
 
-    async def _walk(self, seeds: Sequence[str]) -> list[Place]:
+    async def _walk(self, seeds: Sequence[str]) -> list[_LinkTarget]:
         """Breadth first over allowed pages: (kind, address, found on, settings) of listings."""
-        places: dict[str, Place] = {}
+        places: dict[str, _LinkTarget] = {}
         queue = deque((canonical(seed), 0) for seed in seeds)
         seen = {url for url, _ in queue}
         for origin in sorted({f"{urlsplit(s).scheme}://{urlsplit(s).netloc}" for s in seeds}):
@@ -221,11 +221,11 @@ class Discoverer:
             settings=dict(settings),
         )
 
-    async def _list(self, source: SourceConfig) -> list[Item]:
+    async def _list(self, source: SourceConfig) -> list[ListedItem]:
         adapter = make_adapter(source, make_pseudonyms(self._crawl))
         return [item async for item in adapter.poll(_Probe(self._get, self._extractor))]
 
-    async def _sample(self, url: str) -> Sample | None:
+    async def _sample(self, url: str) -> SampledDocument | None:
         """Words and signature of one document; None when it cannot be read."""
         try:
             page = await self._get(Request(url))
@@ -234,13 +234,13 @@ class Discoverer:
             self._refuse(error)
             return None
         words = await asyncio.to_thread(self._words, found.text)
-        return Sample(url, dict(words), found.signature)
+        return SampledDocument(url, dict(words), found.signature)
 
     def _shown(self, one: Reference) -> tuple[str, str, str | None]:
         when = None if one.published_at is None else one.published_at.isoformat()
         return self._title(one.title)[:120], one.url, when
 
-    async def _get(self, request: Request) -> Page:
+    async def _get(self, request: Request) -> FetchedPage:
         """One request within the budget, on an allowed host."""
         if not self.allowed(request.url):
             raise FetchError("foreign_host", f"{request.url}: not on an allowed host.")
@@ -252,7 +252,7 @@ class Discoverer:
             raise FetchError("foreign_host", f"{request.url}: leads to a host that is not allowed.")
         packed = answer.body.startswith(b"\x1f\x8b")
         text = "" if packed else answer.text()
-        return Page(answer.url, text, answer.body, answer.headers, answer.status)
+        return FetchedPage(answer.url, text, answer.body, answer.headers, answer.status)
 
     def allowed(self, url: str) -> bool:
         """Whether the address is on a seed's host or in a further domain."""
@@ -273,12 +273,12 @@ class _Probe:
         self._get = get
         self._extractor = extractor
 
-    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+    async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
         """See `Web.get`."""
-        page: Page = await self._get(Request(url, accept=accept))
+        page: FetchedPage = await self._get(Request(url, accept=accept))
         return page
 
-    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `Web.listing`."""
         return await self._extractor.listing(source, page)
 
@@ -289,7 +289,7 @@ class _Probe:
         del enough
         raise FetchError("no_browser", f"{url}: pages are not rendered in a search.")
 
-    def settled(self, keys: Sequence[str]) -> bool:
+    def all_known(self, keys: Sequence[str]) -> bool:
         """One page after the other is read."""
         del keys
         return False

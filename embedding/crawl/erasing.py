@@ -94,7 +94,7 @@ def erase_before(frontier: str, before: float, *, dry: bool = False) -> int:
 
 
 def _scrub(engine: sa.Engine, dry: bool) -> None:
-    """SQLite leaves what was deleted in free pages and in its log: write the file anew."""
+    """SQLite leaves what was deleted in free pages and in its log: write the file again."""
     if dry or engine.dialect.name != "sqlite":
         return
     with engine.connect() as connection:

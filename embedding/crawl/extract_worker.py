@@ -12,7 +12,7 @@ from typing import Any
 from embedding.crawl.extract import Extracted, read_page
 from embedding.kernel.children import serve
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Listing, Page, Reference
+from embedding.sources.base import FetchedPage, ListingPage, Reference
 from embedding.sources.config import SourceConfig
 
 
@@ -45,7 +45,7 @@ def decode(value: dict[str, Any]) -> Extracted:
     )
 
 
-def ask_listing(source: SourceConfig, page: Page) -> tuple[dict[str, Any], bytes]:
+def ask_listing(source: SourceConfig, page: FetchedPage) -> tuple[dict[str, Any], bytes]:
     """The frame that has a listing read; the source's secrets stay here."""
     shown = source.model_dump(mode="json", exclude_defaults=True, exclude={"cookies", "proxy"})
     # What is packed in itself has no text yet.
@@ -53,7 +53,7 @@ def ask_listing(source: SourceConfig, page: Page) -> tuple[dict[str, Any], bytes
     return {"source": shown, "url": page.url, "decoded": bool(page.text)}, body
 
 
-def decode_listing(value: dict[str, Any]) -> Listing:
+def decode_listing(value: dict[str, Any]) -> ListingPage:
     """The answer to it; raises the FetchError that the worker sent instead."""
     if "reason" in value:
         raise FetchError(value["reason"], value["message"])
@@ -64,7 +64,7 @@ def decode_listing(value: dict[str, Any]) -> Listing:
         )
         for name in ("references", "children")
     )
-    return Listing(references, value["next"], children)
+    return ListingPage(references, value["next"], children)
 
 
 def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
 
     text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
     source = SourceConfig.model_validate(request["source"])
-    found = read_listing(source, Page(str(request["url"]), text, body, {}))
+    found = read_listing(source, FetchedPage(str(request["url"]), text, body, {}))
     rows = {
         name: [
             [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors]

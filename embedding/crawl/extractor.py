@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
-from embedding.crawl.fetcher import Answer
+from embedding.crawl.fetcher import Response
 from embedding.crawl.shorten import shortened
 from embedding.kernel.children import Child
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Listing, Page
+from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing
 
@@ -46,7 +46,7 @@ class Extractor:
         self._started: set[Child] = set()
 
     async def read(
-        self, answer: Answer | Page, zone: str, least: int, authors: Sequence[str] = ()
+        self, answer: Response | FetchedPage, zone: str, least: int, authors: Sequence[str] = ()
     ) -> Extracted:
         """What a page holds; times without a zone are in `zone`.
 
@@ -71,7 +71,7 @@ class Extractor:
         told = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
         return decode(await self._ask(url, told, body))
 
-    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_listing`; raises FetchError."""
         if self._processes == 0:
             return await self._in_thread(page.url, read_listing, source, page)

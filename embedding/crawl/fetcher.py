@@ -63,7 +63,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What came back: final address, status (200 or 304), lower-case headers, unpacked body."""
 
     url: str
@@ -89,7 +89,7 @@ class Fetcher:
         self._transports: dict[str | None, httpx.AsyncBaseTransport] = {}
         self.robots = Robots(config.robots_agent, config.robots_ttl, self._robots_txt)
 
-    async def fetch(self, request: Request) -> Answer:
+    async def fetch(self, request: Request) -> Response:
         """Fetch, following redirects; each hop passes robots, rate and address checks.
 
         Raises FetchError whose `retry_after` is None when trying again cannot help.
@@ -110,7 +110,7 @@ class Fetcher:
             f"{request.url}: a circle, or more than {self._config.max_redirects} redirects.",
         )
 
-    async def _polite(self, request: Request) -> Answer:
+    async def _polite(self, request: Request) -> Response:
         """One hop with robots and rate."""
         verdict = await self.robots.verdict(request.url, request.proxy)
         if verdict.trouble:
@@ -143,7 +143,7 @@ class Fetcher:
         raise FetchError("redirect_loop", f"{url}: robots.txt redirects too often.")
 
     @staticmethod
-    def _redirect(answer: Answer) -> str | None:
+    def _redirect(answer: Response) -> str | None:
         """Where a redirect leads, without fragment; None when the answer is none."""
         location = answer.headers.get("location", "").strip()
         if answer.status not in _REDIRECTS:
@@ -161,7 +161,7 @@ class Fetcher:
 
     async def _once(
         self, request: Request, limit: int, *, truncate: bool = False, any_status: bool = False
-    ) -> Answer:
+    ) -> Response:
         """One request within the time limit, its answer within the size limit."""
         try:
             async with (
@@ -174,7 +174,7 @@ class Fetcher:
                 packed = Unpacker(headers.get("content-encoding", ""), limit, truncate=truncate)
                 whole = await _read(response, packed, headers, 0 if truncate else limit)
                 body = packed.body(whole=whole)
-                return Answer(request.url, response.status_code, headers, body)
+                return Response(request.url, response.status_code, headers, body)
         except FetchError as error:
             raise _located(error, request.url) from error
         except _TIMEOUTS as error:

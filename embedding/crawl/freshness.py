@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Rates = npt.NDArray[np.float64]
+_ChangeRateArray = npt.NDArray[np.float64]
 
 _STEPS = 32
 _NEVER = 1e200
@@ -25,37 +25,37 @@ _TINY = 1e-200
 
 
 @dataclass(frozen=True)
-class Changes:
+class ChangeRates:
     """What is known of n sources, as float64 [n] arrays."""
 
-    quiet: Rates
+    quiet: _ChangeRateArray
     """Changes a second that no signal tells of, > 0."""
-    heard: Rates
+    heard: _ChangeRateArray
     """Hazard that one signal is worth (see `sources.changes`)."""
-    signals: Rates
+    signals: _ChangeRateArray
     """Signals a second."""
-    weight: Rates
-    cost: Rates
+    weight: _ChangeRateArray
+    cost: _ChangeRateArray
     """Requests of one poll."""
-    least: Rates
+    least: _ChangeRateArray
     """Polls a second that each source gets whatever it gains."""
-    most: Rates
+    most: _ChangeRateArray
 
     @property
-    def rate(self) -> Rates:
+    def rate(self) -> _ChangeRateArray:
         """Changes a second."""
         return self.quiet - self.signals * np.expm1(-self.heard)
 
 
-def thresholds(changes: Changes, price: float | Rates) -> Rates:
+def thresholds(changes: ChangeRates, price: float | _ChangeRateArray) -> _ChangeRateArray:
     """Expected changes since the last poll at which each source is polled, at this price."""
     rate = changes.rate
     polls = np.sqrt(changes.weight * rate / (np.maximum(price, _TINY) * changes.cost)) - rate
-    found: Rates = np.minimum(rate / np.maximum(polls, _TINY), _NEVER)
+    found: _ChangeRateArray = np.minimum(rate / np.maximum(polls, _TINY), _NEVER)
     return found
 
 
-def poll_rates(changes: Changes, price: float) -> Rates:
+def poll_rates(changes: ChangeRates, price: float) -> _ChangeRateArray:
     """Polls a second that the thresholds lead to, with signals, between least and most.
 
     Hazard grows by `quiet` a second and by `heard` with each signal. A threshold is passed by whole
@@ -67,7 +67,7 @@ def poll_rates(changes: Changes, price: float) -> Rates:
     return np.clip(polls, changes.least, changes.most)
 
 
-def price_of(changes: Changes, budget: float) -> float:
+def price_of(changes: ChangeRates, budget: float) -> float:
     """The price at which all polls together cost `budget` requests a second; 0 when all can have
     their most. Where even the least rates cost more, the price is as high as it goes.
     """

@@ -6,8 +6,8 @@
 
 Never any text: addresses, times, validators and content digests only.
 
-A node's frontier writes only of sources whose lease its life holds (`lease.py`); the check and the
-write are one transaction, so a node that was stopped and comes back late changes nothing.
+A node's frontier writes only of sources whose lease its incarnation holds (`lease.py`); the check
+and the write are one transaction, so a node that was stopped and comes back late changes nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from embedding.crawl.keys import key_digest
-from embedding.crawl.learnt import Learnt
-from embedding.crawl.lease import LeaseConfig, Life
+from embedding.crawl.learnt import SourceStates
+from embedding.crawl.lease import Incarnation, LeaseConfig
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import OVER, READ, Fetched, new_row, over_row, read_row
 from embedding.crawl.tables import LEASES, POLLS, READING, URLS, YIELDS, open_engine
@@ -53,23 +53,23 @@ class Frontier:
         self._insert: Any = (
             postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
         )
-        self._life: str | None = None
+        self._incarnation: str | None = None
 
-    def held_by(self, life: Life) -> None:
-        """From now on write only of sources whose lease `life` holds."""
-        self._life = str(life)
+    def held_by(self, incarnation: Incarnation) -> None:
+        """From now on write only of sources whose lease `incarnation` holds."""
+        self._incarnation = str(incarnation)
 
     def leases(self, config: LeaseConfig) -> Leases:
         """Which node reads which source, in the same database."""
         return Leases(self._engine, config, self._lock)
 
-    def polls(self) -> Learnt:
+    def polls(self) -> SourceStates:
         """What was learnt of the sources' rates of change, in the same database."""
-        return Learnt(self._engine, self._lock, POLLS)
+        return SourceStates(self._engine, self._lock, POLLS)
 
-    def yields(self) -> Learnt:
+    def yields(self) -> SourceStates:
         """What was learnt of how much the sources bring, in the same database."""
-        return Learnt(self._engine, self._lock, YIELDS)
+        return SourceStates(self._engine, self._lock, YIELDS)
 
     def close(self) -> None:
         """Close all connections."""
@@ -83,8 +83,8 @@ class Frontier:
     def _add(self, statement: Any, source: str, rows: Any) -> int:
         """Execute one insert of rows of `source`; number of rows it touched."""
         with self._lock, self._engine.begin() as connection:
-            held = self._held(connection)
-            if held is not None and source not in held:
+            leased = self._held(connection)
+            if leased is not None and source not in leased:
                 return 0
             # Without it PostgreSQL's driver tells no number of rows for an insert.
             counted = {"preserve_rowcount": True}
@@ -93,15 +93,15 @@ class Frontier:
 
     def _held(self, connection: sa.Connection) -> list[str] | None:
         """Sources that may be written, which nobody can take before this transaction ends."""
-        if self._life is None:
+        if self._incarnation is None:
             return None
-        query = sa.select(LEASES.c.source).where(LEASES.c.holder == self._life)
+        query = sa.select(LEASES.c.source).where(LEASES.c.holder == self._incarnation)
         return list(connection.execute(query.with_for_update(read=True)).scalars())
 
     def _own(self, connection: sa.Connection, statement: Any) -> Any:
         """The update of rows of these sources alone."""
-        held = self._held(connection)
-        return statement if held is None else statement.where(URLS.c.source.in_(held))
+        leased = self._held(connection)
+        return statement if leased is None else statement.where(URLS.c.source.in_(leased))
 
     def _rows(self, statement: Any) -> Sequence[Any]:
         with self._lock, self._reading.begin() as connection:
@@ -191,8 +191,8 @@ class Frontier:
     def _added(self, statement: Any, source: str, rows: Sequence[dict[str, Any]]) -> list[str]:
         """Execute one insert that returns keys."""
         with self._lock, self._engine.begin() as connection:
-            held = self._held(connection)
-            if held is not None and source not in held:
+            leased = self._held(connection)
+            if leased is not None and source not in leased:
                 return []
             return [str(row[0]) for row in connection.execute(statement, rows)]
 
@@ -245,12 +245,12 @@ class Frontier:
         if not fetched and not finished:
             return
         with self._lock, self._engine.begin() as connection:
-            held = self._held(connection)
-            read = [read_row(one, now) for one in fetched if held is None or one.source in held]
+            leased = self._held(connection)
+            read = [read_row(one, now) for one in fetched if leased is None or one.source in leased]
             over = [
                 over_row(one, why, now)
                 for one, why in finished
-                if held is None or one.source in held
+                if leased is None or one.source in leased
             ]
             if read:
                 connection.execute(READ, read)

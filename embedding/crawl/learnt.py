@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from embedding.crawl.tables import READING
 
 
-class Learnt:
+class SourceStates:
     """States by source, JSON, of one table. Safe for several threads and processes."""
 
     def __init__(

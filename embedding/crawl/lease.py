@@ -5,9 +5,9 @@
                     └── not renewed: anybody may take it; the old holder is in `debts` until the
                         new one has found out what the server learnt from it
 
-A holder is one life of a node, not the node: a process that was stopped and comes back after its
-lease was taken holds nothing (C. Gray and D. Cheriton, "Leases", 1989). `fence` grows with every
-taking. Times come in as arguments, in seconds of one clock that all nodes read.
+A holder is one incarnation of a node, not the node: a process that was stopped and comes back after
+its lease was taken holds nothing (C. Gray and D. Cheriton, "Leases", 1989). `fence` grows with
+every taking. Times come in as arguments, in seconds of one clock that all nodes read.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class LeaseConfig(Config):
 
     @property
     def beat(self) -> float:
-        """Seconds between two signs of life."""
+        """Seconds between two heartbeats."""
         return self.seconds / 4.0
 
 
 @dataclass(frozen=True)
-class Life:
-    """One life of a node; its processes greet the parameter server with the same mark."""
+class Incarnation:
+    """One incarnation of a node; its processes greet the parameter server with the same mark."""
 
     node: str
     mark: str
@@ -53,7 +53,7 @@ class Life:
         return f"{self.node} {self.mark}"
 
     @classmethod
-    def of(cls, text: str) -> Life:
+    def of(cls, text: str) -> Incarnation:
         """Inverse of `str`; marks hold no blank."""
         node, _, mark = text.rpartition(" ")
         return cls(node, mark)
@@ -76,21 +76,23 @@ class Lease:
     measured: float = 0.0
     wanted: str | None = None
     gone: bool = False
-    holder: Life | None = None
+    holder: Incarnation | None = None
     until: float = 0.0
     fence: int = 0
-    debts: tuple[Life, ...] = ()
+    debts: tuple[Incarnation, ...] = ()
 
-    def free(self, life: Life, now: float) -> bool:
-        """Whether `life` may take it. An earlier life of the same node is never waited for."""
-        return self.holder is None or self.until <= now or self.holder.node == life.node
+    def free(self, incarnation: Incarnation, now: float) -> bool:
+        """Whether `incarnation` may take it. An earlier incarnation of the same node is never
+        waited for.
+        """
+        return self.holder is None or self.until <= now or self.holder.node == incarnation.node
 
-    def taken(self, life: Life, until: float) -> Lease:
-        """Held by `life` from now on."""
+    def taken(self, incarnation: Incarnation, until: float) -> Lease:
+        """Held by `incarnation` from now on."""
         owing = self.debts if self.holder is None else (*self.debts, self.holder)
         return replace(
             self,
-            holder=life,
+            holder=incarnation,
             until=until,
             fence=self.fence + 1,
             debts=tuple(dict.fromkeys(owing)),
@@ -107,7 +109,9 @@ class Lease:
 
 @dataclass(frozen=True)
 class Seat:
-    """A node of the pool: the mark of its latest life, and until when it is believed alive."""
+    """A node of the pool: the mark of its latest incarnation, and until when it is believed
+    alive.
+    """
 
     node: str
     mark: str = ""
@@ -115,10 +119,10 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a node tells with a sign of life.
+class Heartbeat:
+    """What a node tells with a heartbeat.
 
-    first     the life's first; later ones of an older life of the node are refused
+    first     the incarnation's first; later ones of an older incarnation of the node are refused
     peers     nodes that are expected (first): they get their share before they are there
     holds     sources that it believes to hold
     tokens    read by source since the last beat, `seconds` ago
@@ -136,15 +140,15 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaseView:
     """What a node hears.
 
-    replaced   another life of the node has begun, or a source that it held is another's now: it
-               may neither write nor acknowledge any more and has to end
+    replaced   another incarnation of the node has begun, or a source that it held is another's now:
+               it may neither write nor acknowledge any more and has to end
     held       its sources
     leaving    those of them that it shall give up
     debts      those that it may not read yet, with the lives to ask the server about
-    owing      whether some source still owes to an earlier life of this node
+    owing      whether some source still owes to an earlier incarnation of this node
     rates      tokens a second of the sources held
     loads      tokens a second by living node; moves: sources that changed nodes so far
     """
@@ -152,7 +156,7 @@ class Standing:
     replaced: bool
     held: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
-    debts: Mapping[str, tuple[Life, ...]] = field(default_factory=dict)
+    debts: Mapping[str, tuple[Incarnation, ...]] = field(default_factory=dict)
     owing: bool = False
     rates: Mapping[str, float] = field(default_factory=dict)
     loads: Mapping[str, float] = field(default_factory=dict)
@@ -174,7 +178,7 @@ class Standing:
 
 @dataclass
 class Pool:
-    """All nodes and sources; one sign of life at a time."""
+    """All nodes and sources; one heartbeat at a time."""
 
     config: LeaseConfig
     seats: dict[str, Seat] = field(default_factory=dict)
@@ -190,36 +194,42 @@ class Pool:
         for source in set(self.leases) - set(costs):
             self.leases[source] = replace(self.leases[source], wanted=None, gone=True)
 
-    def beat(self, life: Life, told: Told, now: float) -> Standing:
-        """A sign of life of a node; what it may read."""
-        seat = self.seats.get(life.node)
-        if not told.first and (seat is None or seat.mark != life.mark):
-            return Standing(replaced=True)
-        if any(not self._holds(life, source) for source in told.holds):
-            return Standing(replaced=True)
-        self._shift(now, told)
-        if told.first and not self.living(now):
-            for peer in told.peers:
+    def beat(self, incarnation: Incarnation, heartbeat: Heartbeat, now: float) -> LeaseView:
+        """A heartbeat of a node; what it may read."""
+        seat = self.seats.get(incarnation.node)
+        if not heartbeat.first and (seat is None or seat.mark != incarnation.mark):
+            return LeaseView(replaced=True)
+        if any(not self._holds(incarnation, source) for source in heartbeat.holds):
+            return LeaseView(replaced=True)
+        self._shift(now, heartbeat)
+        if heartbeat.first and not self.living(now):
+            for peer in heartbeat.peers:
                 self.seats[peer] = Seat(peer, until=now + self.config.seconds)
-        self.seats[life.node] = Seat(life.node, life.mark, now + self.config.seconds)
-        for lease in [each for each in self.leases.values() if each.holder == life]:
-            self.leases[lease.source] = self._renewed(lease, told, now)
+        self.seats[incarnation.node] = Seat(
+            incarnation.node, incarnation.mark, now + self.config.seconds
+        )
+        for lease in [each for each in self.leases.values() if each.holder == incarnation]:
+            self.leases[lease.source] = self._renewed(lease, heartbeat, now)
         self._allocate(now)
         for lease in list(self.leases.values()):
-            if lease.wanted == life.node and lease.holder != life and lease.free(life, now):
-                self.leases[lease.source] = lease.taken(life, now + self.config.seconds)
-        return self._standing(life, now)
+            if (
+                lease.wanted == incarnation.node
+                and lease.holder != incarnation
+                and lease.free(incarnation, now)
+            ):
+                self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
+        return self._standing(incarnation, now)
 
-    def _shift(self, now: float, told: Told) -> None:
-        """Move all ends along when nobody could give a sign of life, or the clock was put back.
+    def _shift(self, now: float, heartbeat: Heartbeat) -> None:
+        """Move all ends along when nobody could give a heartbeat, or the clock was put back.
 
-        The last sign of life of all was `seconds` before the latest end. Is that so long ago that
-        leases have run out, then the database was away for everybody; unless a life begins now:
-        then the pool was not running.
+        The last heartbeat of all was `seconds` before the latest end. Is that so long ago that
+        leases have run out, then the database was away for everybody; unless an incarnation begins
+        now: then the pool was not running.
         """
         last = max((seat.until for seat in self.seats.values()), default=now) - self.config.seconds
         gap = now - last
-        if 0 <= gap <= self.config.seconds - self.config.beat or (gap > 0 and told.first):
+        if 0 <= gap <= self.config.seconds - self.config.beat or (gap > 0 and heartbeat.first):
             return
         by = gap if gap < 0 else gap - self.config.beat
         self.allocated_at = min(self.allocated_at, now)
@@ -248,19 +258,19 @@ class Pool:
         """Tokens a second by living node."""
         return node_loads(self.rates(), self._owners(), self.living(now))
 
-    def _holds(self, life: Life, source: str) -> bool:
+    def _holds(self, incarnation: Incarnation, source: str) -> bool:
         lease = self.leases.get(source)
-        return lease is not None and lease.holder == life
+        return lease is not None and lease.holder == incarnation
 
-    def _renewed(self, lease: Lease, told: Told, now: float) -> Lease:
-        """The lease after a sign of life of its holder."""
+    def _renewed(self, lease: Lease, heartbeat: Heartbeat, now: float) -> Lease:
+        """The lease after a heartbeat of its holder."""
         name = lease.source
-        if name in told.holds:
-            lease = lease.read(told.tokens.get(name, 0), told.seconds)
-        if name in told.settled:
+        if name in heartbeat.holds:
+            lease = lease.read(heartbeat.tokens.get(name, 0), heartbeat.seconds)
+        if name in heartbeat.settled:
             lease = replace(lease, debts=())
         leaving = lease.holder is not None and lease.wanted != lease.holder.node
-        if name in told.released and leaving:
+        if name in heartbeat.released and leaving:
             return replace(lease, holder=None, until=0.0)
         return replace(lease, until=now + self.config.seconds)
 
@@ -292,18 +302,18 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(self, life: Life, now: float) -> Standing:
+    def _standing(self, incarnation: Incarnation, now: float) -> LeaseView:
         rates = self.rates()
-        mine = [each for each in self.leases.values() if each.holder == life]
+        mine = [each for each in self.leases.values() if each.holder == incarnation]
         owing = any(
-            each.node == life.node and each != life
+            each.node == incarnation.node and each != incarnation
             for lease in self.leases.values()
             for each in (*lease.debts, *([lease.holder] if lease.holder else []))
         )
-        return Standing(
+        return LeaseView(
             replaced=False,
             held=frozenset(each.source for each in mine),
-            leaving=frozenset(each.source for each in mine if each.wanted != life.node),
+            leaving=frozenset(each.source for each in mine if each.wanted != incarnation.node),
             debts={each.source: each.debts for each in mine if each.debts},
             owing=owing,
             rates={each.source: rates[each.source] for each in mine if each.source in rates},

@@ -15,8 +15,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from embedding.crawl.lease import Lease, LeaseConfig, Life, Pool, Seat, Standing, Told, shown
-from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL, READING
+from embedding.crawl.lease import (
+    Heartbeat,
+    Incarnation,
+    Lease,
+    LeaseConfig,
+    LeaseView,
+    Pool,
+    Seat,
+    shown,
+)
+from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL_TABLE, READING
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 
@@ -49,11 +58,15 @@ class Leases:
                     .values(settings=source.model_dump_json(exclude_defaults=True))
                 )
 
-    def beat(self, life: Life, told: Told, now: float | None = None) -> Standing:
-        """A sign of life; what the node may read. `now` is the database's clock if not given."""
+    def beat(
+        self, incarnation: Incarnation, heartbeat: Heartbeat, now: float | None = None
+    ) -> LeaseView:
+        """A heartbeat; what the node may read. `now` is the database's clock if not given."""
         with self._lock, self._engine.begin() as connection:
             pool, before = self._load(connection, lock=True)
-            standing = pool.beat(life, told, self._now(connection) if now is None else now)
+            standing = pool.beat(
+                incarnation, heartbeat, self._now(connection) if now is None else now
+            )
             self._store(connection, before, pool)
         return standing
 
@@ -85,7 +98,7 @@ class Leases:
         self, connection: sa.Connection, *, lock: bool
     ) -> tuple[Pool, tuple[dict[str, Lease], dict[str, Seat]]]:
         """The pool as it is stored, and copies to compare with."""
-        query = sa.select(POOL.c.allocated_at, POOL.c.moves)
+        query = sa.select(POOL_TABLE.c.allocated_at, POOL_TABLE.c.moves)
         row = connection.execute(query.with_for_update() if lock else query).fetchone()
         found = [_lease(each) for each in connection.execute(sa.select(LEASES)).fetchall()]
         leases = {lease.source: lease for lease in found}
@@ -104,7 +117,9 @@ class Leases:
     ) -> None:
         """Write what has changed."""
         leases, seats = before
-        connection.execute(sa.update(POOL).values(allocated_at=pool.allocated_at, moves=pool.moves))
+        connection.execute(
+            sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
+        )
         for name, lease in pool.leases.items():
             known = leases.get(name)
             if known is None:
@@ -134,10 +149,10 @@ def _lease(row: Any) -> Lease:
         measured=row.measured,
         wanted=row.wanted,
         gone=row.gone,
-        holder=None if row.holder is None else Life.of(row.holder),
+        holder=None if row.holder is None else Incarnation.of(row.holder),
         until=row.until,
         fence=row.fence,
-        debts=tuple(Life.of(text) for text in json.loads(row.debts)),
+        debts=tuple(Incarnation.of(text) for text in json.loads(row.debts)),
     )
 
 
@@ -145,4 +160,8 @@ def _row(lease: Lease) -> dict[str, Any]:
     values = asdict(replace(lease, holder=None, debts=()))
     values.pop("source")
     holder = None if lease.holder is None else str(lease.holder)
-    return {**values, "holder": holder, "debts": json.dumps([str(life) for life in lease.debts])}
+    return {
+        **values,
+        "holder": holder,
+        "debts": json.dumps([str(incarnation) for incarnation in lease.debts]),
+    }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-MOST = 20_000
+_MOST = 20_000
 """Addresses; of too many the first are forgotten."""
 
 
 class NamedAuthors:
     """Names by address, from the listing to the page. The frontier has no place for them."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._held: dict[str, tuple[str, ...]] = {}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedding.crawl.page_requests import PageRequests
 from embedding.kernel.errors import FetchError
-from embedding.sources.answers import FIELDS, PageAnswers
+from embedding.sources.answers import ANSWER_FIELDS, PageAnswers
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
 
@@ -101,7 +101,7 @@ async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Seque
     found = answers.found()
     if found or answers.exclusive:
         return found
-    fields = {name: getattr(source, name) for name in FIELDS}
+    fields = {name: getattr(source, name) for name in ANSWER_FIELDS}
     try:
         rows = await _evaluate(page, _EXTRACT, [source.items, fields, source.max_items])
     except Error as error:
@@ -115,12 +115,15 @@ async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Seque
     # The page may have changed what its own functions give back.
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return ()
-    return [Found(**{name: str(row.get(name) or "")[:_LONGEST] for name in FIELDS}) for row in rows]
+    return [
+        Found(**{name: str(row.get(name) or "")[:_LONGEST] for name in ANSWER_FIELDS})
+        for row in rows
+    ]
 
 
 def _selectors(source: SourceConfig) -> Iterator[str]:
     """The selectors among the source's settings, each without its `@attribute`."""
-    for name in ("items", *FIELDS):
+    for name in ("items", *ANSWER_FIELDS):
         text = getattr(source, name) or ""
         selector, at, _ = text.rpartition("@")
         yield selector if at else text

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from embedding.crawl.addresses import host_of
-from embedding.crawl.fetcher import Answer, Fetcher, Request
-from embedding.crawl.statics import StaticFiles
+from embedding.crawl.assetcache import StaticFiles
+from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.config import SourceConfig
@@ -40,7 +40,7 @@ class PageRequests:
         fetcher: Fetcher,
         statics: StaticFiles,
         request: Request,
-        first: Answer,
+        first: Response,
         answers: PageAnswers,
         *,
         source: SourceConfig,
@@ -50,7 +50,7 @@ class PageRequests:
         self._statics = statics
         self._request = request
         self._first = first.url
-        self._waiting: dict[str, Answer] = {first.url: first}
+        self._waiting: dict[str, Response] = {first.url: first}
         self._answers = answers
         self._source = source
         self._left = limit
@@ -95,7 +95,7 @@ class PageRequests:
             self._answers.take(url, found.body)
         await route.fulfill(status=found.status, headers=headers, body=body)
 
-    async def _found(self, wanted: PageRequest) -> Answer:
+    async def _found(self, wanted: PageRequest) -> Response:
         cookies = self._request.cookies if self._for_operator(wanted) else {}
         shared = wanted.resource_type in _SHARED and wanted.method == "GET"
         # What was sent to the operator is no other frame's to see.
@@ -152,7 +152,7 @@ class PageRequests:
         return host_of(url) == self._request.cookie_host
 
 
-def _headers(found: Answer) -> dict[str, str]:
-    """Headers for the page; the body is unpacked already and its length is set anew."""
+def _headers(found: Response) -> dict[str, str]:
+    """Headers for the page; the body is unpacked already and its length is set again."""
     dropped = ("content-encoding", "content-length", "transfer-encoding", "connection")
     return {key: value for key, value in found.headers.items() if key not in dropped}

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TypedDict
 
 from embedding.crawl.schedule import PollReport
-from embedding.crawl.silence import Alarm, YieldWatch
+from embedding.crawl.staleness import Alarm, YieldWatch
 
 
 class AlarmReport(TypedDict):
-    """Why a source is out of its usual range, and since when (see `silence.py`)."""
+    """Why a source is out of its usual range, and since when (see `staleness.py`)."""
 
     event: str
     since: str

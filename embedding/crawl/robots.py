@@ -21,11 +21,11 @@ _RETRY = 300.0
 _MOST_ORIGINS = 10_000
 _LONGEST_DELAY = 86400.0
 _SLASHES = re.compile(r"(?<!:)//+")
-_Place = tuple[str, str | None]
+_Origin = tuple[str, str | None]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RobotsRule:
     """Whether an address may be fetched, and the seconds to keep between two requests.
 
     `retry_after` is set when robots.txt could not be read: all is forbidden until then.
@@ -58,10 +58,10 @@ class Robots:
         self._agent = agent
         self._ttl = ttl
         self._get = get
-        self._rules: dict[_Place, _Rules] = {}
-        self._asking: dict[_Place, asyncio.Lock] = {}
+        self._rules: dict[_Origin, _Rules] = {}
+        self._asking: dict[_Origin, asyncio.Lock] = {}
 
-    async def verdict(self, url: str, proxy: str | None = None) -> Verdict:
+    async def verdict(self, url: str, proxy: str | None = None) -> RobotsRule:
         """What robots.txt says of `url`; a server that fails forbids all for some minutes.
 
         Raises FetchError (`private_address`) when reading it would lead to a private address.
@@ -71,21 +71,21 @@ class Robots:
             raise rules.refused
         if rules.parsed is None:
             again = max(1.0, rules.expires - time.monotonic())
-            return Verdict(False, 0.0, retry_after=again, trouble=rules.trouble)
+            return RobotsRule(False, 0.0, retry_after=again, trouble=rules.trouble)
         delay = _finite(rules.parsed.crawl_delay(self._agent))
         rate = rules.parsed.request_rate(self._agent)
         if rate is not None and rate.requests:
             delay = max(delay, _finite(rate.seconds / rate.requests))
         # Many servers take `//private` for `/private`.
         forms = {url, _SLASHES.sub("/", url)}
-        return Verdict(all(rules.parsed.can_fetch(form, self._agent) for form in forms), delay)
+        return RobotsRule(all(rules.parsed.can_fetch(form, self._agent) for form in forms), delay)
 
     async def sitemaps(self, url: str, proxy: str | None = None) -> tuple[str, ...]:
         """Sitemaps that the robots.txt of the origin of `url` names."""
         rules = await self._of((origin_of(url), proxy))
         return () if rules.parsed is None else tuple(rules.parsed.sitemaps)
 
-    async def _of(self, place: _Place) -> _Rules:
+    async def _of(self, place: _Origin) -> _Rules:
         known = self._rules.get(place)
         if known is not None and known.expires > time.monotonic():
             return known

@@ -14,9 +14,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from embedding.crawl.addresses import canonical, same_site
-from embedding.crawl.arrivals import Arrival
+from embedding.crawl.arrivals import ReadDocument
 from embedding.crawl.extract import Extracted, digest
-from embedding.crawl.fetcher import Answer
+from embedding.crawl.fetcher import Response
 from embedding.crawl.frontier import Claim
 from embedding.crawl.patience import Patience
 from embedding.crawl.report import SourceCounters
@@ -24,12 +24,12 @@ from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
 from embedding.crawl.shorten import shortened
-from embedding.crawl.silence import YieldWatch
+from embedding.crawl.staleness import YieldWatch
 from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.kernel.errors import FetchError
 from embedding.kernel.records import Document
-from embedding.sources.base import Adapter, Inline, Item, Reference
+from embedding.sources.base import Adapter, Inline, ListedItem, Reference
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class SourceRunner:
 
     async def _poll(self) -> bool:
         """One poll; whether it found anything new. What was read before a failure is kept."""
-        items: list[Item] = []
+        items: list[ListedItem] = []
         await self._web.begin()
         failure: FetchError | None = None
         try:
@@ -203,7 +203,7 @@ class SourceRunner:
         if len(one.text) < self._config.dedupe_min_chars:
             return None
         row = Fetched(key, self.source.name, content_hash=digest(one.text))
-        return await self._services.arrivals.settle(Arrival(row, sketch=signature(one.text)))
+        return await self._services.arrivals.settle(ReadDocument(row, sketch=signature(one.text)))
 
     def _document(self, key: str, one: Inline) -> Document:
         now = datetime.now(UTC)
@@ -283,7 +283,7 @@ class SourceRunner:
         self._watching.note(self.watch.page, None)
         await self._deliver(claim, answer, found)
 
-    async def _deliver(self, claim: Claim, answer: Answer, found: Extracted) -> None:
+    async def _deliver(self, claim: Claim, answer: Response, found: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""
         now, source = datetime.now(UTC), self.source
         listed = claim.published_at
@@ -301,7 +301,7 @@ class SourceRunner:
             content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
         )
         names = _names(claim.key, answer.url, found.canonical)
-        reason = await self._services.arrivals.settle(Arrival(row, names, found.signature))
+        reason = await self._services.arrivals.settle(ReadDocument(row, names, found.signature))
         if reason is not None:
             self._duplicate(reason)
             return

@@ -23,7 +23,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from embedding.crawl.budget import Budget
-from embedding.crawl.freshness import Changes, price_of, thresholds
+from embedding.crawl.freshness import ChangeRates, price_of, thresholds
 from embedding.sources.changes import ChangeRate
 
 _FAILURES = 4
@@ -217,7 +217,7 @@ class PollSchedule:
         return source.began + min(max(wanted, source.every), longest)
 
     def _plan(self, host: str) -> None:
-        """Share out the budgets anew when enough polls have told something."""
+        """Share out the budgets again when enough polls have told something."""
         for group in (self._node, self._hosts[host]):
             if group.unplanned > _REPLAN * len(group.names):
                 if group is self._node:
@@ -235,7 +235,7 @@ class PollSchedule:
         for source, threshold in zip(sources, found, strict=True):
             source.threshold = float(threshold)
 
-    def _changes(self, sources: list[_Polled], group: _Shared) -> Changes:
+    def _changes(self, sources: list[_Polled], group: _Shared) -> ChangeRates:
         """The sources as arrays; the least rates fit into the budget."""
         cost = np.array([source.cost for source in sources])
         every = np.array([source.every for source in sources])
@@ -243,7 +243,7 @@ class PollSchedule:
         least = 1 / (every * self._rules.slowest)
         group.scale = min(1.0, group.budget.rate / float(np.sum(least * cost)))
         least *= group.scale
-        return Changes(
+        return ChangeRates(
             quiet=np.array([source.changes.quiet.mean for source in sources]),
             heard=np.array([source.changes.heard.mean for source in sources]),
             signals=np.array([source.changes.signal_rate for source in sources]),

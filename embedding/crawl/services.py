@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from datetime import UTC, datetime
 
-from embedding.crawl.arrivals import Arrivals
+from embedding.crawl.arrivals import ArrivalQueue
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.extract import Extracted
@@ -15,9 +15,9 @@ from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.named import NamedAuthors
 from embedding.crawl.patience import Patience
+from embedding.crawl.polling import PollTurns
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
-from embedding.crawl.turns import PollTurns
 from embedding.kernel.records import Document
 from embedding.sources.base import Pseudonyms
 
@@ -58,7 +58,7 @@ class Services:
         self.queue = DocumentQueue(config.queue)
         self.named = NamedAuthors()
         self.turns = PollTurns(config, frontier.polls(), self.patience)
-        self.arrivals = Arrivals(
+        self.arrivals = ArrivalQueue(
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience
         )
 

@@ -12,9 +12,9 @@ from collections import deque
 import numpy as np
 from datasketch import MinHash, MinHashLSH
 
-PERMUTATIONS = 64
+_PERMUTATIONS = 64
 _WORDS = 3
-_EMPTY = MinHash(PERMUTATIONS, seed=1, hashfunc=zlib.crc32, scheme="affine32")
+_EMPTY = MinHash(_PERMUTATIONS, seed=1, hashfunc=zlib.crc32, scheme="affine32")
 
 
 def signature(text: str) -> bytes:
@@ -39,7 +39,7 @@ class NearDuplicates:
         self._window = window
         # Candidates are judged by their signatures, so bands are chosen to miss few.
         self._index = MinHashLSH(
-            threshold=threshold, num_perm=PERMUTATIONS, weights=(0.1, 0.9), prepickle=False
+            threshold=threshold, num_perm=_PERMUTATIONS, weights=(0.1, 0.9), prepickle=False
         )
         self._sketches: dict[int, MinHash] = {}
         self._keys: dict[int, str] = {}

@@ -79,7 +79,7 @@ YIELDS = sa.Table(
 )
 """How much a source usually brings, by hour (JSON), for the next start or the next node."""
 
-POOL = sa.Table(
+POOL_TABLE = sa.Table(
     "frontier_pool",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
@@ -123,7 +123,7 @@ BLOCKED = sa.Table(
 )
 """Sources that nobody reads until they are unblocked, whatever the sources file says."""
 
-SCHEMA = sa.Table(
+_SCHEMA = sa.Table(
     "frontier_schema",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
@@ -131,7 +131,7 @@ SCHEMA = sa.Table(
 )
 """One row: the version of these tables. A database from before it was kept has none."""
 
-VERSION = 1
+_VERSION = 1
 """Raised with every change of the tables above."""
 
 
@@ -190,18 +190,18 @@ def _create(engine: sa.Engine) -> None:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
         written = _version(connection)
-        if written not in (None, VERSION):
+        if written not in (None, _VERSION):
             shown = engine.url.render_as_string(hide_password=True).rpartition("@")[2]
             raise ConfigError(
                 f"crawl.frontier: {shown!r} was written by another version of Yeoron: its tables "
-                f"are {written}, this version reads version {VERSION}. Use that version, or "
+                f"are {written}, this version reads version {_VERSION}. Use that version, or "
                 "another database, into which everything is read again."
             )
         metadata.create_all(connection)
-        if connection.execute(sa.select(POOL.c.id)).fetchone() is None:
-            connection.execute(sa.insert(POOL).values(id=1))
-        if connection.execute(sa.select(SCHEMA.c.id)).fetchone() is None:
-            connection.execute(sa.insert(SCHEMA).values(id=1, version=VERSION))
+        if connection.execute(sa.select(POOL_TABLE.c.id)).fetchone() is None:
+            connection.execute(sa.insert(POOL_TABLE).values(id=1))
+        if connection.execute(sa.select(_SCHEMA.c.id)).fetchone() is None:
+            connection.execute(sa.insert(_SCHEMA).values(id=1, version=_VERSION))
 
 
 def _version(connection: sa.Connection) -> int | str | None:
@@ -212,10 +212,10 @@ def _version(connection: sa.Connection) -> int | str | None:
     """
     inspector = sa.inspect(connection)
     there = set(inspector.get_table_names())
-    if SCHEMA.name in there:
-        found = connection.execute(sa.select(SCHEMA.c.version)).scalar()
+    if _SCHEMA.name in there:
+        found = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
         if found is not None:
-            return f"of version {found}" if found != VERSION else VERSION
+            return f"of version {found}" if found != _VERSION else _VERSION
     ours = [table for table in metadata.tables.values() if table.name in there]
     if not ours:
         return None

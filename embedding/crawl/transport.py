@@ -10,7 +10,7 @@ import httpx
 from embedding.crawl.guard import AddressGuard, GuardedBackend
 
 
-class _Stream(httpx.AsyncByteStream):
+class _ResponseStream(httpx.AsyncByteStream):
     """httpcore's byte stream in httpx's clothes."""
 
     def __init__(self, inner: object) -> None:
@@ -58,7 +58,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             status_code=answer.status,
             headers=answer.headers,
-            stream=_Stream(answer.stream),
+            stream=_ResponseStream(answer.stream),
             extensions=answer.extensions,
         )
 

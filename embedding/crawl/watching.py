@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.learnt import Learnt
+from embedding.crawl.learnt import SourceStates
 from embedding.crawl.patience import Patience
-from embedding.crawl.silence import YieldWatch
+from embedding.crawl.staleness import YieldWatch
 from embedding.sources.config import SourceConfig
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class Watching:
     """The `YieldWatch` of one source, fed with this moment's time."""
 
     def __init__(
-        self, source: SourceConfig, config: CrawlConfig, store: Learnt, patience: Patience
+        self, source: SourceConfig, config: CrawlConfig, store: SourceStates, patience: Patience
     ) -> None:
         self.watch = YieldWatch(source.timezone, source.every, config)
         self._name = source.name

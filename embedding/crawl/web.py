@@ -14,7 +14,7 @@ from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Found, Listing, Page
+from embedding.sources.base import FetchedPage, Found, ListingPage
 from embedding.sources.config import SourceConfig
 
 
@@ -73,7 +73,7 @@ class SourceWeb:
             cookie_host=host_of(self._source.url),
         )
 
-    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+    async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
         """See `Web.get`."""
         self.requests += 1
         etag, modified = (None, None) if self._relisting else self._kept.get(url, (None, None))
@@ -87,9 +87,9 @@ class SourceWeb:
         self._fresh[url] = (headers.get("etag"), headers.get("last-modified"))
         # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
         text = "" if answer.body.startswith(b"\x1f\x8b") else answer.text()
-        return Page(answer.url, text, answer.body, headers, answer.status)
+        return FetchedPage(answer.url, text, answer.body, headers, answer.status)
 
-    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `Web.listing`."""
         return await self._extractor.listing(source, page)
 
@@ -108,8 +108,8 @@ class SourceWeb:
         self.changed = True
         return found
 
-    def settled(self, keys: Sequence[str]) -> bool:
-        """See `Web.settled`."""
+    def all_known(self, keys: Sequence[str]) -> bool:
+        """See `Web.all_known`."""
         if self._relisting:
             return False
         distinct = {canonical(key) for key in keys}

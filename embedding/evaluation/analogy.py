@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from embedding.evaluation.gold import Analogy, AnalogyGold
-from embedding.evaluation.lookup import Rows, find, unit
+from embedding.evaluation.lookup import RowLookup, find, unit
 
 _BLOCK = 256
 
@@ -46,7 +46,7 @@ class Analogies:
         )
 
 
-def analogy(vectors: Tensor, rows: Rows, gold: AnalogyGold) -> Analogies:
+def analogy(vectors: Tensor, rows: RowLookup, gold: AnalogyGold) -> Analogies:
     """Answer each question with the word nearest to b − a + c (unit vectors).
 
     3CosAdd, Mikolov et al. 2013 (Linguistic Regularities in Continuous Space Word
@@ -61,7 +61,7 @@ def analogy(vectors: Tensor, rows: Rows, gold: AnalogyGold) -> Analogies:
     )
 
 
-def _section(table: Tensor, rows: Rows, questions: Sequence[Analogy]) -> Section:
+def _section(table: Tensor, rows: RowLookup, questions: Sequence[Analogy]) -> Section:
     flat = find(rows, [word for question in questions for word in question])
     asked = torch.from_numpy(flat.reshape(-1, 4)).to(table.device)
     asked = asked[(asked >= 0).all(dim=1)]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
-FEWEST = 3
+_FEWEST = 3
 """Targets below which a rank correlation says nothing."""
 _NAMED = 5
 """Targets that a sentence names at most."""
@@ -141,9 +141,9 @@ def _targets(path: Path) -> list[str]:
                 "listed once."
             )
         found[line] = number
-    if len(found) < FEWEST:
+    if len(found) < _FEWEST:
         raise InputError(
-            f"{path}: {len(found)} targets; a rank correlation needs at least {FEWEST}."
+            f"{path}: {len(found)} targets; a rank correlation needs at least {_FEWEST}."
         )
     return list(found)
 

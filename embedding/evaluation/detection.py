@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.evaluation.planting import Planted, PlantedCorpus
+from embedding.evaluation.planting import PlantedChange, PlantedCorpus
 from embedding.kernel.records import FloatArray, IntArray
 
-BoolArray = npt.NDArray[np.bool_]
+_FlagArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Judgement:
     window: int
     words: Sequence[str]
     score: FloatArray
-    flagged: BoolArray | None
+    flagged: _FlagArray | None
     mentions: IntArray
 
 
@@ -56,7 +56,7 @@ class Detection:
     documents: float | None
 
 
-def average_precision(score: FloatArray, genuine: BoolArray) -> float:
+def average_precision(score: FloatArray, genuine: _FlagArray) -> float:
     """Mean of the precision at each genuine item; ties in the order given. NaN without any."""
     order = np.argsort(-np.asarray(score, dtype=np.float64), kind="stable")
     hit = np.asarray(genuine, dtype=bool)[order]
@@ -128,7 +128,7 @@ def detect(judgements: Sequence[Judgement], corpus: PlantedCorpus) -> Detection:
 def _mean_ap(
     judgements: Iterable[Judgement],
     corpus: PlantedCorpus,
-    wanted: Sequence[Planted],
+    wanted: Sequence[PlantedChange],
     band: int | None = None,
 ) -> float:
     """Over windows; genuine changes that are not wanted are left out of the ranking."""
@@ -164,7 +164,7 @@ def _ranked(
 
 
 def _decisions(
-    judgements: Iterable[Judgement], corpus: PlantedCorpus, genuine: Sequence[Planted]
+    judgements: Iterable[Judgement], corpus: PlantedCorpus, genuine: Sequence[PlantedChange]
 ) -> tuple[int, int, int]:
     """Words called moved; of them those at their date, and those that had not changed yet."""
     since = {one.word: one.window for one in genuine}
@@ -183,7 +183,7 @@ def _decisions(
 
 
 def _delays(
-    judgements: Sequence[Judgement], corpus: PlantedCorpus, genuine: Sequence[Planted]
+    judgements: Sequence[Judgement], corpus: PlantedCorpus, genuine: Sequence[PlantedChange]
 ) -> dict[str, tuple[int, int]]:
     """Mentions of each found word, and documents, from its date to the cut that first called it."""
     found: dict[str, tuple[int, int]] = {}
@@ -202,7 +202,7 @@ def _delays(
 
 
 def _decoys(
-    judgements: Sequence[Judgement], corpus: PlantedCorpus, genuine: Sequence[Planted]
+    judgements: Sequence[Judgement], corpus: PlantedCorpus, genuine: Sequence[PlantedChange]
 ) -> dict[str, float]:
     """Share of each kind of decoy that is ranked among the first words, as many as genuine ones."""
     hits: dict[str, list[bool]] = {}

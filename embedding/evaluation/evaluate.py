@@ -23,7 +23,7 @@ _SCATTER = 5_000
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class SnapshotEvaluation:
     """Figures of one snapshot.
 
     metrics  finite numbers by name: `words`, `tokens`, `documents`, `norm/mean`, `vocabulary/seen`,
@@ -54,7 +54,7 @@ def pick_device(name: str) -> torch.device:
 
 def evaluate_snapshot(
     snapshot: Snapshot, gold: Sequence[Path] = (), device: str = "auto"
-) -> Evaluation:
+) -> SnapshotEvaluation:
     """Judge one snapshot.
 
     A gold file that is missing, malformed or does not meet the vocabulary becomes a sentence in
@@ -89,7 +89,7 @@ def evaluate_snapshot(
         "norm": norms[order].astype(np.float32),
     }
     finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
-    return Evaluation(finite, tables, tuple(skipped))
+    return SnapshotEvaluation(finite, tables, tuple(skipped))
 
 
 def _size(snapshot: Snapshot) -> dict[str, float]:

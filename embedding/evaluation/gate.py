@@ -28,7 +28,7 @@ LOWER_IS_BETTER = ("nll", "pip")
 Digest = Field(default=None, pattern=r"^[0-9a-f]{64}$")
 
 
-class Floor(Config):
+class QualityBound(Config):
     """One bound on one figure."""
 
     metric: str = Field(min_length=1)
@@ -43,7 +43,7 @@ class Floor(Config):
     """SHA-256 of the gold file that the figure comes from; None: whatever the file says."""
 
     @model_validator(mode="after")
-    def _one_bound(self) -> Floor:
+    def _one_bound(self) -> QualityBound:
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("one of at_least and at_most is needed, and not both")
         return self
@@ -60,12 +60,12 @@ class Floor(Config):
 class Floors(Config):
     """The content of a floors file."""
 
-    floor: tuple[Floor, ...] = ()
+    floor: tuple[QualityBound, ...] = ()
     """The bounds, each a table `[[floor]]`."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateResult:
     """What the gate says of a snapshot.
 
     failed  one sentence for each bound that does not hold; empty when the snapshot passes
@@ -89,7 +89,7 @@ class Verdict:
         return (*self.failed, *([self.unread] if self.unread else []))
 
 
-def read_floors(path: Path) -> tuple[Floor, ...]:
+def read_floors(path: Path) -> tuple[QualityBound, ...]:
     """The floors of a TOML file; InputError with the file, the field and what is accepted."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -106,13 +106,13 @@ def read_floors(path: Path) -> tuple[Floor, ...]:
 
 def judge(
     metrics: Mapping[str, float],
-    floors: Sequence[Floor],
+    floors: Sequence[QualityBound],
     *,
     corpus: str | None,
     gold: Sequence[Path] = (),
     before: Mapping[str, float] | None = None,
     max_rise: float | None = None,
-) -> Verdict:
+) -> GateResult:
     """Hold the figures of a snapshot against the floors and against the snapshot before it.
 
     corpus    digest of the snapshot's corpus, as `corpus_digest` gives it; None: a stream's
@@ -130,12 +130,12 @@ def judge(
         elif why := floor.broken_by(metrics[floor.metric]):
             failed.append(why)
     failed += _risen(metrics, before or {}, max_rise)
-    return Verdict(tuple(failed), tuple(aside), unreadable(metrics) or "")
+    return GateResult(tuple(failed), tuple(aside), unreadable(metrics) or "")
 
 
 def pin(
     metrics: Mapping[str, float], *, corpus: str | None, gold: Sequence[Path], margin: float
-) -> tuple[Floor, ...]:
+) -> tuple[QualityBound, ...]:
     """Floors that these figures keep with `margin` (a share of each) to spare.
 
     Figures that judge vectors are pinned: `nll`, similarity and analogy as a whole. Raises
@@ -147,10 +147,12 @@ def pin(
         kind, _, name = metric.partition("/")
         room = margin * abs(value)
         if metric == "nll":
-            floors.append(Floor(metric=metric, at_most=_round(value + room), corpus=corpus))
+            floors.append(QualityBound(metric=metric, at_most=_round(value + room), corpus=corpus))
         elif kind in ("similarity", "analogy") and name in digests:
             least = _round(value - room)
-            floors.append(Floor(metric=metric, at_least=least, corpus=corpus, gold=digests[name]))
+            floors.append(
+                QualityBound(metric=metric, at_least=least, corpus=corpus, gold=digests[name])
+            )
     if not floors:
         raise InputError(
             "pin: the snapshot has neither `nll` nor a figure of a gold file; --gold names files."
@@ -158,7 +160,7 @@ def pin(
     return tuple(floors)
 
 
-def written(floors: Sequence[Floor]) -> str:
+def written(floors: Sequence[QualityBound]) -> str:
     """A floors file; `read_floors` gives the same floors back."""
     tables = []
     for floor in floors:
@@ -184,7 +186,7 @@ def better(metric: str, value: float, other: float) -> bool:
     return value < other if lower else value > other
 
 
-def _elsewhere(floor: Floor, corpus: str | None, digests: Mapping[str, str]) -> str | None:
+def _elsewhere(floor: QualityBound, corpus: str | None, digests: Mapping[str, str]) -> str | None:
     """Why a floor says nothing of this snapshot; None when it applies."""
     if floor.corpus is not None and floor.corpus != corpus:
         what = f"{corpus[:12]}" if corpus else "a stream"

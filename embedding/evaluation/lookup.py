@@ -9,11 +9,11 @@ from torch import Tensor
 
 from embedding.kernel.records import IntArray
 
-Rows = Callable[[Sequence[str]], IntArray]
+RowLookup = Callable[[Sequence[str]], IntArray]
 """Rows of words, int64, -1 for an unknown one; `Snapshot.rows` is one."""
 
 
-def find(rows: Rows, words: Sequence[str]) -> IntArray:
+def find(rows: RowLookup, words: Sequence[str]) -> IntArray:
     """int64 [n]: the row of each word as written, else in lower case, else -1."""
     found = rows(words).copy()
     missing = found < 0

@@ -23,7 +23,7 @@ from embedding.kernel.config import Config
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import IntArray
 
-Document = Sequence[Sequence[str]]
+PlantedDocument = Sequence[Sequence[str]]
 """Sentences of words."""
 NEW_SPELLING = "~"
 """Behind a word in its new spelling."""
@@ -32,7 +32,7 @@ _ALIKE = 0.25
 _TRIES = 200
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What happens to a word."""
 
     EXCHANGED = "exchanged"
@@ -53,10 +53,10 @@ class Kind(StrEnum):
     @property
     def genuine(self) -> bool:
         """Whether the meaning changes."""
-        return self in {Kind.EXCHANGED, Kind.GAINED}
+        return self in {ChangeKind.EXCHANGED, ChangeKind.GAINED}
 
 
-DECOYS = tuple(kind for kind in Kind if not kind.genuine)
+DECOYS = tuple(kind for kind in ChangeKind if not kind.genuine)
 
 
 class PlantingConfig(Config):
@@ -119,11 +119,11 @@ class PlantingConfig(Config):
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedChange:
     """One change: which word, how, from which window on, how much of it, in which band."""
 
     word: str
-    kind: Kind
+    kind: ChangeKind
     window: int
     strength: float
     band: int
@@ -134,12 +134,12 @@ class Planted:
 class PlantedCorpus:
     """Documents by window, what was planted, and words that are neither planted nor untouched."""
 
-    windows: tuple[tuple[Document, ...], ...]
-    planted: tuple[Planted, ...]
+    windows: tuple[tuple[PlantedDocument, ...], ...]
+    planted: tuple[PlantedChange, ...]
     touched: frozenset[str]
 
 
-def plant(documents: Sequence[Document], config: PlantingConfig) -> PlantedCorpus:
+def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> PlantedCorpus:
     """Plant changes in documents that are in order of time.
 
     The same documents and configuration give the same corpus. Raises InputError when there are too
@@ -156,14 +156,14 @@ def plant(documents: Sequence[Document], config: PlantingConfig) -> PlantedCorpu
     placed = _moved([one for own in texts for one in own], window[owner], changes, config, rng)
     first = np.searchsorted(owner, np.arange(len(documents) + 1))
     writing = _Writing(changes, rng)
-    held: list[list[Document]] = [[] for _ in range(config.windows)]
+    held: list[list[PlantedDocument]] = [[] for _ in range(config.windows)]
     for at in order.tolist():
         where = placed[first[at] : first[at + 1]]
         for now in np.unique(where[where >= 0]).tolist():
             text = [s for one, to in zip(texts[at], where, strict=True) if to == now for s in one]
             held[now].append(writing.document(text, now))
-    touched = {one.other for one in changes if one.kind is Kind.GAINED and one.other}
-    touched |= {one.word + NEW_SPELLING for one in changes if one.kind is Kind.RESPELT}
+    touched = {one.other for one in changes if one.kind is ChangeKind.GAINED and one.other}
+    touched |= {one.word + NEW_SPELLING for one in changes if one.kind is ChangeKind.RESPELT}
     return PlantedCorpus(tuple(tuple(docs) for docs in held), tuple(changes), frozenset(touched))
 
 
@@ -177,14 +177,14 @@ def _order(documents: int, config: PlantingConfig, rng: np.random.Generator) -> 
     return np.concatenate(parts).astype(np.int64)
 
 
-def _texts(document: Document, config: PlantingConfig) -> list[Document]:
+def _texts(document: PlantedDocument, config: PlantingConfig) -> list[PlantedDocument]:
     """The parts of a document that decoys act on."""
     return [document] if config.thin == "texts" else [[sentence] for sentence in document]
 
 
 def _choose(
     counts: Mapping[str, int], documents: int, config: PlantingConfig, rng: np.random.Generator
-) -> list[Planted]:
+) -> list[PlantedChange]:
     """Which words change: each once, in each band alike."""
     by_count = sorted(counts, key=lambda word: (-counts[word], word))[config.common :]
     least = config.least * config.windows
@@ -196,7 +196,7 @@ def _choose(
             f"{config.bands * needed:,} are needed to plant in. Take a larger corpus, fewer "
             "windows, or fewer changes a band."
         )
-    chosen: list[Planted] = []
+    chosen: list[PlantedChange] = []
     for band, part in enumerate(np.array_split(np.arange(len(words))[::-1], config.bands)):
         chosen += _Band(band, [words[i] for i in part], counts, config, rng).changes()
     return chosen
@@ -216,25 +216,27 @@ class _Band:
         self._band, self._counts, self._config, self._rng = band, counts, config, rng
         self._left = [words[i] for i in rng.permutation(len(words)).tolist()]
 
-    def changes(self) -> list[Planted]:
+    def changes(self) -> list[PlantedChange]:
         config = self._config
-        found: list[Planted] = []
+        found: list[PlantedChange] = []
         for at in range(config.exchanges):
             one, other = self._pair()
-            change = self._planted(one, Kind.EXCHANGED, at, other)
+            change = self._planted(one, ChangeKind.EXCHANGED, at, other)
             found += [change, replace(change, word=other, other=one)]
         for at in range(config.gains):
             one, other = self._pair()
-            found.append(self._planted(one, Kind.GAINED, at, other))
+            found.append(self._planted(one, ChangeKind.GAINED, at, other))
         for kind in DECOYS:
             found += [self._planted(self._left.pop(), kind, at) for at in range(config.decoys)]
         return found
 
-    def _planted(self, word: str, kind: Kind, at: int, other: str | None = None) -> Planted:
+    def _planted(
+        self, word: str, kind: ChangeKind, at: int, other: str | None = None
+    ) -> PlantedChange:
         config = self._config
         window = int(self._rng.integers(config.first, config.windows))
         strength = config.strengths[at % len(config.strengths)]
-        return Planted(word, kind, window, strength, self._band, other)
+        return PlantedChange(word, kind, window, strength, self._band, other)
 
     def _pair(self) -> tuple[str, str]:
         """Two words of like frequency; the most alike one when there is none."""
@@ -245,9 +247,9 @@ class _Band:
 
 
 def _moved(
-    documents: Sequence[Document],
+    documents: Sequence[PlantedDocument],
     window: IntArray,
-    changes: Sequence[Planted],
+    changes: Sequence[PlantedChange],
     config: PlantingConfig,
     rng: np.random.Generator,
 ) -> IntArray:
@@ -263,14 +265,16 @@ def _moved(
     return placed
 
 
-def _place(change: Planted, window: int, config: PlantingConfig, rng: np.random.Generator) -> int:
-    if change.kind is Kind.RISEN:
+def _place(
+    change: PlantedChange, window: int, config: PlantingConfig, rng: np.random.Generator
+) -> int:
+    if change.kind is ChangeKind.RISEN:
         return -1 if window < change.window else window
-    if change.kind is Kind.FALLEN:
+    if change.kind is ChangeKind.FALLEN:
         return -1 if window >= change.window else window
-    if change.kind is Kind.WAVE:
+    if change.kind is ChangeKind.WAVE:
         return change.window
-    if change.kind is Kind.SEASON:
+    if change.kind is ChangeKind.SEASON:
         first = change.window % config.period
         return int(rng.choice(np.arange(first, config.windows, config.period)))
     return window
@@ -279,18 +283,18 @@ def _place(change: Planted, window: int, config: PlantingConfig, rng: np.random.
 class _Writing:
     """Writes documents with other words where a change asks for it."""
 
-    def __init__(self, changes: Sequence[Planted], rng: np.random.Generator) -> None:
+    def __init__(self, changes: Sequence[PlantedChange], rng: np.random.Generator) -> None:
         self._rng = rng
         self._rules: defaultdict[str, list[tuple[int, float, str]]] = defaultdict(list)
         for one in changes:
-            if one.kind is Kind.EXCHANGED and one.other is not None:
+            if one.kind is ChangeKind.EXCHANGED and one.other is not None:
                 self._rules[one.word].append((one.window, one.strength, one.other))
-            elif one.kind is Kind.GAINED and one.other is not None:
+            elif one.kind is ChangeKind.GAINED and one.other is not None:
                 self._rules[one.other].append((one.window, one.strength, one.word))
-            elif one.kind is Kind.RESPELT:
+            elif one.kind is ChangeKind.RESPELT:
                 self._rules[one.word].append((one.window, one.strength, one.word + NEW_SPELLING))
 
-    def document(self, document: Document, window: int) -> Document:
+    def document(self, document: PlantedDocument, window: int) -> PlantedDocument:
         return [[self._word(word, window) for word in sentence] for sentence in document]
 
     def _word(self, word: str, window: int) -> str:

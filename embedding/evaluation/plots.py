@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from embedding.evaluation.bias import source_losses
-from embedding.evaluation.evaluate import Evaluation
+from embedding.evaluation.evaluate import SnapshotEvaluation
 from embedding.snapshots.format import Manifest
 
 _HANGUL_FONTS = (
@@ -24,7 +24,7 @@ _HANGUL_FONTS = (
 )
 
 
-def draw(folder: Path, series: Sequence[Manifest], evaluation: Evaluation) -> list[Path]:
+def draw(folder: Path, series: Sequence[Manifest], evaluation: SnapshotEvaluation) -> list[Path]:
     """Write PNG files into `folder` and return their paths.
 
     series  manifests of one snapshot a window up to the judged one, oldest first
@@ -93,7 +93,7 @@ def _windows(axes: Any, series: Sequence[Manifest], values: list[float], label: 
     axes.set_xticks(list(ticks), labels, rotation=30, ha="right", fontsize="small")
 
 
-def _norms(folder: Path, evaluation: Evaluation) -> Path:
+def _norms(folder: Path, evaluation: SnapshotEvaluation) -> Path:
     figure, axes = _axes("Vector norm by frequency", "norm")
     frequency = evaluation.tables["frequency"].clip(min=1)
     axes.scatter(frequency, evaluation.tables["norm"], s=6, alpha=0.4)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from embedding.evaluation import gate, runs
 from embedding.snapshots.format import Manifest
 
-TAGS = ("policy", "model", "compression", "topology", "tokenizer", "corpus_digest")
+TAG_PARAMS = ("policy", "model", "compression", "topology", "tokenizer", "corpus_digest")
 """Params that are tags too: MLflow filters and groups runs by these in its list."""
 
 
@@ -42,7 +42,7 @@ def params(manifest: Manifest) -> dict[str, object]:
 
 def tags(params: Mapping[str, object]) -> dict[str, str]:
     """Those of `params` that are tags too."""
-    return {f"yeoron.{name}": str(params[name]) for name in TAGS if name in params}
+    return {f"yeoron.{name}": str(params[name]) for name in TAG_PARAMS if name in params}
 
 
 def _settings(

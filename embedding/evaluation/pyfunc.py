@@ -17,11 +17,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BLOCK = 16_384
-CENTRED, FEWEST, UNSURE, COLLAPSED = 3_000, 100, 20.0, 0.6
+_BLOCK = 16_384
+_CENTRED, _FEWEST, _UNSURE, _COLLAPSED = 3_000, 100, 20.0, 0.6
 """As in snapshots/nearness.py and readability.py, which cannot be imported here; a test compares
 the answers."""
-COLUMNS = ("word", "neighbour", "nearness", "rank", "reason")
+_COLUMNS = ("word", "neighbour", "nearness", "rank", "reason")
 
 
 class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
@@ -37,10 +37,10 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         table = batch.column("in").flatten().to_numpy()
         self.vectors = table.reshape(batch.num_rows, -1) if batch.num_rows else table[:0, None]
         counts = np.maximum(batch.column("count").to_numpy(), 1).astype(np.float64)
-        self.sure = np.sqrt(counts / (counts + UNSURE)).astype(np.float32)
-        frequent = np.argsort(-counts, kind="stable")[:CENTRED]
+        self.sure = np.sqrt(counts / (counts + _UNSURE)).astype(np.float32)
+        frequent = np.argsort(-counts, kind="stable")[:_CENTRED]
         self.centre = np.zeros(self.vectors.shape[1], dtype=np.float32)
-        if len(frequent) >= FEWEST:
+        if len(frequent) >= _FEWEST:
             self.centre = _unit(self.vectors[frequent]).mean(axis=0, dtype=np.float64)
             self.centre = self.centre.astype(np.float32)
 
@@ -60,10 +60,10 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         n = max(1, int((params or {}).get("n", 10)))
         lines: list[tuple[str, str, float, int, str]] = []
         spread = self.manifest.get("quality", {})
-        if max(spread.get("mean_cosine", 0.0), spread.get("first_axis", 0.0)) > COLLAPSED:
+        if max(spread.get("mean_cosine", 0.0), spread.get("first_axis", 0.0)) > _COLLAPSED:
             reason = f"snapshot {self.manifest['id']} has read too little text to be read"
             lines = [(word, "", float("nan"), 0, reason) for word in model_input]
-            return pd.DataFrame(lines, columns=list(COLUMNS))
+            return pd.DataFrame(lines, columns=list(_COLUMNS))
         for word in model_input:
             row = pc.index(self.words, word).as_py()
             if row < 0:
@@ -73,13 +73,13 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
             best, near = self._nearest(row, n)
             for rank, (at, figure) in enumerate(zip(best, near, strict=True), start=1):
                 lines.append((word, self.words[int(at)].as_py(), float(figure), rank, ""))
-        return pd.DataFrame(lines, columns=list(COLUMNS))
+        return pd.DataFrame(lines, columns=list(_COLUMNS))
 
     def _nearest(self, row: int, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Rows of the n nearest words, nearest first, and how near they are."""
         query = self._directions(self.vectors[row : row + 1])[0]
-        starts = range(0, len(self.vectors), BLOCK)
-        parts = [self._directions(self.vectors[at : at + BLOCK]) @ query for at in starts]
+        starts = range(0, len(self.vectors), _BLOCK)
+        parts = [self._directions(self.vectors[at : at + _BLOCK]) @ query for at in starts]
         near = np.concatenate(parts) * self.sure
         near[row] = -np.inf
         n = min(n, len(near) - 1)

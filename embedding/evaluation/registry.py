@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.evaluation.gate import Verdict, better
+from embedding.evaluation.gate import GateResult, better
 from embedding.snapshots.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def move_aliases(
     model_name: str,
     version: str,
     window_end: datetime,
-    verdict: Verdict,
+    verdict: GateResult,
     best_by: tuple[str, float | None],
 ) -> tuple[str, ...]:
     """Write the verdict on a version, and let the aliases that it deserves name it.
@@ -85,9 +85,9 @@ def move_aliases(
     had goes back to the version that passed and comes next. Returns the aliases that name it now.
     """
     end = window_end.isoformat()
-    told = {GATE: "passed" if verdict.passed else "failed", WINDOW_END: end}
-    told[f"{GATE}.failed"] = "; ".join(verdict.reasons)[:4_000]
-    for tag, value in told.items():
+    shown = {GATE: "passed" if verdict.passed else "failed", WINDOW_END: end}
+    shown[f"{GATE}.failed"] = "; ".join(verdict.reasons)[:4_000]
+    for tag, value in shown.items():
         client.set_model_version_tag(model_name, version, tag, value)
     named = []
     for alias in (NEWEST, BEST):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from embedding.evaluation.gold import PairGold
-from embedding.evaluation.lookup import Rows, find, unit
+from embedding.evaluation.lookup import RowLookup, find, unit
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def spearman(left: Tensor, right: Tensor) -> float:
     return float(a @ b) / scale if scale > 0 else math.nan
 
 
-def similarity(vectors: Tensor, rows: Rows, gold: PairGold) -> Similarity:
+def similarity(vectors: Tensor, rows: RowLookup, gold: PairGold) -> Similarity:
     """Compare cosines of `vectors` (float [n, d], any device) with a gold set.
 
     `rows` gives the row of a word; pairs with an unknown word are left out and show in the

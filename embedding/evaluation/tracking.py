@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from embedding.evaluation import gate, provenance, registry, runs
 from embedding.evaluation.config import EvaluationConfig
-from embedding.evaluation.evaluate import Evaluation, evaluate_snapshot
-from embedding.evaluation.gate import Verdict
+from embedding.evaluation.evaluate import SnapshotEvaluation, evaluate_snapshot
+from embedding.evaluation.gate import GateResult
 from embedding.evaluation.plots import draw
 from embedding.kernel.errors import ConfigError
 from embedding.snapshots.catalogue import Catalogue
@@ -49,7 +49,7 @@ class TrackedRun:
     model_version: str
     metrics: dict[str, float]
     skipped: tuple[str, ...]
-    verdict: Verdict
+    verdict: GateResult
     aliases: tuple[str, ...]
 
 
@@ -112,11 +112,11 @@ class _Gate:
 
     client: MlflowClient
     config: EvaluationConfig
-    floors: Sequence[gate.Floor]
+    floors: Sequence[gate.QualityBound]
 
     def decide(
         self, snapshot: Snapshot, metrics: Mapping[str, float], version: str
-    ) -> tuple[Verdict, tuple[str, ...]]:
+    ) -> tuple[GateResult, tuple[str, ...]]:
         """Judge a version and move the aliases; the verdict and the aliases that name it now."""
         verdict = gate.judge(
             metrics,
@@ -142,7 +142,7 @@ class _Gate:
         return {} if mine else registry.figures(self.client, now)
 
 
-def _said(verdict: Verdict) -> str:
+def _said(verdict: GateResult) -> str:
     return "passed" if verdict.passed else f"failed: {'; '.join(verdict.reasons)}"[:4_000]
 
 
@@ -220,7 +220,7 @@ def _log_files(
     run_id: str,
     snapshot: Snapshot,
     series: Sequence[Manifest],
-    evaluation: Evaluation,
+    evaluation: SnapshotEvaluation,
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="yeoron-plots-") as folder:
         for path in draw(Path(folder), series, evaluation):

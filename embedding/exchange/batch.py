@@ -17,13 +17,13 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
-OPERATION = "batch"
+_OPERATION = "batch"
 ROUND = "the round of L-BFGS"
 """What a pull waits for while a round is on."""
 
 
 @dataclass(frozen=True)
-class Material:
+class PortionInput:
     """What a portion is computed from; the fields are those of `LocalBlock`, and the seed."""
 
     tokens: CodeArray
@@ -56,7 +56,7 @@ class Material:
             raise RefusedError("batch: the text of a portion does not fit its rows.")
 
     @classmethod
-    def read(cls, message: Message) -> Material | None:
+    def read(cls, message: Message) -> PortionInput | None:
         """None when the message has none."""
         if "tokens" not in message.arrays:
             return None
@@ -81,7 +81,7 @@ class Offer:
     outward: FloatArray
     pairs: int
     tokens: int
-    material: Material | None
+    material: PortionInput | None
 
     @property
     def nbytes(self) -> int:
@@ -92,7 +92,7 @@ class Offer:
 
     def message(self) -> Message:
         """As it travels."""
-        header = {"op": OPERATION, "do": "offer", "number": self.number}
+        header = {"op": _OPERATION, "do": "offer", "number": self.number}
         header |= {"pairs": self.pairs, "tokens": self.tokens}
         arrays: dict[str, Array] = {"words": self.words, "extras": self.extras}
         arrays |= {"inward": self.inward, "outward": self.outward}
@@ -112,7 +112,7 @@ class Offer:
             outward=message.array("outward", "f4", 1),
             pairs=_whole(message.header, "pairs"),
             tokens=_whole(message.header, "tokens"),
-            material=Material.read(message),
+            material=PortionInput.read(message),
         )
         contexts = len(offer.words) + len(offer.extras)
         if len(offer.inward) != len(offer.words) or len(offer.outward) != contexts:
@@ -139,7 +139,7 @@ class Task:
     number: int
     vectors: FloatArray
     contexts: FloatArray
-    material: Material | None
+    material: PortionInput | None
 
     def message(self) -> Message:
         """As it travels."""
@@ -155,7 +155,7 @@ class Task:
         """Inverse of `message`."""
         vectors, contexts = (message.array(n, "f4", 2) for n in ("vectors", "contexts"))
         place = _read_place(message.header)
-        return cls(**place, vectors=vectors, contexts=contexts, material=Material.read(message))
+        return cls(**place, vectors=vectors, contexts=contexts, material=PortionInput.read(message))
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,12 @@ class Result:
 
 def ready(rate: float) -> Message:
     """All portions are offered; `rate`: the node's learning rate of now."""
-    return Message({"op": OPERATION, "do": "ready", "rate": rate})
+    return Message({"op": _OPERATION, "do": "ready", "rate": rate})
 
 
 def work(result: Result | None) -> Message:
     """Ask for a portion, with the answer to the last."""
-    header: dict[str, Any] = {"op": OPERATION, "do": "work"}
+    header: dict[str, Any] = {"op": _OPERATION, "do": "work"}
     if result is None:
         return Message(header)
     header |= {**_place(result), "loss": result.loss}

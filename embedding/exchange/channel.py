@@ -15,7 +15,7 @@ import pyarrow.flight as flight
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.reasons import why_away
 from embedding.exchange.token import read_file, read_token
-from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
+from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     ConfigError,
     ExchangeError,
@@ -67,7 +67,7 @@ class Channel:
 
         def begin() -> None:
             self._writer, self._reader = self._client.do_exchange(descriptor, options)
-            self._writer.begin(SCHEMA)
+            self._writer.begin(MESSAGE_SCHEMA)
 
         self._guard(begin, self.config.request_timeout_s)
 

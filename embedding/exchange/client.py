@@ -12,13 +12,13 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, VocabularyDelta, Welcome
+from embedding.exchange.contributors import Contributors
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
 from embedding.exchange.rowpath import DirectRows, MakePath
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
-from embedding.exchange.testimony import Attestation
 from embedding.exchange.transport import TransportMetrics
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
@@ -48,7 +48,7 @@ class ParameterClient:
         config: ExchangeConfig,
         config_digest: str = "",
         stop: threading.Event | None = None,
-        life: str = "",
+        incarnation: str = "",
         relay: Relay | None = None,
         path: MakePath = DirectRows,
     ) -> None:
@@ -67,7 +67,7 @@ class ParameterClient:
             config=config,
             config_digest=config_digest,
             stop=stop,
-            life=life,
+            incarnation=incarnation,
             resume=self._resume,
         )
         self.path = path(self.session, self.log, self.feedback, self._taken)
@@ -84,10 +84,10 @@ class ParameterClient:
         return self.session.hello()
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         """See Transport."""
-        return self.calls.admit(words, counts, testimony)
+        return self.calls.admit(words, counts, contributors)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         """See Transport."""
@@ -96,7 +96,7 @@ class ParameterClient:
             self.rows.alive(delta.alive)
         return delta
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """See Transport; UnavailableError after `pull_timeout_s` of waiting."""
         return self.path.pull(request)
 
@@ -150,7 +150,7 @@ class ParameterClient:
         return self.log.confirmed
 
     def report(self, report: dict[str, object]) -> int | None:
-        """The node's own figures, shown in the server's status; also a sign of life.
+        """The node's own figures, shown in the server's status; also a heartbeat.
 
         Returns the latest window (Unix seconds of its start) that is complete and waits to be cut.
 

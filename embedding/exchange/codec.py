@@ -17,11 +17,11 @@ from embedding.exchange.contextsums import (
     shift_arrays,
     shift_header,
     shifts_of,
-    surroundings_arrays,
-    surroundings_of,
     usage_arrays,
     usage_header,
     usage_of,
+    word_context_arrays,
+    word_contexts_of,
 )
 from embedding.exchange.expressions import phrase_header, phrases_of
 from embedding.exchange.pace import EVERY_BLOCK, Pace
@@ -53,8 +53,8 @@ def encode_push(push: Push) -> Message:
         arrays[f"{delta.table}.values"] = delta.values
     for packed in push.packed:
         arrays[f"{packed.table}.packed"] = packed.data
-    if push.young is not None:
-        arrays |= surroundings_arrays(push.young)
+    if push.rare is not None:
+        arrays |= word_context_arrays(push.rare)
     batch = push.minibatches
     if batch is not None:
         arrays |= minibatch_arrays(batch)
@@ -75,7 +75,7 @@ def encode_push(push: Push) -> Message:
         "loss_sum": push.loss_sum,
         "pairs": push.pairs,
         "tokenizer_digest": push.tokenizer_digest,
-        "place": push.place,
+        "place": push.offset,
         "entries": push.entries,
         "keeps": push.keeps,
         "busy_s": push.busy_s,
@@ -123,13 +123,13 @@ def decode_push(message: Message) -> Push:
         loss_sum=float(loss_sum),
         pairs=whole(header, "pairs"),
         tokenizer_digest=string(header, "tokenizer_digest"),
-        place=string(header, "place", _MOST_PLACE),
+        offset=string(header, "place", _MOST_PLACE),
         packed=decode_packed(message),
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,
         busy_s=float(busy_s),
         minibatches=decode_minibatches(message),
-        young=surroundings_of(message),
+        rare=word_contexts_of(message),
         usage=usage_of(message),
         shifts=shifts_of(message),
         phrases=phrases_of(header.get("phrases", [])),
@@ -316,7 +316,7 @@ def acknowledged(answer: Message) -> Ack:
 
 
 def position(at: object) -> tuple[int, int] | None:
-    """A life of the primary and a position in its log, where a server has shards."""
+    """An incarnation of the primary and a position in its log, where a server has shards."""
     if at is None:
         return None
     if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):

@@ -21,7 +21,7 @@ def _reached(location: str) -> str:
 Location = Annotated[str, AfterValidator(_reached)]
 """Where a server's exchange is reached."""
 
-Compression = Annotated[str, AfterValidator(COMPRESSIONS.check)]
+_Compression = Annotated[str, AfterValidator(COMPRESSIONS.check)]
 """Name of a registered way of writing deltas."""
 
 
@@ -56,7 +56,7 @@ class ExchangeConfig(Config):
     """What a pull brings: whole rows, or how far each is from what the node has of it, in steps as
     `threshold` writes them (needs cache_bytes; docs/concepts/wire.md)."""
 
-    compression: Compression = "fp16"
+    compression: _Compression = "fp16"
     """How pushed deltas travel: none (float32), fp16 (float16), threshold (multiples of a step,
     Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
     Aji 2017), or a way that another package adds (docs/extending.md). What the last three leave out

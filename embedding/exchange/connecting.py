@@ -19,7 +19,7 @@ def connect(
     config: ExchangeConfig,
     config_digest: str = "",
     stop: threading.Event | None = None,
-    life: str = "",
+    incarnation: str = "",
     relay: Relay | None = None,
 ) -> ParameterClient:
     """A client that has greeted the server, whose rows go where the server says that they lie."""
@@ -31,7 +31,7 @@ def connect(
             config=config,
             config_digest=config_digest,
             stop=stop,
-            life=life,
+            incarnation=incarnation,
             relay=relay,
             path=path,
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.exchange.payload import ContextShift, ContextSums, Surroundings
+from embedding.exchange.payload import ContextShift, ContextSums, WordContexts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray
@@ -14,28 +14,28 @@ from embedding.kernel.records import FloatArray
 USED = ("used_ids", "used_sums", "used_documents")
 _HEAVIEST = 60_000.0
 """Within float16."""
-MOST_PARTS = 50_000
+_MOST_PARTS = 50_000
 """Parts in a push; a source has UNITS parts for each of three times."""
 
 
-def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
+def word_context_arrays(rare: WordContexts) -> dict[str, Array]:
     """As they travel, beside the rows of a push."""
     return {
-        "young.words": np.stack([young.ids, young.mentions], axis=1).astype(np.int64),
-        "young.sizes": np.asarray(young.sizes, dtype=np.int32),
-        "young.contexts": np.asarray(young.contexts, dtype=np.int32),
-        "young.weights": np.clip(young.weights, 0.0, _HEAVIEST).astype(np.float16),
+        "young.words": np.stack([rare.ids, rare.mentions], axis=1).astype(np.int64),
+        "young.sizes": np.asarray(rare.sizes, dtype=np.int32),
+        "young.contexts": np.asarray(rare.contexts, dtype=np.int32),
+        "young.weights": np.clip(rare.weights, 0.0, _HEAVIEST).astype(np.float16),
     }
 
 
-def surroundings_of(message: Message) -> Surroundings | None:
-    """Inverse of `surroundings_arrays`."""
+def word_contexts_of(message: Message) -> WordContexts | None:
+    """Inverse of `word_context_arrays`."""
     if not any(name.startswith("young.") for name in message.arrays):
         return None
     words = message.array("young.words", "i8", 2)
     if words.shape[1] != 2:
-        raise RefusedError("push: `young.words` must have two columns, ids and mentions.")
-    found = Surroundings(
+        raise RefusedError("push: `rare.words` must have two columns, ids and mentions.")
+    found = WordContexts(
         np.ascontiguousarray(words[:, 0]),
         np.ascontiguousarray(words[:, 1]),
         message.array("young.sizes", "i4", 1).astype(np.int64),
@@ -47,7 +47,7 @@ def surroundings_of(message: Message) -> Surroundings | None:
         or bool((found.sizes < 0).any())
         or not int(found.sizes.sum()) == len(found.contexts) == len(found.weights)
     ):
-        raise RefusedError("push: the columns of `young` differ in length.")
+        raise RefusedError("push: the columns of `rare` differ in length.")
     return found
 
 
@@ -71,8 +71,8 @@ def usage_header(parts: Sequence[ContextSums]) -> list[list[object]]:
 def usage_of(message: Message) -> tuple[ContextSums, ...]:
     """Inverse of `usage_arrays`."""
     rows = message.header.get("usage", [])
-    if not isinstance(rows, list) or len(rows) > MOST_PARTS:
-        raise RefusedError(f"push: `usage` must be a list of at most {MOST_PARTS:,} rows.")
+    if not isinstance(rows, list) or len(rows) > _MOST_PARTS:
+        raise RefusedError(f"push: `usage` must be a list of at most {_MOST_PARTS:,} rows.")
     sizes = [_size(row) for row in rows]
     if not any(name in message.arrays for name in USED):
         if sum(sizes):

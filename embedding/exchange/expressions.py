@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase
 
-MOST = 100_000
+_MOST = 100_000
 """Phrases that one push may name."""
-MOST_PARTS = 16
+_MOST_PARTS = 16
 _LONGEST = 1_000
 """Characters of a phrase, and of a part of one."""
 
@@ -22,8 +22,8 @@ def phrase_header(phrases: Sequence[Phrase]) -> list[list[object]]:
 
 def phrases_of(rows: object) -> tuple[Phrase, ...]:
     """Inverse of `phrase_header`; RefusedError for what is none."""
-    if not isinstance(rows, list) or len(rows) > MOST:
-        raise RefusedError(f"push: `phrases` must be a list of at most {MOST:,} rows.")
+    if not isinstance(rows, list) or len(rows) > _MOST:
+        raise RefusedError(f"push: `phrases` must be a list of at most {_MOST:,} rows.")
     return tuple(map(_phrase, rows))
 
 
@@ -31,8 +31,8 @@ def _phrase(row: object) -> Phrase:
     if not (isinstance(row, list) and len(row) == 5):
         raise RefusedError("push: a phrase is [word, parts, since, joined, earlier].")
     word, parts, since, joined, earlier = row
-    if not (isinstance(parts, list) and 2 <= len(parts) <= MOST_PARTS):
-        raise RefusedError(f"push: a phrase has 2 to {MOST_PARTS} parts.")
+    if not (isinstance(parts, list) and 2 <= len(parts) <= _MOST_PARTS):
+        raise RefusedError(f"push: a phrase has 2 to {_MOST_PARTS} parts.")
     if not all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in (word, *parts)):
         raise RefusedError(f"push: a phrase and its parts are words of 1 to {_LONGEST} characters.")
     if not all(type(when) in (int, float) and math.isfinite(when) for when in (since, joined)):

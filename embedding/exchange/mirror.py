@@ -81,7 +81,7 @@ class Mirror:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows."""
-        return sum(held.nbytes for held in list(self._held.values()))
+        return sum(cached.nbytes for cached in list(self._held.values()))
 
     def differences(
         self, asked: Mapping[Table, IntArray], rows: Mapping[Table, FloatArray], wanted: Wanted
@@ -125,27 +125,27 @@ class Mirror:
     def learnt(self, deltas: Sequence[RowDelta]) -> None:
         """A push of the node was taken: what is held moves by it."""
         for delta in deltas:
-            held = self._held.get(delta.table)
-            if held is not None and len(delta.ids):
-                held.move(delta.ids, widen(delta.values))
+            cached = self._held.get(delta.table)
+            if cached is not None and len(delta.ids):
+                cached.move(delta.ids, widen(delta.values))
 
     def _rows(self, table: Table, ids: IntArray, dim: int) -> tuple[FloatArray, Any]:
         """float32 [n, dim], first values for rows that are not held; bool [n], which are."""
-        held = self._held.get(table)
-        if held is None:
+        cached = self._held.get(table)
+        if cached is None:
             # Each row also takes its id, place, last use and, while free, its place again.
             limit = max(1, self.memory // (len(Table) * (4 * dim + 32)))
-            held = self._held[table] = Residuals(dim, limit)
-        elif held.dim != dim:
-            raise RefusedError(f"pull: rows of {dim} columns; those before had {held.dim}.")
-        rows, known = np.zeros((len(ids), dim), dtype=np.float32), held.used(ids) >= 0
-        held.add_to(ids, rows)
+            cached = self._held[table] = Residuals(dim, limit)
+        elif cached.dim != dim:
+            raise RefusedError(f"pull: rows of {dim} columns; those before had {cached.dim}.")
+        rows, known = np.zeros((len(ids), dim), dtype=np.float32), cached.used(ids) >= 0
+        cached.add_to(ids, rows)
         if table is Table.IN and not known.all():
             rows[~known] = first_vectors(ids[~known], dim, self.seed)
         return rows, known
 
     def _put(self, table: Table, ids: IntArray, rows: FloatArray) -> None:
-        held = self._held[table]
-        chosen = ids[: held.limit]
-        held.make_room(chosen)
-        held.put(chosen, rows[: held.limit], clock=self.pulls)
+        cached = self._held[table]
+        chosen = ids[: cached.limit]
+        cached.make_room(chosen)
+        cached.put(chosen, rows[: cached.limit], clock=self.pulls)

@@ -23,7 +23,7 @@ MOST_GROWTH, FREE = 200, 1 << 20
 """Bytes that one byte may stand for, and that any part may be: few bytes must not claim much."""
 _WORTH = 128
 _LENGTH = np.dtype("<u4")
-REASONS = {
+_REASONS = {
     1: "the bytes end within a number",
     2: "a number has more than 64 bits",
     3: "there are bytes after the last number",
@@ -80,7 +80,7 @@ def written(values: IntArray) -> ByteArray:
 
 def read(data: ByteArray, values: IntArray) -> str | None:
     """Fill int64 [n]; what is wrong with the bytes, or None."""
-    return REASONS.get(_read(data, values))
+    return _REASONS.get(_read(data, values))
 
 
 def squeezed(data: ByteArray) -> ByteArray | None:

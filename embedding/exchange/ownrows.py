@@ -13,7 +13,7 @@ from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.mirror import Mirror, Wanted
-from embedding.exchange.protocol import Push, Rows
+from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.rowcache import NAMES, RowCache
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
@@ -43,7 +43,8 @@ class OwnRows:
         return (self.changes or bool(self.cache.memory)) and self.direct
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
-        """The server, or a shard, greeted in this life of it; `first`: nothing was pushed yet.
+        """The server, or a shard, greeted in this incarnation of it; `first`: nothing was pushed
+        yet.
 
         sequence  the last push that it has taken
         """
@@ -103,7 +104,7 @@ class OwnRows:
             found[table] = rows
         return found
 
-    def read(self, answer: Message, asked: Asked) -> Rows | None:
+    def read(self, answer: Message, asked: Asked) -> PulledRows | None:
         """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
         header = answer.header
         if header["status"] != "ok":
@@ -123,7 +124,7 @@ class OwnRows:
                 table: rows if rows.dtype == np.float32 else widen(rows)
                 for table, rows in found.items()
             }
-        return Rows(
+        return PulledRows(
             clock=whole(header, "clock"),
             vectors=found[Table.IN],
             contexts=found[Table.OUT],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray, Table
-from embedding.models.contextbags import Bags, added_up
+from embedding.models.contextbags import ContextBag, added_up
 
 ByteArray = npt.NDArray[np.uint8]
 
@@ -49,7 +49,7 @@ class PackedDelta:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class WordContexts:
     """What stood around young words and a sample of known ones (`models/contextbags.py`).
 
     ids       int64 [n], distinct row ids given by the server; mentions int64 [n], occurrences
@@ -70,17 +70,17 @@ class Surroundings:
         return self.ids.nbytes + self.mentions.nbytes + short
 
     @classmethod
-    def told(cls, ids: IntArray, bags: Bags) -> Surroundings:
+    def of_bags(cls, ids: IntArray, bags: ContextBag) -> WordContexts:
         """Of these words."""
         return cls(ids, bags.mentions, bags.sizes, bags.contexts, bags.weights)
 
     @property
-    def bags(self) -> Bags:
+    def bags(self) -> ContextBag:
         """Without the ids of the words."""
-        return Bags(self.sizes, self.contexts, self.weights, self.mentions)
+        return ContextBag(self.sizes, self.contexts, self.weights, self.mentions)
 
 
-def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
+def summed(parts: Sequence[WordContexts]) -> WordContexts | None:
     """What all parts say, equal contexts of a word added up; None of nothing."""
     parts = [part for part in parts if len(part.ids)]
     if len(parts) < 2:
@@ -91,7 +91,7 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
     owners = np.repeat(at, np.concatenate([part.sizes for part in parts]))
     contexts = np.concatenate([part.contexts for part in parts])
     weights = np.concatenate([part.weights for part in parts])
-    return Surroundings.told(ids, added_up(owners, contexts, weights, mentions))
+    return WordContexts.of_bags(ids, added_up(owners, contexts, weights, mentions))
 
 
 UNITS = 16
@@ -140,7 +140,7 @@ class ContextShift:
     sizes     int64 [n], how many contexts each has
     contexts  int64 [m], row ids, word after word
     figures   float32 [m, 3], times the weight of the word: the share of its pairs before, in the
-              window, and of its shift (`worker/contextshift.py`)
+              window, and of its shift (`worker/usage/contextshift.py`)
     """
 
     window: int

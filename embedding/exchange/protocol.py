@@ -18,7 +18,7 @@ from embedding.exchange.payload import (
     ContextSums,
     PackedDelta,
     RowDelta,
-    Surroundings,
+    WordContexts,
 )
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.records import (
@@ -33,7 +33,7 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
-VERSION = 13
+PROTOCOL_VERSION = 14
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -57,16 +57,16 @@ class Welcome:
     clock      the clock at which the node goes on
     sequence   last push of this node that the server has taken (0: none)
     durable    last push of this node that is in a checkpoint
-    epoch      number of this life of the server; another one means that it was restarted
+    epoch      number of this incarnation of the server; another one means that it was restarted
     ahead      the policy lets a node pull its next rows before it has pushed the last ones
     active     nodes that take part at the moment
     pace       when the node is to pull and push, and in what share
     min_count  occurrences after which a word gets a row
     usage      whether the server wants to hear what stands around words
-    young_mentions  occurrences until which the server wants to hear what stands around a word
+    rare_mentions  occurrences until which the server wants to hear what stands around a word
     shared     where the tables lie, when the policy is hogwild
     place      where the node's reader goes on behind the last push that was taken, "" unless told
-    salt       hex, key of the signs by which authors and sources are told (`testimony.py`)
+    salt       hex, key of the signs by which authors and sources are told (`contributors.py`)
     min_authors, min_sources  how many have to use a word before it gets a row
     shards     addresses of the shards that hold the rows; none: this server holds them itself
     split      what of the tables a shard holds: rows or columns
@@ -87,11 +87,11 @@ class Welcome:
     ahead: bool = False
     active: int = 1
     min_count: int = 1
-    young_mentions: int = 0
+    rare_mentions: int = 0
     usage: bool = False
     pace: Pace = EVERY_BLOCK
     shared: SharedTables | None = None
-    place: str = ""
+    offset: str = ""
     salt: str = ""
     min_authors: int = 1
     min_sources: int = 1
@@ -169,7 +169,7 @@ class PullRequest:
 
 
 @dataclass(frozen=True)
-class Rows:
+class PulledRows:
     """Rows as the policy lets them be read.
 
     clock     clock that the rows stand for; the delta computed on them is pushed with it
@@ -181,7 +181,8 @@ class Rows:
               sent; None where none of their words has a row
     waited_s  how long the policy held the pull back
     grams     float32 or float16 [g, dim], likewise for n-gram buckets; None: not asked for
-    at        where the rows lie on shards: life and position of the log that they have to hold
+    at        where the rows lie on shards: incarnation and position of the log that they have to
+              hold
     """
 
     clock: int
@@ -262,12 +263,12 @@ class Push:
     loss_sum: float = 0.0
     pairs: int = 0
     tokenizer_digest: str = ""
-    place: str = ""
+    offset: str = ""
     packed: tuple[PackedDelta, ...] = ()
     entries: int = 0
     keeps: bool = False
     busy_s: float = 0.0
-    young: Surroundings | None = None
+    rare: WordContexts | None = None
     minibatches: Minibatches | None = None
     usage: tuple[ContextSums, ...] = ()
     shifts: tuple[ContextShift, ...] = ()
@@ -278,6 +279,6 @@ class Push:
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
-        beside = (self.young, self.minibatches, *self.usage, *self.shifts)
+        beside = (self.rare, self.minibatches, *self.usage, *self.shifts)
         plain += sum(part.nbytes for part in beside if part is not None)
         return plain + sum(delta.data.nbytes for delta in self.packed)

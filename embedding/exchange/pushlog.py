@@ -108,6 +108,6 @@ class PushLog(Generic[P]):
             raise BehindError(
                 f"the server knows this node's pushes up to {sequence}, but those up to "
                 f"{self._forgotten} are kept no longer: it lost them, or was started with another "
-                "or an emptied state folder; start the node anew."
+                "or an emptied state folder; start the node again."
             )
         return [push for push in self._pushes if push.sequence > sequence]

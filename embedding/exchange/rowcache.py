@@ -22,15 +22,15 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 MOST_PULLS = 200
-"""Rows that were not pulled again in so many pulls are asked for anew."""
+"""Rows that were not pulled again in so many pulls are asked for again."""
 NAMES = {Table.IN: "vectors", Table.OUT: "contexts", Table.SUB: "grams"}
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedRows:
     """What a pull says of the rows that its node keeps.
 
-    epoch     the life of the server that they are of
+    epoch     the incarnation of the server that they are of
     sequence  the last push of the node that is in them
     since     by table int64 [n]: the server's clock of each row, -1 where none is kept
     """
@@ -40,7 +40,7 @@ class Kept:
     since: Mapping[Table, IntArray]
 
     @classmethod
-    def read(cls, message: Message, asked: Mapping[Table, IntArray]) -> Kept | None:
+    def read(cls, message: Message, asked: Mapping[Table, IntArray]) -> CachedRows | None:
         """From a pull; None when it says nothing. RefusedError when it is malformed."""
         if "kept" not in message.header:
             return None
@@ -62,7 +62,7 @@ class Kept:
 class RowCache:
     """Rows by table and id, at most `memory` bytes; those not pulled longest go. Not thread-safe.
 
-    epoch     the life of the server that the rows are of
+    epoch     the incarnation of the server that the rows are of
     sequence  the last push that was added to them
     """
 
@@ -77,10 +77,10 @@ class RowCache:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows."""
-        return sum(held.nbytes for held in list(self._held.values()))
+        return sum(cached.nbytes for cached in list(self._held.values()))
 
     def follow(self, epoch: int) -> None:
-        """The server greeted: rows of an earlier life are of no use."""
+        """The server greeted: rows of an earlier incarnation are of no use."""
         if epoch != self.epoch:
             self.clear()
             self.epoch = epoch
@@ -95,9 +95,9 @@ class RowCache:
         parts: dict[str, Array] = {"clocks": np.array(self._clocks[::-1], dtype=np.int64)}
         for table, ids in asked.items():
             ages: ByteArray = np.zeros(len(ids), dtype=np.uint8)
-            held = self._held.get(table)
-            if held is not None:
-                used = held.used(ids)
+            cached = self._held.get(table)
+            if cached is not None:
+                used = cached.used(ids)
                 age = self._pull - used + 1
                 known = (used >= 0) & (age >= 1) & (age <= len(self._clocks))
                 ages[known] = age[known]
@@ -135,9 +135,9 @@ class RowCache:
     def learnt(self, deltas: Sequence[RowDelta], sequence: int) -> None:
         """The server has taken this push: the kept rows move as its own."""
         for delta in deltas:
-            held = self._held.get(delta.table)
-            if held is not None and len(delta.ids):
-                held.move(delta.ids, widen(delta.values))
+            cached = self._held.get(delta.table)
+            if cached is not None and len(delta.ids):
+                cached.move(delta.ids, widen(delta.values))
         self.sequence = sequence
 
     def keep(self, alive: IntArray) -> None:
@@ -175,12 +175,12 @@ class RowCache:
         return rows
 
     def _keep(self, table: Table, ids: IntArray, rows: FloatArray) -> None:
-        held = self._held.get(table)
-        if held is None:
+        cached = self._held.get(table)
+        if cached is None:
             dim = rows.shape[1]
             limit = max(1, self.memory // (len(Table) * (4 * dim + 32)))
-            held = self._held[table] = Residuals(dim, limit)
-        order = np.argsort(ids, kind="stable")[: held.limit]
+            cached = self._held[table] = Residuals(dim, limit)
+        order = np.argsort(ids, kind="stable")[: cached.limit]
         chosen = ids[order]
-        held.make_room(chosen)
-        held.put(chosen, rows[order], clock=self._pull)
+        cached.make_room(chosen)
+        cached.put(chosen, rows[order], clock=self._pull)

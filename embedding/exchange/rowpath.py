@@ -12,7 +12,7 @@ from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.session import Session
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError
@@ -28,7 +28,7 @@ class RowView(Protocol):
         ...
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
-        """The server greeted in this life of it; see `OwnRows`."""
+        """The server greeted in this incarnation of it; see `OwnRows`."""
         ...
 
     def taken(self, push: Push) -> None:
@@ -61,7 +61,7 @@ class RowPath(Protocol):
         """Where else pushes go."""
         ...
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """Rows as the policy lets them be read."""
         ...
 
@@ -94,7 +94,7 @@ class DirectRows:
         self.links = NoLinks()
         self._session = session
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """See RowPath."""
         return pull_from_server(self._session, self.view, request)
 
@@ -111,7 +111,7 @@ def pull_from_server(
     view: OwnRows,
     request: PullRequest,
     held_back: Callable[[], None] = lambda: None,
-) -> Rows:
+) -> PulledRows:
     """Ask the server until the policy lets the pull through.
 
     held_back  called each time that it does not

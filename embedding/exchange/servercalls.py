@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embedding.exchange.codec import acknowledged, decode_vocabulary
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Ack, VocabularyDelta
 from embedding.exchange.session import Session
-from embedding.exchange.testimony import Attestation
 from embedding.exchange.wire import Message, text_array
 from embedding.kernel.records import IntArray, SnapshotRef, Window
 
@@ -19,10 +19,10 @@ class ServerCalls:
         self._session = session
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         """See Transport."""
-        arrays = {"counts": counts} | ({} if testimony is None else testimony.arrays())
+        arrays = {"counts": counts} | ({} if contributors is None else contributors.arrays())
         message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
         return self._session.request(message).array("ids", "i8", 1)
 

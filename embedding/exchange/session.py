@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import VERSION, Welcome
+from embedding.exchange.protocol import PROTOCOL_VERSION, Welcome
 from embedding.exchange.retrying import patiently
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import BehindError, ExchangeError, UnavailableError
@@ -47,7 +47,7 @@ class Session:
         config: ExchangeConfig,
         config_digest: str,
         stop: threading.Event | None,
-        life: str,
+        incarnation: str,
         resume: Resume,
     ) -> None:
         self.location = location
@@ -57,7 +57,7 @@ class Session:
         self.welcome: Welcome | None = None
         self.clock = 0
         self.lock = threading.RLock()
-        self._digest, self._life = config_digest, life
+        self._digest, self._incarnation = config_digest, incarnation
         self._resume = resume
         self._channel: Channel | None = None
         self._control: Channel | None = None
@@ -93,7 +93,7 @@ class Session:
         try:
             return self._patiently(call, drop=self.drop)
         except UnavailableError:
-            # Whoever asks again greets the server: it may have been started anew meanwhile.
+            # Whoever asks again greets the server: it may have been started again meanwhile.
             self.drop()
             raise
 
@@ -144,11 +144,11 @@ class Session:
     def _introduce(self, channel: Channel) -> Welcome:
         header = {
             "op": "hello",
-            "version": VERSION,
+            "version": PROTOCOL_VERSION,
             "node": self.node,
             "config_digest": self._digest,
             "clock": self.clock,
-            "life": self._life,
+            "life": self._incarnation,
         }
         channel.open()
         welcome = Welcome.from_dict(channel.request(Message(header)).header)
@@ -156,7 +156,7 @@ class Session:
         if known is not None and welcome.shared is not None and welcome.epoch != known.epoch:
             raise BehindError(
                 f"node {self.node}: the server was restarted, and with it the tables that this "
-                "node shares went back to its checkpoint; start the node anew."
+                "node shares went back to its checkpoint; start the node again."
             )
         self._resume(channel, welcome, first=known is None)
         return welcome

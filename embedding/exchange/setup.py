@@ -9,7 +9,7 @@ from pydantic import Field
 from embedding.kernel.config import Config
 from embedding.models.config import ModelConfig
 
-Name = Annotated[str, Field(min_length=1, max_length=40)]
+_Name = Annotated[str, Field(min_length=1, max_length=40)]
 
 
 class Setup(Config):
@@ -17,11 +17,11 @@ class Setup(Config):
 
     model: ModelConfig
     """The model."""
-    compression: Name
+    compression: _Name
     """How pushed deltas travel (ExchangeConfig.compression)."""
-    topology: Name
+    topology: _Name
     """Which way rows travel (TopologyConfig.name)."""
-    tokenizer: Name
+    tokenizer: _Name
     """How text becomes words (TextConfig.tokenizer)."""
     nodes: int = Field(ge=1, le=1_000_000)
     """Nodes that share the work."""

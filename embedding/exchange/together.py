@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from embedding.exchange.codec import decode_push, encode_push, whole
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.contextsums import SHIFTS, USED, surroundings_arrays
+from embedding.exchange.contextsums import SHIFTS, USED, word_context_arrays
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message
@@ -24,11 +24,11 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 
 OPERATION = "together"
-MOST = 4096
+_MOST = 4096
 """Nodes of which one message brings pushes."""
-PLACES = "places"
-COLUMNS = ("counted", "counts", "repeats")
-BESIDE = {"used": USED, "shifted": SHIFTS[:1], "pulled": SHIFTS[1:]}
+OFFSETS = "places"
+_COLUMNS = ("counted", "counts", "repeats")
+_BESIDE = {"used": USED, "shifted": SHIFTS[:1], "pulled": SHIFTS[1:]}
 """Columns that only some pushes have, by the name of their lengths in the header."""
 
 
@@ -58,27 +58,27 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
 
     sessions  of each node's own stream: a process that was replaced adds nothing by this way
     """
-    plain = [encode_push(replace(push, deltas=(), young=None, place="")) for push in pushes]
+    plain = [encode_push(replace(push, deltas=(), rare=None, offset="")) for push in pushes]
     arrays: dict[str, Array] = {}
     for delta in add_up(pushes):
         arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
         arrays[f"{delta.table}.values"] = delta.values
-    young = summed([push.young for push in pushes if push.young is not None])
-    if young is not None:
-        arrays |= surroundings_arrays(young)
-    for name in COLUMNS:
+    rare = summed([push.rare for push in pushes if push.rare is not None])
+    if rare is not None:
+        arrays |= word_context_arrays(rare)
+    for name in _COLUMNS:
         arrays[name] = np.concatenate([message.arrays[name] for message in plain])
     beside = {}
-    for length, columns in BESIDE.items():
+    for length, columns in _BESIDE.items():
         beside[length] = [len(message.arrays.get(columns[0], ())) for message in plain]
         for name in columns if any(beside[length]) else ():
             arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
     words = pa.concat_arrays([message.texts["words"] for message in plain])
-    arrays[PLACES], sizes = joined_texts([push.place for push in pushes])
+    arrays[OFFSETS], sizes = joined_texts([push.offset for push in pushes])
     header = {
         "op": OPERATION,
         "pushes": [dict(message.header) for message in plain],
-        PLACES: sizes,
+        OFFSETS: sizes,
         "sessions": list(sessions),
         "counted": [len(message.arrays["counted"]) for message in plain],
         "named": [len(message.texts["words"]) for message in plain],
@@ -91,20 +91,20 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     """The pushes, the first of them with all rows, and their sessions; RefusedError otherwise."""
     header = message.header
     headers = header.get("pushes")
-    if not isinstance(headers, list) or not 1 <= len(headers) <= MOST:
-        raise RefusedError(f"{OPERATION}: `pushes` must be a list of 1 to {MOST} headers.")
+    if not isinstance(headers, list) or not 1 <= len(headers) <= _MOST:
+        raise RefusedError(f"{OPERATION}: `pushes` must be a list of 1 to {_MOST} headers.")
     if not all(isinstance(each, dict) for each in headers):
         raise RefusedError(f"{OPERATION}: each header must be a JSON object.")
     n = len(headers)
     sessions = _whole_list(header.get("sessions"), "sessions", n)
-    columns = {name: message.array(name, "i8", 1) for name in COLUMNS}
+    columns = {name: message.array(name, "i8", 1) for name in _COLUMNS}
     ends = np.cumsum([0, *_whole_list(header.get("counted"), "counted", n)])
     words = message.text("words")
     named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
     if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
         raise RefusedError(f"{OPERATION}: the columns of the word counts differ in length.")
-    beside = {length: _beside(message, length, n) for length in BESIDE}
-    pushes, places = [], split_texts(message, PLACES, n)
+    beside = {length: _beside(message, length, n) for length in _BESIDE}
+    pushes, places = [], split_texts(message, OFFSETS, n)
     for i, own in enumerate(headers):
         arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
         if i == 0:
@@ -123,7 +123,7 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
 def _beside(message: Message, length: str, n: int) -> tuple[dict[str, Array], IntArray]:
     """Columns that only some pushes have, and int64 [n + 1] where those of each push begin."""
     stops = np.cumsum([0, *_whole_list(message.header.get(length), length, n)])
-    given = {name: message.arrays[name] for name in BESIDE[length] if name in message.arrays}
+    given = {name: message.arrays[name] for name in _BESIDE[length] if name in message.arrays}
     if any(len(each) != stops[-1] for each in given.values()) or bool(given) != bool(stops[-1]):
         raise RefusedError(f"{OPERATION}: the columns of `{length}` differ in length.")
     return given, stops

@@ -1,4 +1,4 @@
-"""What topologies do. They are not open to other packages: a route is chosen in `worker/routing.py`
+"""What topologies do. They are not open to other packages: a route is chosen in `worker/process`
 and its nodes are placed in `training/placing.py`."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How nodes reach the rows: through the server, by all-reduce, by both, alone or in groups."""
+"""How nodes reach the rows: by the server, by all-reduce, by both, alone or through aggregators."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,15 +14,20 @@ from embedding.kernel.config import Config
 class TopologyConfig(Config):
     """The ways that rows travel (docs/concepts/topologies.md)."""
 
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "groups": "aggregators",
+        "settle_blocks": "write_back_blocks",
+    }
+
     kind: Literal["ps", "allreduce", "hybrid"] = "ps"
     """ps: every row by the parameter server. allreduce: each node holds a replica of the tables,
     and what all nodes moved is summed each block. hybrid: rows that nearly every block touches go
     by all-reduce, the others by the server (Parallax, Kim 2019)."""
 
-    groups: int = Field(default=0, ge=0)
-    """ps: nodes are dealt out to so many groups; the nodes of a group push together, as one
-    message that an aggregator on their host adds up, and groups do not wait for each other but as
-    the policy says (SINGA, Ooi 2015; two-level KVStore, Chen 2015). 0: each node for itself."""
+    aggregators: int = Field(default=0, ge=0)
+    """ps: aggregators, processes that add up the pushes of the nodes on their host and send the
+    sum as one push (two-level KVStore, Chen 2015). Aggregators wait for each other as the policy
+    says (SINGA, Ooi 2015). 0: each node pushes for itself."""
 
     server_groups: int = Field(default=1, ge=1, le=64)
     """ps: parameter servers, each with a replica of all rows, to which nodes are dealt out in turn;
@@ -34,10 +40,10 @@ class TopologyConfig(Config):
     """What carries an all-reduce: gloo (TCP, CPU) or nccl (a GPU for each node); auto takes nccl
     where the tables are on GPUs and there is one for each node."""
 
-    settle_blocks: int = Field(default=16, ge=1, le=1_000_000)
+    write_back_blocks: int = Field(default=16, ge=1, le=1_000_000)
     """allreduce, hybrid: blocks between two times that the replicas are brought to the server,
     which scores and checkpoints them as of then; they are brought before each new window, at the
-    end, and when nodes meet anew."""
+    end, and when nodes meet again."""
 
     rechoose_blocks: int = Field(default=16, ge=1, le=1_000_000)
     """hybrid: blocks between two choices of the rows that go by all-reduce."""
@@ -48,7 +54,7 @@ class TopologyConfig(Config):
 
     peer_timeout_s: float = Field(default=120.0, gt=0)
     """How long a node waits for another one in an all-reduce; a peer whose process died is noticed
-    at once, one that hangs after this time. For groups: how long the aggregator is waited for."""
+    at once, one that hangs after this time. With aggregators: how long one is waited for."""
 
     @property
     def traits(self) -> TopologyTraits:

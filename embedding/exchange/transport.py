@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from embedding.exchange.allreduce.density import Touches
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta
 from embedding.kernel.records import IntArray, Table
 
 
@@ -23,7 +23,7 @@ class Words(Protocol):
     """Where words get their rows."""
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         """Ids of words (int64 [n]), -1 for one that has not been seen often enough.
 
@@ -40,7 +40,7 @@ class Words(Protocol):
 class Transport(Words, Protocol):
     """The server's tables, as one node reads and moves them. One thread uses it."""
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """Rows as the policy lets them be read; waits as long as it says."""
         ...
 

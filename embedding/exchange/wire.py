@@ -24,7 +24,7 @@ from embedding.exchange import numbers, strictjson
 from embedding.kernel.errors import RefusedError
 
 SLOTS = 18
-SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
+MESSAGE_SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
 COMMAND = b"yeoron.exchange"
 MAX_HEADER_BYTES = 4 * 1024 * 1024
 
@@ -101,7 +101,7 @@ def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
         raise RefusedError(f"message {message.kind}: {len(slots)} parts; at most {SLOTS} fit.")
     slots.extend(_EMPTY for _ in range(SLOTS - len(slots)))
     header = json.dumps({**message.header, "parts": parts}, ensure_ascii=False).encode()
-    return pa.RecordBatch.from_arrays(slots, schema=SCHEMA), header
+    return pa.RecordBatch.from_arrays(slots, schema=MESSAGE_SCHEMA), header
 
 
 def decode(batch: pa.RecordBatch | None, metadata: pa.Buffer | None) -> Message:
@@ -178,7 +178,7 @@ def contents(batch: pa.RecordBatch | None) -> list[memoryview]:
     """The bytes of each slot."""
     if batch is None:
         return []
-    if batch.schema != SCHEMA or batch.num_rows != 1:
+    if batch.schema != MESSAGE_SCHEMA or batch.num_rows != 1:
         raise RefusedError("message: not one row of the exchange schema.")
     return [_content(column) for column in batch.columns]
 

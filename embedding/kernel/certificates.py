@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-HERE = ("127.0.0.1", "::1", "localhost")
+_HERE = ("127.0.0.1", "::1", "localhost")
 """Names of this machine for itself."""
 _DAY = timedelta(days=1)
 _LASTS = 3650 * _DAY
@@ -22,7 +22,7 @@ def make_certificate(
     folder: Path,
     name: str,
     *,
-    names: tuple[str, ...] = HERE,
+    names: tuple[str, ...] = _HERE,
     first: timedelta = -_DAY,
     last: timedelta = _LASTS,
     passphrase: bytes | None = None,

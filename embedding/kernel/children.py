@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-Answer = tuple[dict[str, Any], bytes]
+Reply = tuple[dict[str, Any], bytes]
 
 _HEADER = struct.Struct(">II")
 _ROOT = str(Path(__file__).resolve().parents[2])
@@ -65,7 +65,7 @@ class Child:
         """Its process id."""
         return self._process.pid
 
-    async def ask(self, told: dict[str, Any], body: bytes = b"") -> Answer:
+    async def ask(self, told: dict[str, Any], body: bytes = b"") -> Reply:
         """Send one frame and read the answer; raises OSError or EOFError when the process ended.
 
         Who is cancelled here must `kill`: the answer is still to come.
@@ -93,7 +93,7 @@ class Child:
                 await self._process.communicate()
 
 
-def serve(answer: Callable[[dict[str, Any], bytes], Answer]) -> None:
+def serve(answer: Callable[[dict[str, Any], bytes], Reply]) -> None:
     """The other side: answer frames until the input ends. Ctrl-C is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     outgoing = sys.stdout.buffer
@@ -105,7 +105,7 @@ def serve(answer: Callable[[dict[str, Any], bytes], Answer]) -> None:
 def answer_all(
     incoming: BinaryIO,
     outgoing: BinaryIO,
-    answer: Callable[[dict[str, Any], bytes], Answer],
+    answer: Callable[[dict[str, Any], bytes], Reply],
 ) -> None:
     """Answer the frames of one stream on another until the first ends."""
     while True:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from embedding.kernel.errors import ConfigError
 
@@ -30,10 +31,35 @@ class Config(BaseModel):
         allow_inf_nan=False,
     )
 
+    RENAMED: ClassVar[Mapping[str, str]] = {}
+    """Settings that had another name: the old one → the one of today. The old one is refused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_old_names(cls, data: Any) -> Any:
+        for old, new in cls.RENAMED.items():
+            if isinstance(data, Mapping) and old in data and old not in cls.model_fields:
+                raise ValueError(f"{old!r} is called {new!r} now; write {new!r}")
+        return data
+
     def digest(self) -> str:
         """SHA-256 (hex) over the canonical JSON of this configuration."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def current_names(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that an earlier version stored, under the names that they have now."""
+    renamed: Mapping[str, str] = getattr(model, "RENAMED", {})
+    found: dict[str, Any] = {}
+    for old, value in data.items():
+        name = renamed.get(old, old)
+        field = model.model_fields.get(name)
+        section = field.annotation if field is not None else None
+        if isinstance(value, Mapping) and isinstance(section, type):
+            value = current_names(section, value) if issubclass(section, BaseModel) else value
+        found[name] = value
+    return found
 
 
 C = TypeVar("C", bound=BaseModel)

@@ -88,7 +88,7 @@ class ReplacedError(RefusedError):
 class BehindError(RefusedError):
     """The server went back to a checkpoint older than the pushes that this process holds.
 
-    A process that starts anew goes on from the server's state.
+    A process that starts again goes on from the server's state.
     """
 
 
@@ -101,7 +101,7 @@ class UnavailableError(ExchangeError):
 
 
 class BrokenRingError(ExchangeError):
-    """A peer among nodes that all-reduce is gone or silent; those that are left may meet anew."""
+    """A peer among nodes that all-reduce is gone or silent; those that are left may meet again."""
 
 
 class PlatformError(YeoronError):

@@ -246,7 +246,7 @@ class TokenBlock:
     priority: FloatArray
     tokenizer_digest: str = ""
     progress: float = math.nan
-    place: str = ""
+    offset: str = ""
     voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
     phrases: tuple[Phrase, ...] = ()
@@ -328,7 +328,7 @@ class TokenBlock:
             "keys": pa.array([list(self.keys)], pa.list_(pa.string())),
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
-            "place": pa.array([self.place]),
+            "place": pa.array([self.offset]),
             "phrases": pa.array([[asdict(each) for each in self.phrases]], pa.list_(PHRASE)),
         }
         batch = pa.record_batch(columns)
@@ -350,7 +350,7 @@ class TokenBlock:
                 keys=tuple(get["keys"].as_py()),
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
                 progress=get["progress"].as_py(),
-                place=get["place"].as_py(),
+                offset=get["place"].as_py(),
                 phrases=tuple(Phrase.of(each) for each in get["phrases"].as_py()),
                 **{name: get[name].values.to_numpy() for name in _ARRAYS},
             )

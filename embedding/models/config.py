@@ -12,7 +12,7 @@ from embedding.kernel.config import Config
 from embedding.models.traits import ModelTraits, check_model, traits_of
 
 
-class Schedule(StrEnum):
+class LearningRateSchedule(StrEnum):
     """How the learning rate moves: with the share of the training that is done, not at all, or with
     the share of its window that has passed: of its text in a corpus, of its time in a stream."""
 
@@ -60,9 +60,9 @@ class ModelConfig(Config):
     min_learning_rate: float = Field(default=1e-4, ge=0)
     """Learning rate at the end of a linear schedule."""
 
-    schedule: Schedule = Schedule.CONSTANT
+    schedule: LearningRateSchedule = LearningRateSchedule.CONSTANT
     """linear for a corpus with an end, constant for a stream, window for a dated corpus: the rate
-    falls in each window anew (see docs/concepts/training.md)."""
+    falls in each window again (see docs/concepts/training.md)."""
 
     window_swing: float = Field(default=0.5, ge=0, le=0.999)
     """window: by which part of itself the learning rate is higher when a window begins, and lower
@@ -108,7 +108,7 @@ class ModelConfig(Config):
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:
-        falls = self.schedule is Schedule.LINEAR
+        falls = self.schedule is LearningRateSchedule.LINEAR
         if falls and self.min_learning_rate > self.learning_rate:
             raise ValueError(
                 f"min_learning_rate {self.min_learning_rate} is above learning_rate "
@@ -148,9 +148,9 @@ class ModelConfig(Config):
 
     def rate(self, progress: float) -> float:
         """Learning rate when `progress` (0 to 1) of the training, or of its window, is done."""
-        if self.schedule is Schedule.CONSTANT:
+        if self.schedule is LearningRateSchedule.CONSTANT:
             return self.learning_rate
         done = min(max(progress, 0.0), 1.0)
-        if self.schedule is Schedule.WINDOW:
+        if self.schedule is LearningRateSchedule.WINDOW:
             return self.learning_rate * (1.0 + self.window_swing * (1.0 - 2.0 * done))
         return max(self.min_learning_rate, self.learning_rate * (1.0 - done))

@@ -16,7 +16,7 @@ from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 
 K = TypeVar("K", bound=Hashable)
 
-MOST = 1024
+MAX_CONTEXTS = 1024
 """Contexts of one word; at more of them it is thinned. Each takes 12 bytes."""
 _LEAST_WEIGHT = 0.5
 """A context that weighs less after thinning is kept with a chance, so that sums stay true."""
@@ -25,7 +25,7 @@ _SMALL = 8192
 _CONTEXT = (1 << 32) - 1
 
 
-class Bags(NamedTuple):
+class ContextBag(NamedTuple):
     """Contexts of n words, one word's after another's.
 
     sizes     int64 [n], contexts of each; mentions int64 [n], occurrences that are in them
@@ -38,10 +38,10 @@ class Bags(NamedTuple):
     weights: FloatArray | HalfArray
     mentions: IntArray
 
-    def of(self, chosen: npt.NDArray[np.bool_]) -> Bags:
+    def of(self, chosen: npt.NDArray[np.bool_]) -> ContextBag:
         """Those of some of its words, bool [n]."""
         entries = np.repeat(chosen, self.sizes)
-        return Bags(
+        return ContextBag(
             self.sizes[chosen], self.contexts[entries], self.weights[entries], self.mentions[chosen]
         )
 
@@ -50,9 +50,9 @@ class Bags(NamedTuple):
         """The number of each context's word, int64 [m]."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def and_of(self, others: Bags) -> Bags:
+    def and_of(self, others: ContextBag) -> ContextBag:
         """These, and those of other words behind them."""
-        return Bags(
+        return ContextBag(
             np.concatenate([self.sizes, others.sizes]),
             np.concatenate([self.contexts, others.contexts]),
             np.concatenate([self.weights, others.weights]),
@@ -91,15 +91,15 @@ def added_up(
     contexts: IntArray | CodeArray,
     weights: FloatArray | HalfArray,
     mentions: IntArray,
-) -> Bags:
+) -> ContextBag:
     """Bags of n words from contexts in any order: owners int64 [m] below n, mentions int64 [n]."""
     return _bags(_Pairs.of(owners << 32 | contexts, weights), mentions)
 
 
-def _bags(pairs: _Pairs, mentions: IntArray) -> Bags:
+def _bags(pairs: _Pairs, mentions: IntArray) -> ContextBag:
     sizes = np.bincount(pairs.codes >> 32, minlength=len(mentions)).astype(np.int64)
     contexts = (pairs.codes & _CONTEXT).astype(np.int32)
-    return Bags(sizes, contexts, pairs.weights, mentions)
+    return ContextBag(sizes, contexts, pairs.weights, mentions)
 
 
 class ContextBags(Generic[K]):
@@ -109,7 +109,7 @@ class ContextBags(Generic[K]):
     next, so that what comes is merged and nothing is done word by word.
     """
 
-    def __init__(self, limit: int, most: int = MOST) -> None:
+    def __init__(self, limit: int, most: int = MAX_CONTEXTS) -> None:
         self.limit = limit
         self.most = most
         self._levels: list[_Pairs] = []
@@ -134,7 +134,7 @@ class ContextBags(Generic[K]):
         at = self._at(keys)
         return np.where(at >= 0, self._mentions[at], 0) if len(self._mentions) else at + 1
 
-    def of(self, keys: Sequence[K]) -> Bags:
+    def of(self, keys: Sequence[K]) -> ContextBag:
         """Copies of the bags of words; a word without has no contexts and no mentions."""
         at = self._at(keys)
         found = [(level.within(at), level) for level in self._levels]
@@ -164,7 +164,7 @@ class ContextBags(Generic[K]):
             there[part] = True
         return np.flatnonzero(there)
 
-    def add(self, keys: Sequence[K], bags: Bags, fresh: int = 0) -> None:
+    def add(self, keys: Sequence[K], bags: ContextBag, fresh: int = 0) -> None:
         """Add to words (distinct), which become the latest; the longest unread above `limit` go.
 
         fresh  mentions at which a bag is halved; 0: never

@@ -12,7 +12,7 @@ from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.jit import kernel
-from embedding.models.outputs import Plan, advance, clashes, draw_noise
+from embedding.models.outputs import KernelPlan, advance, clashes, draw_noise
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 
 _BAG = 1
@@ -106,7 +106,7 @@ def examples(config: ModelConfig, block: LocalBlock, seed: int) -> Examples:
     made = 0
     if len(words) and len(block.pool):
         kind = _BAG if bag else _CENTRE if config.traits.has_subwords else 0
-        plan = Plan.of(config, 0.0, len(block.pool))
+        plan = KernelPlan.of(config, 0.0, len(block.pool))
         seed_bits = np.uint64(seed)
         places = (inputs, outputs, alone, owners)
         made = int(_walk(words, ends, block.pool, plan, kind, seed_bits, *places))

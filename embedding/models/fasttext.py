@@ -19,7 +19,7 @@ from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.jit import bare
-from embedding.models.outputs import Plan, Scratch, advance, descend, draw_noise, learn
+from embedding.models.outputs import KernelPlan, Scratch, advance, descend, draw_noise, learn
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import axpy, clear
 from embedding.models.tracking import Tracking, enter, leave, nothing, result
@@ -149,7 +149,7 @@ class FastTextTrainer:
         )
         squares_in = np.concatenate([squares_words, squares_grams])
         squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
-        plan = Plan.of(self._config, learning_rate, len(block.pool))
+        plan = KernelPlan.of(self._config, learning_rate, len(block.pool))
         track = Tracking.of(block, ends, plan, (vectors, contexts), (subwords, offsets))
         loss, pairs = fasttext(
             words,

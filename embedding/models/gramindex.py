@@ -13,7 +13,7 @@ import numpy as np
 from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.subwords import Subwords
 
-Names = Callable[[IntArray], Sequence[str]]
+_GramNames = Callable[[IntArray], Sequence[str]]
 """The words of some ids, int64 [n], in that order."""
 
 
@@ -35,7 +35,7 @@ class GramIndex:
             if row >= 0 and row not in held:
                 held[row] = self._hashed(word)
 
-    def of(self, ids: IntArray, names: Names) -> tuple[CodeArray, CodeArray]:
+    def of(self, ids: IntArray, names: _GramNames) -> tuple[CodeArray, CodeArray]:
         """(buckets int32 [g], word after word; offsets int32 [n + 1]) of words without -1.
 
         names  is asked for the words of ids that are not held

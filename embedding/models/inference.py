@@ -30,7 +30,7 @@ from embedding.models.twins import Twins
 
 Squares = npt.NDArray[np.float64]
 
-SHARE = 0.5
+MEAN_SHARE = 0.5
 """Of μ, in an inferred vector."""
 _RIDGE = 0.003
 """r, in the mean variance of x along one of its directions."""
@@ -100,7 +100,7 @@ class Frame:
         means = (sums / weights[:, None] - self.origin).astype(np.float64)
         away = means @ self.mapping
         away *= self.length / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-12)
-        found: FloatArray = (SHARE * self.centre + away).astype(np.float32)
+        found: FloatArray = (MEAN_SHARE * self.centre + away).astype(np.float32)
         if self.twins is None or not other_names:
             return found
         shares = self.twins.shares(means, weights)

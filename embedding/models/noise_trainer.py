@@ -11,7 +11,7 @@ from embedding.kernel.records import FloatArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.outputs import Plan, Scratch
+from embedding.models.outputs import KernelPlan, Scratch
 from embedding.models.sampling import kept_tokens
 from embedding.models.tracking import Tracking, nothing, result
 
@@ -46,7 +46,7 @@ class NoiseTrainer:
         adaptive = self._config.optimiser is Optimiser.ADAGRAD
         squares_in = self._inputs.gather(block.ids, len(vectors) if adaptive else 0)
         squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
-        plan = Plan.of(self._config, learning_rate, len(block.pool))
+        plan = KernelPlan.of(self._config, learning_rate, len(block.pool))
         track = Tracking.of(block, ends, plan, (vectors, contexts))
         loss, units = self.kernel(
             words,

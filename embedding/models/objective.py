@@ -113,7 +113,7 @@ def _evaluate(
     return loss
 
 
-class Evaluation(NamedTuple):
+class BlockObjective(NamedTuple):
     """What a block costs at some rows.
 
     loss      nats, summed over the pairs: -log σ(target) - Σ log σ(-noise)
@@ -154,7 +154,7 @@ class Objective:
         outward = np.bincount(self._outputs[self._outputs >= 0], minlength=contexts)
         return inward.astype(np.float32), outward.astype(np.float32)
 
-    def evaluate(self, vectors: FloatArray, contexts: FloatArray) -> Evaluation:
+    def evaluate(self, vectors: FloatArray, contexts: FloatArray) -> BlockObjective:
         """Loss and gradient at these rows, float32 [rows, dim], which are left as they are.
 
         The same rows give the same bytes. InputError when a row is missing.
@@ -182,4 +182,4 @@ class Objective:
         )
         np.negative(inward, out=inward)
         np.negative(outward, out=outward)
-        return Evaluation(float(loss), inward, outward)
+        return BlockObjective(float(loss), inward, outward)

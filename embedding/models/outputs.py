@@ -24,7 +24,7 @@ _NONE = np.float32(0.0)
 _ONE = np.float32(1.0)
 
 
-class Plan(NamedTuple):
+class KernelPlan(NamedTuple):
     """Settings of one call of a kernel, in the types it is compiled for."""
 
     rate: np.float32
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     move: int
 
     @classmethod
-    def of(cls, config: ModelConfig, learning_rate: float, pool: int) -> Plan:
+    def of(cls, config: ModelConfig, learning_rate: float, pool: int) -> KernelPlan:
         """The plan for a block whose pool has `pool` rows."""
         return cls(
             np.float32(learning_rate),
@@ -60,7 +60,7 @@ class Scratch(NamedTuple):
     spare: FloatArray
 
     @classmethod
-    def of(cls, plan: Plan, dim: int) -> Scratch:
+    def of(cls, plan: KernelPlan, dim: int) -> Scratch:
         """Room for the outputs of `plan` at dimension `dim`."""
         size = (plan.negative + TILE) // TILE * TILE
         rates = np.zeros(size + 2, np.float32)

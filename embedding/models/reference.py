@@ -85,7 +85,7 @@ class _Table:
         return None if self._squares is None else self._squares.cpu().numpy()
 
 
-BATCH = 256
+_BATCH = 256
 """Examples of a step where nodes train by torch: the steps of a batch are summed, so that a
 frequent word takes as many at once as it occurs there."""
 
@@ -93,7 +93,7 @@ frequent word takes as many at once as it occurs there."""
 def make_torch_trainer(config: ModelConfig) -> TorchTrainer:
     """As nodes use it: on a GPU where there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return TorchTrainer(config, device=device, batch=BATCH)
+    return TorchTrainer(config, device=device, batch=_BATCH)
 
 
 class TorchTrainer:

@@ -16,7 +16,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.jit import bare, kernel
 
-Counts = IntArray | npt.NDArray[np.float64] | FloatArray
+_CountArray = IntArray | npt.NDArray[np.float64] | FloatArray
 
 
 @bare
@@ -74,7 +74,7 @@ def kept_tokens(
     return words[:kept], ends
 
 
-def keep_probabilities(counts: Counts, total: float, sample: float) -> FloatArray:
+def keep_probabilities(counts: _CountArray, total: float, sample: float) -> FloatArray:
     """float32 [n]: probability to keep each word, given running counts.
 
     `total` is the number of tokens the counts were taken over; `sample` 0 keeps everything.
@@ -140,7 +140,7 @@ class NoiseTable:
         return len(self._accept)
 
     @classmethod
-    def build(cls, counts: Counts, exponent: float = 0.75) -> NoiseTable:
+    def build(cls, counts: _CountArray, exponent: float = 0.75) -> NoiseTable:
         """A table over rows 0..n-1; raises InputError when no count is positive."""
         values = np.asarray(counts, dtype=np.float64)
         weights = np.zeros(len(values))

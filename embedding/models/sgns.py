@@ -150,7 +150,7 @@ def skip_gram(
         weighs_sentences=True,
         minibatches=True,
         usage=True,
-        young_words=True,
+        rare_words=True,
         reference=True,
     ),
 )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from embedding.kernel.records import CodeArray, FloatArray
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.jit import bare
-from embedding.models.outputs import Plan
+from embedding.models.outputs import KernelPlan
 
 
 class Memory(NamedTuple):
@@ -68,7 +68,7 @@ class Tracking(NamedTuple):
         cls,
         block: LocalBlock,
         ends: CodeArray,
-        plan: Plan,
+        plan: KernelPlan,
         tables: tuple[FloatArray, FloatArray],
         grams: tuple[CodeArray, CodeArray] | None = None,
     ) -> Tracking | None:
@@ -155,7 +155,7 @@ def enter(
     rate = plan.rate * track.weights[s] if len(track.weights) > 0 else plan.rate
     for k in range(plan.negative + 1):
         scratch.rates[k] = rate
-    step = Plan(rate, plan.window, plan.negative, plan.shrink, plan.span, plan.move)
+    step = KernelPlan(rate, plan.window, plan.negative, plan.shrink, plan.span, plan.move)
     inside, outside = 0, 0
     if len(track.gradients) == 0 or high - low < 2:
         return step, inside, outside

@@ -47,7 +47,7 @@ class ModelTraits:
     usage: bool = False
     """A word's own row says how it is used: what moved is judged by documents."""
 
-    young_words: bool = False
+    rare_words: bool = False
     """A vector can be inferred from all contexts of a word at once (`inference.py`)."""
 
     reference: bool = False

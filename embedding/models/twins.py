@@ -26,7 +26,7 @@ from embedding.kernel.records import FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 PRIOR = 0.01
 """π."""
@@ -53,13 +53,13 @@ class Twins:
     places   float32 [K, d]; noise float64 [K], c/W_k, a few values
     """
 
-    axes: Floats
-    between: Floats
+    axes: _Floats
+    between: _Floats
     places: FloatArray
-    noise: Floats
+    noise: _Floats
 
     @classmethod
-    def of(cls, means: Floats, weights: FloatArray, second: Floats) -> Twins | None:
+    def of(cls, means: _Floats, weights: FloatArray, second: _Floats) -> Twins | None:
         """From means x_k [K, d] less their own mean, W_k [K] and Σ [d, d] of single contexts.
 
         None when Σ or S says nothing: contexts that are all alike, or means that are nothing but
@@ -81,7 +81,7 @@ class Twins:
         between = np.maximum(between, 1e-2 * between.mean())
         return cls(axes @ turn, between, (placed @ turn).astype(np.float32), _rounded(noise))
 
-    def shares(self, means: Floats, weights: FloatArray) -> csr_array:
+    def shares(self, means: _Floats, weights: FloatArray) -> csr_array:
         """p(k | x), float32 [n, K], of words from their x less the same mean [n, d] and W [n]."""
         from scipy.sparse import csr_array  # only here: most servers and shards read no words
 
@@ -133,7 +133,7 @@ class Twins:
         word, known = np.nonzero(shares > _LEAST)
         return fit[word], known, shares[word, known].astype(np.float32)
 
-    def _own(self, placed: FloatArray, noise: float) -> Floats:
+    def _own(self, placed: FloatArray, noise: float) -> _Floats:
         """log (1 - π) Σ_k N(x; x_k, τ² S + noise + noise_k) [n], up to the constant of `same`."""
         found = np.full(len(placed), -np.inf)
         for other in np.unique(self.noise).tolist():
@@ -150,7 +150,7 @@ class Twins:
         return found
 
 
-def _rounded(noise: Floats) -> Floats:
+def _rounded(noise: _Floats) -> _Floats:
     """To half octaves: a few kinds of words instead of one for each."""
-    found: Floats = np.exp2(np.round(2.0 * np.log2(noise)) / 2.0)
+    found: _Floats = np.exp2(np.round(2.0 * np.log2(noise)) / 2.0)
     return found

@@ -19,7 +19,7 @@ from embedding.crawl.services import Services, make_pseudonyms
 from embedding.crawl.web import SourceWeb
 from embedding.kernel.errors import ConfigError, FetchError, YeoronError
 from embedding.settings import Settings
-from embedding.sources.base import Adapter, Inline, Item, Reference
+from embedding.sources.base import Adapter, Inline, ListedItem, Reference
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.registry import make_adapter
 from embedding.text.mask import mask
@@ -162,9 +162,9 @@ class _Look:
         unread = "unreadable" if verdict.trouble else "forbidden"
         self.found.robots = "allowed" if verdict.allowed else unread
 
-    async def _list(self) -> list[Item]:
+    async def _list(self) -> list[ListedItem]:
         adapter: Adapter = make_adapter(self.source, make_pseudonyms(self._config))
-        items: list[Item] = []
+        items: list[ListedItem] = []
         await self._web.begin()
         async for item in adapter.poll(self._web):
             items.append(item)
@@ -172,7 +172,7 @@ class _Look:
                 break
         return items
 
-    async def _read(self, item: Item) -> None:
+    async def _read(self, item: ListedItem) -> None:
         """Title, time, length and masked pieces of one text."""
         if isinstance(item, Inline):
             self._show(item.title, item.published_at, item.text)

@@ -14,7 +14,7 @@ from embedding.kernel.records import Window, WindowUnit
 from embedding.platform.ports import variable
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.simweb.config import SimwebConfig
-from embedding.simweb.corpus import Corpus
+from embedding.simweb.corpus import PlaybackCorpus
 from embedding.simweb.resolve import resolve_corpus
 from embedding.simweb.sources import sources_toml
 
@@ -74,7 +74,7 @@ def _given(corpus: Path) -> str:
     return str(corpus.resolve()) if corpus.exists() else str(corpus)
 
 
-def _months(corpus: Corpus) -> list[tuple[Window, int]]:
+def _months(corpus: PlaybackCorpus) -> list[tuple[Window, int]]:
     counts: dict[Window, int] = {}
     for document in corpus.documents:
         window = Window.holding(document.when, WindowUnit.MONTH)

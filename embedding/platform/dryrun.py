@@ -19,15 +19,15 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
-from embedding.worker.costs import memory_mb, processor_seconds
-from embedding.worker.crawling import CrawlProcess
+from embedding.worker.crawling.crawling import CrawlProcess
+from embedding.worker.learning.costs import memory_mb, processor_seconds
 from embedding.worker.spec import NodeSpec
 
-LOOK_SECONDS = 0.1
-SHOW_SECONDS = 0.5
+_LOOK_SECONDS = 0.1
+_SHOW_SECONDS = 0.5
 _LAGS = 512
 
-Watch = Callable[[dict[str, Any]], None]
+_Watch = Callable[[dict[str, Any]], None]
 
 
 @dataclass
@@ -66,7 +66,7 @@ class CountingSink:
         """Not needed: the crawler is asked for its report directly."""
 
     def latest_report(self) -> dict[str, Any]:
-        """There was no earlier life, and whatever is counted is done."""
+        """There was no earlier incarnation, and whatever is counted is done."""
         return {"place": "", "durable": self.documents}
 
     @property
@@ -86,7 +86,7 @@ def dry_run(
     seconds: float,
     *,
     documents: int | None = None,
-    watch: Watch | None = None,
+    watch: _Watch | None = None,
 ) -> dict[str, Any]:
     """Crawl for `seconds`, or until `documents`, with a frontier in memory.
 
@@ -124,7 +124,7 @@ class _Run:
         self._sink = sink
         self._began, self._used = time.monotonic(), 0.0
 
-    async def until(self, seconds: float, stop: threading.Event, watch: Watch | None) -> None:
+    async def until(self, seconds: float, stop: threading.Event, watch: _Watch | None) -> None:
         crawling: asyncio.Task[None] | None = None
         try:
             # The morpheme analyser takes seconds to load, which say nothing about the sources.
@@ -133,8 +133,8 @@ class _Run:
             crawling = asyncio.create_task(self.process.run())
             shown = self._began
             while time.monotonic() - self._began < seconds and not self._sink.enough.is_set():
-                await asyncio.wait({crawling}, timeout=LOOK_SECONDS)
-                if watch is not None and time.monotonic() - shown >= SHOW_SECONDS:
+                await asyncio.wait({crawling}, timeout=_LOOK_SECONDS)
+                if watch is not None and time.monotonic() - shown >= _SHOW_SECONDS:
                     shown = time.monotonic()
                     watch(self._figures())
                 if crawling.done():

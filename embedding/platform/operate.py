@@ -26,7 +26,7 @@ from embedding.platform.supervisor import Supervisor
 from embedding.settings import SETTINGS_VARIABLE, PathsConfig, Settings
 from embedding_airflow.environment import airflow_environment, migrate_command
 
-Progress = Callable[[str], None]
+_Progress = Callable[[str], None]
 
 
 def airflow_variables(settings: Settings) -> dict[str, str]:
@@ -98,7 +98,7 @@ def bring_up(
     settings: Settings,
     *,
     extra: Sequence[Service] = (),
-    progress: Progress = lambda _: None,
+    progress: _Progress = lambda _: None,
     timeout: float = 240,
 ) -> Supervisor:
     """Start every service and wait until each answers; on failure nothing is left running."""

@@ -22,7 +22,7 @@ def serve(
     sync: SyncConfig,
     ready: Callable[[ParameterServer], None],
 ) -> None:
-    """Run a server until SIGTERM, and anew after a rollback.
+    """Run a server until SIGTERM, and again after a rollback.
 
     Its pages answer `restoring` until it is `ready`.
     """

@@ -10,11 +10,11 @@ from embedding.exchange.protocol import Push
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.averaging import averaged
-from embedding.server.rows.changing import Changes, Step
+from embedding.server.rows.changing import ChangeQueue, Step
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.upstream import Upstream
-from embedding.server.words.accounting import Accounts, Arrival
-from embedding.server.words.overlay import Overlay
+from embedding.server.words.accounting import Accounts, PushArrival
+from embedding.server.words.inferred import InferredVectors
 
 
 class Applying:
@@ -28,17 +28,17 @@ class Applying:
         self,
         rows: RowStore,
         accounts: Accounts,
-        young: Overlay,
+        rare: InferredVectors,
         ledger: Ledger,
         upstream: Upstream | None,
     ) -> None:
         self._rows = rows
         self._accounts = accounts
-        self._young = young
+        self._rare = rare
         self._ledger = ledger
         self._upstream = upstream
-        self.held: dict[tuple[str, int], Arrival] = {}
-        self.changes = Changes("the server")
+        self.held: dict[tuple[str, int], PushArrival] = {}
+        self.changes = ChangeQueue("the server")
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Apply pushes, or drop them, in this order."""
@@ -55,7 +55,7 @@ class Applying:
             self.changes.carry_out(partial(self._planned, instruction, arrivals, now))
 
     def _planned(
-        self, instruction: Instruction, arrivals: Sequence[Arrival], now: float
+        self, instruction: Instruction, arrivals: Sequence[PushArrival], now: float
     ) -> Iterator[Step]:
         """Rows change first. So a push that there was no memory for is not in the books, where
         its node would take it for applied."""
@@ -83,7 +83,7 @@ class Applying:
         meters.dropped_tokens += sum(push.tokens for push in pushes)
         self._rows.tables.versions.lost([push.node for push in pushes])
 
-    def _book(self, arrival: Arrival, now: float) -> None:
+    def _book(self, arrival: PushArrival, now: float) -> None:
         self._accounts.learnt(arrival, now)
-        self._young.learnt(arrival.push)
-        self._ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.place)
+        self._rare.learnt(arrival.push)
+        self._ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.offset)

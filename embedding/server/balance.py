@@ -23,7 +23,7 @@ KEEP = 0.7
 """What the past weighs against a new push."""
 STILL = 0.15
 """A share moves only when it is off by more than this part, so that alike nodes stay alike."""
-ENOUGH = 3
+_ENOUGH = 3
 """Pushes of a node before its speed is believed: the first ones compile and warm up."""
 
 
@@ -39,7 +39,7 @@ class NodeSpeed:
     @property
     def rate(self) -> float | None:
         """Tokens a second at work; None until it was measured often enough."""
-        return self.tokens / self.seconds if self.pushes >= ENOUGH and self.seconds else None
+        return self.tokens / self.seconds if self.pushes >= _ENOUGH and self.seconds else None
 
 
 class Balance:
@@ -67,7 +67,7 @@ class Balance:
         return speed.share
 
     def forget(self, node: str) -> None:
-        """A process of the node began anew, perhaps elsewhere: its speed is measured again."""
+        """A process of the node began again, perhaps elsewhere: its speed is measured again."""
         self.nodes.pop(node, None)
 
     def _wanted(self, node: str, active: Collection[str]) -> float:

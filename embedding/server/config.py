@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -102,6 +103,13 @@ class SyncConfig(Config):
 class ServerConfig(Config):
     """One parameter server."""
 
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "young_mentions": "rare_mentions",
+        "young_words": "rare_words",
+        "max_witnessed": "max_waiting_words",
+        "settle_seconds": "convergence_seconds",
+    }
+
     host: str = "127.0.0.1"
     """Address to listen on; other than loopback only with token_file, tls_cert and tls_key."""
 
@@ -155,7 +163,7 @@ class ServerConfig(Config):
     cut: Literal["manual", "watermark"] = "manual"
     """watermark: a window is cut as soon as every live source has passed its end."""
 
-    settle_seconds: float = Field(default=60.0, ge=0, le=86_400)
+    convergence_seconds: float = Field(default=60.0, ge=0, le=86_400)
     """A window that is complete waits so long at most until its nodes have rehearsed it to the end;
     then it is cut all the same, and its snapshot says so. 0: none waits. A corpus is rehearsed
     before its next window is read."""
@@ -182,7 +190,7 @@ class ServerConfig(Config):
     """A crawled word gets a row only when so many sources used it, or all of them where fewer are
     read. 1: no such rule."""
 
-    max_witnessed: int = Field(default=500_000, ge=2)
+    max_waiting_words: int = Field(default=500_000, ge=2)
     """Words without a row of which it is remembered, in memory alone, by whom they were used."""
 
     max_words: int = Field(default=1_000_000, ge=1)
@@ -194,13 +202,13 @@ class ServerConfig(Config):
     half_life_tokens: float | None = Field(default=50_000_000.0, gt=0)
     """Tokens after which a count has lost half its weight; None never forgets."""
 
-    young_mentions: int = Field(default=200, ge=0, le=10_000)
+    rare_mentions: int = Field(default=200, ge=0, le=10_000)
     """Until a word was read so often (decayed count), readers of snapshots and of live tables get a
     mixture of its row and of a vector inferred from all its contexts at once
     (docs/concepts/training.md; skip-gram only); what is trained does not change. 0
     shows rows as gradient steps left them."""
 
-    young_words: int = Field(default=100_000, ge=1)
+    rare_words: int = Field(default=100_000, ge=1)
     """Most words for which contexts are added up, the latest read; each takes a float32 row and
     some 120 bytes."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import SyncConfig
-from embedding.server.policies.board import Apply, Board, Instruction, Member, Ticket
+from embedding.server.policies.board import Apply, ClockEntry, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class ConsistencyMachine:
     def __init__(self, config: SyncConfig) -> None:
         self.config = config
         self.policy = POLICIES.get(config.policy)(config)
-        self.board = Board()
+        self.board = ClockTable()
         self.switches: deque[Switch] = deque(maxlen=20)
         self.switched = 0
 
@@ -49,7 +49,7 @@ class ConsistencyMachine:
 
         clock: where the node itself thinks it is (it knows better after a restart of the server).
         """
-        member = self.board.members.setdefault(node, Member(node))
+        member = self.board.members.setdefault(node, ClockEntry(node))
         member.present, member.active, member.last_seen = True, False, now
         member.clock = max(member.clock, clock)
         member.greeted = clock
@@ -82,7 +82,7 @@ class ConsistencyMachine:
         instructions = self._release()
         return at, self.policy.waiting_for(self.board, at), instructions
 
-    def check(self, ticket: Ticket) -> None:
+    def check(self, ticket: PendingPush) -> None:
         """RefusedError for a push at a clock that its node is not at."""
         member = self._known(ticket.node)
         newest = max((t.clock for t in self.board.held if t.node == ticket.node), default=0)
@@ -99,7 +99,7 @@ class ConsistencyMachine:
                 kind="clock",
             )
 
-    def push(self, ticket: Ticket, *, now: float) -> list[Instruction]:
+    def push(self, ticket: PendingPush, *, now: float) -> list[Instruction]:
         """A push came in; what to do now."""
         self.check(ticket)
         member = self._member(ticket.node, now)
@@ -118,7 +118,7 @@ class ConsistencyMachine:
         return self.reconsider(now=now)
 
     def reconsider(self, *, now: float) -> list[Instruction]:
-        """Let the policy look at the board anew (`auto` chooses)."""
+        """Let the policy look at the board again (`auto` chooses)."""
         before = self.policy.running
         flushed = self.policy.flush(self.board)
         reason = self.policy.reconsider(self.board, now=now)
@@ -133,7 +133,7 @@ class ConsistencyMachine:
 
     def idle(self, node: str, *, now: float) -> list[Instruction]:
         """A node has nothing to learn for the moment; it may not have greeted this server yet."""
-        member = self.board.members.setdefault(node, Member(node))
+        member = self.board.members.setdefault(node, ClockEntry(node))
         member.present, member.active, member.last_seen = True, False, now
         return self._release()
 
@@ -145,7 +145,7 @@ class ConsistencyMachine:
         return self._release()
 
     def seen(self, node: str, *, now: float) -> None:
-        """A sign of life that is neither pull nor push."""
+        """A heartbeat that is neither pull nor push."""
         member = self.board.members.get(node)
         if member is not None:
             member.last_seen = now
@@ -186,13 +186,13 @@ class ConsistencyMachine:
             self.switches.append(switch)
             self.switched += 1
 
-    def _known(self, node: str) -> Member:
+    def _known(self, node: str) -> ClockEntry:
         member = self.board.members.get(node)
         if member is None:
             raise RefusedError(f"node {node}: it has to greet the server first.")
         return member
 
-    def _member(self, node: str, now: float) -> Member:
+    def _member(self, node: str, now: float) -> ClockEntry:
         member = self._known(node)
         member.present, member.last_seen = True, now
         return member

@@ -10,13 +10,13 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
 from embedding.server.config import SyncConfig
-from embedding.server.cutting.cutter import Cutter
-from embedding.server.cutting.live import LiveModel, read_gold_set
 from embedding.server.flight.limits import check_node, check_report
-from embedding.server.flight.shell import Control
+from embedding.server.flight.shell import ControlCall
 from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
 from embedding.server.policies.traits import POLICIES
+from embedding.server.snapshotting.live import LiveModel, read_gold_set
+from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 
 
@@ -24,7 +24,7 @@ class Controlled(Protocol):
     """What the calls act on."""
 
     state: ServerState
-    cutter: Cutter
+    snapshotter: Snapshotter
 
     groups: LedGroups
 
@@ -42,7 +42,7 @@ class Controlled(Protocol):
         ...
 
     def roll_back(self, to: str) -> None:
-        """End, and begin anew from a snapshot."""
+        """End, and begin again from a snapshot."""
         ...
 
 
@@ -53,7 +53,7 @@ class Controls:
         self._server = server
         self._live = LiveModel(server.state)
 
-    def calls(self) -> dict[str, Control]:
+    def calls(self) -> dict[str, ControlCall]:
         """The calls by name."""
         return {
             "ping": self.ping,
@@ -87,7 +87,7 @@ class Controls:
         node = _node(body)
         check_report(self._server.state, node, report)
         self._server.state.report(node, report)
-        return {"closing": self._server.cutter.closing}
+        return {"closing": self._server.snapshotter.closing}
 
     def idle(self, body: dict[str, Any]) -> None:
         """A node has nothing to learn at the moment: {"node"}."""
@@ -101,16 +101,16 @@ class Controls:
         It goes on behind `place`, what the node said with the last push that was taken: that is
         number `sequence`, and `durable` the last one in a checkpoint.
         """
-        node, life = _node(body), body.get("life")
-        if not isinstance(life, str) or not life:
-            raise RefusedError("fence: the mark of a life is needed.", kind="control")
+        node, incarnation = _node(body), body.get("life")
+        if not isinstance(incarnation, str) or not incarnation:
+            raise RefusedError("fence: the mark of an incarnation is needed.", kind="control")
         check_node(self._server.state, node)
         if self._server.link is not None:
-            self._server.link.fence(node, life)
-        entry = self._server.state.fence(node, life)
+            self._server.link.fence(node, incarnation)
+        entry = self._server.state.fence(node, incarnation)
         if entry.accepted > entry.durable:
             self._server.checkpoint(wait=False)
-        return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.place}
+        return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.offset}
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
@@ -121,7 +121,7 @@ class Controls:
         if self._server.link is not None:
             return dict(self._server.link.cut(Window(*bounds)).to_dict())
         self._server.groups.settle()
-        return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
+        return dict(self._server.snapshotter.cut(Window(*bounds)).to_dict())
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:
         """Change the policy or its settings from now on."""
@@ -139,10 +139,10 @@ class Controls:
         self._server.checkpoint(wait=body.get("wait", True) is True)
 
     def rollback(self, body: dict[str, Any]) -> None:
-        """Go back to a snapshot and start anew from there: {"to": id, or "nothing"}.
+        """Go back to a snapshot and start again from there: {"to": id, or "nothing"}.
 
-        Answers before the server ends; its next life has another epoch. Refused while nodes are
-        training: they would go on with what is to be forgotten.
+        Answers before the server ends; its next incarnation has another epoch. Refused while nodes
+        are training: they would go on with what is to be forgotten.
         """
         to = body.get("to")
         if not isinstance(to, str) or not to:

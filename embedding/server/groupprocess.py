@@ -2,7 +2,7 @@
 
 It gets a GroupSpec as its argument, says on standard output where it listens, and ends on SIGTERM,
 or as soon as its standard input ends: with whoever started it, however that died. When it cannot go
-on as the leader's replica it ends by itself; started again it becomes one anew.
+on as the leader's replica it ends by itself; started again it becomes one again.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embedding.server.policies.board import Member
+from embedding.server.policies.board import ClockEntry
 
 
 class NodeReports:
@@ -24,7 +24,7 @@ class NodeReports:
         """A report came."""
         self.last[node], self.at[node] = report, now
 
-    def living(self, members: Mapping[str, Member]) -> set[str]:
+    def living(self, members: Mapping[str, ClockEntry]) -> set[str]:
         """Nodes that take part or rest, here or at another server."""
         there = {name for name, node in self.guests.items() if node.get("state") != "gone"}
         return there | {name for name, one in members.items() if one.present}

@@ -23,7 +23,7 @@ from embedding.server.config import ServerConfig
 logger = logging.getLogger(__name__)
 
 START_S = 120.0
-STOP_S = 60.0
+_STOP_S = 60.0
 _WATCH_S = 0.2
 _ENDING_S = 10.0
 _LONGEST_PAUSE_S = 10.0
@@ -45,7 +45,7 @@ class ProcessSpec(Config):
 
 
 class ProcessKeeper:
-    """Keeps one process alive. It listens at the same port in each life."""
+    """Keeps one process alive. It listens at the same port in each incarnation."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = _listening_at(spec, spec.server.port or lasting_port(spec.server.host))
@@ -113,16 +113,16 @@ class ProcessKeeper:
     def end(self) -> None:
         """Wait until it has ended; one that does not is killed."""
         if self._thread.is_alive():
-            self._thread.join(timeout=STOP_S)
+            self._thread.join(timeout=_STOP_S)
         process = self._process
         if process is None:
             return
         if process.poll() is None:
             process.terminate()
         try:
-            process.wait(STOP_S)
+            process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
-            logger.warning("%s did not end within %.0f s", self._what, STOP_S)
+            logger.warning("%s did not end within %.0f s", self._what, _STOP_S)
             process.kill()
             process.wait(10)
         self._close(process)

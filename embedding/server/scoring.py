@@ -19,7 +19,7 @@ from embedding.evaluation.pip import pip_loss
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, TimeArray, Window
 from embedding.server.config import ServerConfig
-from embedding.server.rowstore.interface import Slots, Vectors
+from embedding.server.rowstore.interface import PairSlots, Vectors
 
 _EWMA = 0.1
 
@@ -63,7 +63,7 @@ class ScoreKeeper:
         self._ring = PairRing(config.pair_sample)
         self._together = Cooccurrence(config.pip_words)
 
-    def score(self, pairs: ScorePairs, drawn: Slots, rows: Vectors) -> float | None:
+    def score(self, pairs: ScorePairs, drawn: PairSlots, rows: Vectors) -> float | None:
         """Mean loss of the pairs whose words have rows; None when none has. Outside the lock."""
         known = (drawn[0] >= 0) & (drawn[1] >= 0)
         if not known.any():
@@ -194,7 +194,7 @@ class PairRing:
         self._rows: IntArray | None = None
 
     def add(self, centres: IntArray, contexts: IntArray, negatives: IntArray) -> None:
-        """Add pairs; another number of negatives starts anew."""
+        """Add pairs; another number of negatives starts again."""
         if self.size == 0:
             return
         fresh = np.column_stack([centres, contexts, negatives])[-self.size :]
@@ -206,7 +206,7 @@ class PairRing:
         self._full = self._full or self._at + len(fresh) >= self.size
         self._at = (self._at + len(fresh)) % self.size
 
-    def pairs(self) -> Slots | None:
+    def pairs(self) -> PairSlots | None:
         """Centres, contexts, negatives; None when nothing was scored."""
         if self._rows is None or not (self._full or self._at):
             return None

@@ -20,7 +20,6 @@ from embedding.kernel.errors import PlatformError, RefusedError, UnavailableErro
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.controls import Controls
-from embedding.server.cutting.cutter import Cutter
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
@@ -41,6 +40,7 @@ from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import Shards
 from embedding.server.shards.unsplit import without_rows
+from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
 from embedding.server.words.digests import WordDigests
@@ -110,11 +110,11 @@ class ParameterServer:
             if folder is not None:
                 every_s, parts = config.checkpoint_every_s, [self.groups]
                 self._recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
-            self.cutter = Cutter(self.state, config)
+            self.snapshotter = Snapshotter(self.state, config)
             self._shards = self._sharded(folder)
             self.link = None if leader is None else self._linked(leader)
             if config.cut == "watermark":
-                self.state.accounts.when_complete(self.cutter.complete)
+                self.state.accounts.when_complete(self.snapshotter.complete)
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -187,7 +187,7 @@ class ParameterServer:
 
     def _give_up(self) -> None:
         """Nothing of a start that failed stays: no process, line, port or lock of a folder."""
-        self.cutter.close()
+        self.snapshotter.close()
         if self.link is not None:
             self.link.client.close()
         self._release()
@@ -217,7 +217,7 @@ class ParameterServer:
             end(self._flight)
         self._ticker.join(timeout=10)
         self.state.flush()
-        self.cutter.close()
+        self.snapshotter.close()
         if self.link is not None:
             self.link.stop()
         if self._shards is not None:
@@ -244,7 +244,7 @@ class ParameterServer:
             raise PlatformError(" ".join(unkept))
 
     def _unkept(self) -> list[str]:
-        """What of this life is in no checkpoint, now that it has ended, a sentence each."""
+        """What of this incarnation is in no checkpoint, now that it has ended, a sentence each."""
         found = []
         if self._recovery is not None and self._recovery.failed is not None:
             found.append(f"state_dir {self.config.state_dir}: {last_of(self._recovery.failed)}")
@@ -253,7 +253,7 @@ class ParameterServer:
         return found
 
     def roll_back(self, to: str) -> None:
-        """End in order to begin anew from the snapshot `to`; `wants_back` says so afterwards.
+        """End in order to begin again from the snapshot `to`; `wants_back` says so afterwards.
 
         Raises RefusedError where that cannot be, and while nodes are training; SnapshotError when
         there is no such snapshot or it is damaged.
@@ -281,7 +281,7 @@ class ParameterServer:
     def status(self) -> dict[str, Any]:
         """The status JSON."""
         return {
-            **build_status(self.state, self.cutter.refs(), self.groups.describe),
+            **build_status(self.state, self.snapshotter.refs(), self.groups.describe),
             "following": None if self.link is None else self.link.describe(),
             "ailing": self.ailing(),
         }
@@ -323,7 +323,7 @@ class ParameterServer:
             reasons += self.link.ailing()
         if self._recovery is not None and self._recovery.failed is not None:
             reasons.append(f"the last checkpoint failed: {self._recovery.failed}.")
-        failed = self.cutter.failed()
+        failed = self.snapshotter.failed()
         if failed is not None:
             reasons.append(failed)
         if not self.state.lock.acquire(timeout=_STUCK_S):
@@ -378,7 +378,7 @@ class ParameterServer:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":
                     for window in self.state.due():
-                        self.cutter.complete(window)
+                        self.snapshotter.complete(window)
             except Exception:
                 logger.exception("the ticker goes on after an error")
 

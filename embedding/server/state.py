@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import (
-    VERSION,
+    PROTOCOL_VERSION,
     Ack,
+    PulledRows,
     Push,
-    Rows,
     SharedTables,
     VocabularyDelta,
     Welcome,
 )
-from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, Window
 from embedding.server.applying import Applying
@@ -36,22 +36,22 @@ from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.ledger.journal import Journal
 from embedding.server.ledger.sequence import Ledger, NodeLedger, Verdict
 from embedding.server.nodereports import NodeReports
-from embedding.server.policies.board import Instruction, Ticket
+from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.transfer import as_sent
-from embedding.server.rowstore.interface import RowStore, Setup
+from embedding.server.rowstore.interface import RowSetup, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
 from embedding.server.validation import check_words, checked
-from embedding.server.words.accounting import Accounts, Arrival, by_source
+from embedding.server.words.accounting import Accounts, PushArrival, by_source
+from embedding.server.words.anonymity import AnonymityThreshold
 from embedding.server.words.digests import WordDigests
-from embedding.server.words.overlay import Overlay
+from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.vocabulary import Vocabulary
-from embedding.server.words.witnesses import Witnesses
 
 logger = logging.getLogger(__name__)
 
-WAIT_S = 1.0
+PULL_WAIT_S = 1.0
 """How long a pull is held before it is answered `waiting`, so that streams stay responsive."""
 _NO_ROWS: FloatArray = np.empty((0, 0), dtype=np.float32)
 
@@ -77,7 +77,7 @@ class ServerState:
         digests: WordDigests | None = None,
         buckets: int = 0,
         biases: int = 0,
-        rows: Callable[[Setup], RowStore] = LocalRows,
+        rows: Callable[[RowSetup], RowStore] = LocalRows,
         upstream: Upstream | None = None,
     ) -> None:
         if upstream is not None:
@@ -92,17 +92,19 @@ class ServerState:
         self.upstream = upstream
         self.vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
         self.rows = rows(
-            Setup(config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases)
+            RowSetup(
+                config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases
+            )
         )
         self.tables, self.composer = self.rows.tables, self.rows.composer
         accounts = Accounts if upstream is None else upstream.accounts
         self.accounts = accounts(config, self.vocabulary, dim)
         self.meters = self.accounts.meters
-        self.witnesses = Witnesses.of(config, self.meters.sources)
-        self.young = Overlay.of(config, self.vocabulary)
+        self.anonymity = AnonymityThreshold.of(config, self.meters.sources)
+        self.rare = InferredVectors.of(config, self.vocabulary)
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None or upstream is not None)
-        self.pushes = Applying(self.rows, self.accounts, self.young, self.ledger, upstream)
+        self.pushes = Applying(self.rows, self.accounts, self.rare, self.ledger, upstream)
         self.changes = self.pushes.changes
         self.scores = ScoreKeeper(config, self.tables.device)
         self.config_digest = config.config_digest
@@ -115,11 +117,14 @@ class ServerState:
 
     # -- greeting ---------------------------------------------------------------------------
 
-    def hello(self, node: str, *, version: int, digest: str, clock: int, life: str = "") -> Welcome:
+    def hello(
+        self, node: str, *, version: int, digest: str, clock: int, incarnation: str = ""
+    ) -> Welcome:
         """A node connects; a later connection of the same node takes the place of an earlier."""
-        if version != VERSION:
+        if version != PROTOCOL_VERSION:
             raise RefusedError(
-                f"node {node}: protocol {version}; this server speaks {VERSION}.", kind="greeting"
+                f"node {node}: protocol {version}; this server speaks {PROTOCOL_VERSION}.",
+                kind="greeting",
             )
         if not node:
             raise RefusedError("node '': a node needs a name.", kind="greeting")
@@ -131,7 +136,7 @@ class ServerState:
                     kind="greeting",
                 )
             self.config_digest = self.config_digest or digest
-            self.ledger.greet(node, life)
+            self.ledger.greet(node, incarnation)
             self.balance.forget(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
@@ -159,15 +164,15 @@ class ServerState:
             active=len(self.machine.board.active_clocks()),
             pace=self.machine.policy.pace(self.machine.board),
             min_count=self.vocabulary.min_count,
-            young_mentions=self.young.mentions,
+            rare_mentions=self.rare.mentions,
             usage=self.accounts.usage.wanted,
             shared=None
             if memory is None
             else SharedTables(memory.path, tables.capacity, tables.buckets),
-            place=entry.place,
-            salt=self.witnesses.salt,
-            min_authors=self.witnesses.authors,
-            min_sources=self.witnesses.sources,
+            offset=entry.offset,
+            salt=self.anonymity.salt,
+            min_authors=self.anonymity.authors,
+            min_sources=self.anonymity.sources,
             shards=self.rows.locations(),
             split=self.config.split,
             liveness_s=sync.liveness_timeout_s,
@@ -184,20 +189,20 @@ class ServerState:
     # -- vocabulary -------------------------------------------------------------------------
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         """Ids of words; see ParameterClient.admit. New ones get none while upstream is away."""
         if len(words) != len(counts):
             raise RefusedError("admit: words and counts differ in length.")
         if self.upstream is not None:
-            return self._admit_upstream(self.upstream, words, counts, testimony)
+            return self._admit_upstream(self.upstream, words, counts, contributors)
         if len(counts) and int(counts.min()) < 0:
             raise RefusedError("admit: a count below 0.")
         with self.admitting:
             with self.lock:
                 self.changes.check()
                 fresh = self.vocabulary.plan(words, counts)
-                fresh = self.witnesses.passed(fresh, words, testimony)
+                fresh = self.anonymity.passed(fresh, words, contributors)
                 fresh = fresh[: self.rows.make_room(len(fresh))]
                 first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
             if fresh:
@@ -214,7 +219,7 @@ class ServerState:
         upstream: Upstream,
         words: Sequence[str],
         counts: IntArray,
-        testimony: Attestation | None,
+        contributors: Contributors | None,
     ) -> IntArray:
         with self.lock:
             known = self.vocabulary.ids(words)
@@ -222,7 +227,7 @@ class ServerState:
             return known
         with self.admitting:
             try:
-                ids = upstream.ids(words, counts, testimony)
+                ids = upstream.ids(words, counts, contributors)
             except UnavailableError:
                 return known
             with self.lock:
@@ -234,10 +239,10 @@ class ServerState:
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
         if len(evicted):
-            self.accounts.windows.settle()
+            self.accounts.windows.resolve()
             self.rows.evicted(evicted)
         admission = self.vocabulary.admit(words, evicted)
-        self.young.placed(admission.slots, admission.evicted)
+        self.rare.placed(admission.slots, admission.evicted)
         self.changes.carry_out(lambda: [partial(self.rows.start, admission)])
 
     def install_given(self, ids: IntArray, words: Sequence[str]) -> None:
@@ -277,7 +282,7 @@ class ServerState:
         *,
         grams: IntArray | None = None,
         half: bool = False,
-    ) -> Rows | list[str]:
+    ) -> PulledRows | list[str]:
         """Rows (float16 with `half`), or the names of the nodes that the policy waits for."""
         began = time.monotonic()
         with self.changed:
@@ -295,7 +300,7 @@ class ServerState:
             return scored
         nll = tuple(self.scores.score(*each) for each in scored)
         sent = {table: as_sent(rows, half) for table, rows in pulled.rows.items()}
-        return Rows(
+        return PulledRows(
             at,
             sent.get(Table.IN, _NO_ROWS),
             sent.get(Table.OUT, _NO_ROWS),
@@ -315,7 +320,7 @@ class ServerState:
             if not waiting_for:
                 self.changed.notify_all()
                 return at, []
-            left = began + WAIT_S - now
+            left = began + PULL_WAIT_S - now
             if left <= 0 or self.closing or node in waiting_for:
                 return at, waiting_for
             self.changed.wait(left)
@@ -328,7 +333,7 @@ class ServerState:
         """
         size = push.nbytes
         push = checked(push, self.dim, self.config.max_message_bytes)
-        arrival = Arrival.prepare(push)
+        arrival = PushArrival.prepare(push)
         with self.changed:
             if session is not None:
                 self.check_session(push.node, session)
@@ -341,10 +346,10 @@ class ServerState:
             for delta in push.deltas:
                 self.rows.slots(delta.table, delta.ids, "push")
             check_words(push, self.vocabulary)
-            ticket = Ticket(push.node, push.clock, push.sequence)
+            ticket = PendingPush(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
             self.pushes.held[push.node, push.sequence] = arrival
-            self.ledger.accept(push.node, push.sequence, push.place)
+            self.ledger.accept(push.node, push.sequence, push.offset)
             self.meters.moved(push, size)
             behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
             self.meters.staleness[behind] += 1
@@ -419,13 +424,14 @@ class ServerState:
             self.changed.notify_all()
             return entry.accepted > entry.durable
 
-    def fence(self, node: str, life: str) -> NodeLedger:
-        """Take no push of this life of a node any more; how far the node's pushes are.
+    def fence(self, node: str, incarnation: str) -> NodeLedger:
+        """Take no push of this incarnation of a node any more; how far the node's pushes are.
 
-        It holds over a restart of the server, of a life too that this life of it never heard of.
+        It holds over a restart of the server, of an incarnation too that this incarnation of it
+        never heard of.
         """
         with self.changed:
-            connected = self.ledger.fence(node, life)
+            connected = self.ledger.fence(node, incarnation)
             if node not in self.ledger.nodes:
                 return NodeLedger()
             if connected:

@@ -10,7 +10,7 @@ from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import standing_alarms
 from embedding.server.figures.reading import reading
-from embedding.server.figures.ways import topology
+from embedding.server.figures.transports import topology
 from embedding.server.state import ServerState
 from embedding.server.syncstatus import sync_status
 from embedding.server.words.accounting import iso
@@ -41,7 +41,7 @@ def build_status(
             "dim": state.dim,
             "vocabulary": len(state.vocabulary),
             "candidates": len(state.vocabulary.candidates),
-            "witnessed": {"words": len(state.witnesses), "withheld": state.witnesses.withheld},
+            "witnessed": {"words": len(state.anonymity), "withheld": state.anonymity.withheld},
             "tokens": meters.tokens,
             "replayed_tokens": meters.replayed_tokens,
             "documents": meters.documents,
@@ -69,7 +69,7 @@ def build_status(
             "shards": shards,
             "groups": others,
             "usage": state.accounts.usage.describe(),
-            "young_words": {"held": len(state.young), "mentions": state.young.mentions},
+            "rare_words": {"held": len(state.rare), "mentions": state.rare.mentions},
             "rows_per_second": {
                 "in": meters.rates["rows_in"].value(now),
                 "out": meters.rates["rows_out"].value(now),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Push, Welcome
-from embedding.exchange.testimony import Attestation
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.words.accounting import Accounts
@@ -32,7 +32,7 @@ class Upstream(Protocol):
         ...
 
     def ids(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None
     ) -> IntArray:
         """Ids int64 [n] of words, -1 for none; UnavailableError while it cannot be asked."""
         ...

@@ -16,7 +16,7 @@ from embedding.exchange.payload import (
     ContextShift,
     ContextSums,
     RowDelta,
-    Surroundings,
+    WordContexts,
 )
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
@@ -67,11 +67,11 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
                 "large: the node's training has diverged.",
                 kind="values",
             )
-    young = None if push.young is None else _checked_young(push.young, where)
+    rare = None if push.rare is None else _checked_rare(push.rare, where)
     usage = tuple(_checked_usage(part, dim, where) for part in push.usage)
     for shift in push.shifts:
         _check_shift(shift, where)
-    return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage)
+    return replace(push, deltas=tuple(deltas), packed=(), rare=rare, usage=usage)
 
 
 def _check_shift(shift: ContextShift, where: str) -> None:
@@ -131,25 +131,25 @@ def check_gradient(node: str, *parts: FloatArray) -> None:
             )
 
 
-def _checked_young(young: Surroundings, where: str) -> Surroundings:
+def _checked_rare(rare: WordContexts, where: str) -> WordContexts:
     """What stood around words, weights as float32; RefusedError says what is wrong with it."""
-    same = len(young.ids) == len(young.sizes) == len(young.mentions)
-    if not same or not int(young.sizes.sum()) == len(young.contexts) == len(young.weights):
+    same = len(rare.ids) == len(rare.sizes) == len(rare.mentions)
+    if not same or not int(rare.sizes.sum()) == len(rare.contexts) == len(rare.weights):
         raise RefusedError(
             f"{where}: the contexts of young words have other numbers than their sizes say.",
             kind="shape",
         )
-    if not _distinct(young.ids):
+    if not _distinct(rare.ids):
         raise RefusedError(f"{where}: a young word is named twice.", kind="id")
-    weights = young.weights.astype(np.float32)
-    fit = bool(np.all((weights > 0) & (weights <= MAX_WEIGHT)) and np.all(young.sizes >= 0))
-    if not fit or np.any((young.mentions < 1) | (young.mentions > MAX_MENTIONS)):
+    weights = rare.weights.astype(np.float32)
+    fit = bool(np.all((weights > 0) & (weights <= MAX_WEIGHT)) and np.all(rare.sizes >= 0))
+    if not fit or np.any((rare.mentions < 1) | (rare.mentions > MAX_MENTIONS)):
         raise RefusedError(
             f"{where}: contexts of young words whose weights or mentions are not finite, not "
             "above 0 or absurdly large.",
             kind="values",
         )
-    return replace(young, contexts=young.contexts.astype(np.int64), weights=weights)
+    return replace(rare, contexts=rare.contexts.astype(np.int64), weights=weights)
 
 
 def check_words(push: Push, vocabulary: Vocabulary) -> None:
@@ -160,9 +160,9 @@ def check_words(push: Push, vocabulary: Vocabulary) -> None:
         vocabulary.slots(shift.ids, "push")
         vocabulary.slots(shift.contexts, "push")
     vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
-    if push.young is not None:
-        vocabulary.slots(push.young.ids, "push")
-        vocabulary.slots(push.young.contexts.astype(np.int64), "push")
+    if push.rare is not None:
+        vocabulary.slots(push.rare.ids, "push")
+        vocabulary.slots(push.rare.contexts.astype(np.int64), "push")
 
 
 def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:

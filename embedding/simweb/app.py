@@ -9,7 +9,7 @@ from embedding.simweb.board import board_router
 from embedding.simweb.comments import comments_router
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.control import control_router, site_router
-from embedding.simweb.corpus import Corpus
+from embedding.simweb.corpus import PlaybackCorpus
 from embedding.simweb.faults import fault_router
 from embedding.simweb.news import news_router
 from embedding.simweb.world import World
@@ -17,7 +17,7 @@ from embedding.simweb.world import World
 _DISALLOWED = ("/private/",)
 
 
-class Counting:
+class RequestCounter:
     """ASGI middleware that counts requests by kind, answers by status, and robots violations."""
 
     def __init__(self, app: ASGIApp, world: World) -> None:
@@ -51,7 +51,7 @@ def kind_of(path: str) -> str:
     return "/" + "/".join(names[:depth])
 
 
-def create_app(config: SimwebConfig, corpus: Corpus) -> FastAPI:
+def create_app(config: SimwebConfig, corpus: PlaybackCorpus) -> FastAPI:
     """The simulated web that plays `corpus`; its state is at `app.state.world`."""
     world = World(config, corpus)
     app = FastAPI(title="Yeoron simulated web", docs_url=None, redoc_url=None, openapi_url=None)
@@ -62,5 +62,5 @@ def create_app(config: SimwebConfig, corpus: Corpus) -> FastAPI:
     app.include_router(comments_router(world))
     app.include_router(fault_router(world))
     app.include_router(control_router(world))
-    app.add_middleware(Counting, world=world)
+    app.add_middleware(RequestCounter, world=world)
     return app

@@ -7,7 +7,7 @@ from collections import Counter
 from embedding.simweb.config import PARTS
 
 
-class Backlog:
+class PastArticles:
     """Counts published, unfetched documents of the parts that somebody reads.
 
     A part counts from the first request to it on. It stops counting while `patience` seconds

@@ -8,8 +8,8 @@ from fastapi import APIRouter, HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from embedding.simweb.cursors import newest_before
-from embedding.simweb.library import Item
-from embedding.simweb.markup import Page
+from embedding.simweb.library import LibraryItem
+from embedding.simweb.markup import MarkupPage
 from embedding.simweb.world import World
 
 _LONGEST = 100
@@ -94,7 +94,7 @@ _SCRIPT = """"use strict";
 """
 
 
-def post_json(item: Item) -> dict[str, Any]:
+def post_json(item: LibraryItem) -> dict[str, Any]:
     """A post as the API gives it."""
     return {
         "id": item.id,
@@ -109,7 +109,7 @@ def post_json(item: Item) -> dict[str, Any]:
 def board_router(world: World) -> APIRouter:
     """Routes under /board."""
     router = APIRouter()
-    shell = Page("자유게시판", _SHELL).html()
+    shell = MarkupPage("자유게시판", _SHELL).html()
 
     @router.get("/board")
     @router.get("/board/")

@@ -9,9 +9,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from embedding.simweb.config import SECTIONS
+from embedding.simweb.config import NEWS_SECTIONS
 from embedding.simweb.cursors import newest_before
-from embedding.simweb.library import Item
+from embedding.simweb.library import LibraryItem
 from embedding.simweb.news import base_address
 from embedding.simweb.world import World
 
@@ -24,11 +24,11 @@ class Threads:
     """Which article a comment belongs to: one of the newest before it, chosen by its id."""
 
     def __init__(self, world: World) -> None:
-        articles = [i for i in world.library.items if i.part in SECTIONS]
+        articles = [i for i in world.library.items if i.part in NEWS_SECTIONS]
         self._articles = articles
         self._events = [item.event for item in articles]
 
-    def path(self, comment: Item) -> str:
+    def path(self, comment: LibraryItem) -> str:
         """Path of the article; the front page where none was published before the comment."""
         at = bisect_right(self._events, comment.event)
         if not at:
@@ -37,7 +37,7 @@ class Threads:
         return f"/news/a/{self._articles[at - 1 - back].id}"
 
 
-def comment_body(item: Item) -> str:
+def comment_body(item: LibraryItem) -> str:
     """Text of a comment; a title that the corpus gave is its first line."""
     return f"{item.title}\n{item.text}" if item.titled else item.text
 
@@ -47,7 +47,7 @@ def comments_router(world: World) -> APIRouter:
     router = APIRouter()
     threads = Threads(world)
 
-    def as_json(item: Item, base: str) -> dict[str, Any]:
+    def as_json(item: LibraryItem, base: str) -> dict[str, Any]:
         return {
             "id": item.id,
             "created_at": item.iso,

@@ -13,7 +13,7 @@ from embedding.kernel.config import Config
 PARTS = ("politics", "society", "life", "euckr", "board", "comments")
 """The parts among which documents are shared out; the first four are sections of the news site."""
 
-SECTIONS = PARTS[:4]
+NEWS_SECTIONS = PARTS[:4]
 """Sections of the news site; `euckr` is the one served in EUC-KR."""
 
 MONTH_SECONDS = 365.25 / 12 * 86400.0

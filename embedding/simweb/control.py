@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from embedding.simweb.config import SECTIONS
+from embedding.simweb.config import NEWS_SECTIONS
 from embedding.simweb.feeds import sitemap_index
-from embedding.simweb.markup import Page, feed_links
+from embedding.simweb.markup import MarkupPage, feed_links
 from embedding.simweb.news import base_address
 from embedding.simweb.world import World
 
@@ -30,7 +30,7 @@ def site_router(world: World) -> APIRouter:
 
     @router.get("/")
     async def home() -> Response:
-        return HTMLResponse(Page("시뮬레이션 웹", _HOME, feed_links()).html())
+        return HTMLResponse(MarkupPage("시뮬레이션 웹", _HOME, feed_links()).html())
 
     @router.get("/robots.txt")
     async def robots(request: Request) -> Response:
@@ -39,12 +39,14 @@ def site_router(world: World) -> APIRouter:
     @router.get("/sitemap.xml")
     async def sitemaps(request: Request) -> Response:
         base = base_address(request)
-        urls = [f"{base}/news/{section}/sitemap.xml" for section in SECTIONS]
+        urls = [f"{base}/news/{section}/sitemap.xml" for section in NEWS_SECTIONS]
         return Response(sitemap_index(urls), media_type="application/xml")
 
     @router.get("/private/{path:path}")
     async def private(path: str) -> Response:  # noqa: ARG001 - every path answers alike
-        page = Page("비공개", "<main><article><p>로봇은 읽지 않는 쪽입니다.</p></article></main>\n")
+        page = MarkupPage(
+            "비공개", "<main><article><p>로봇은 읽지 않는 쪽입니다.</p></article></main>\n"
+        )
         return HTMLResponse(page.html())
 
     return router

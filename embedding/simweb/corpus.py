@@ -52,7 +52,7 @@ class CorpusFault:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class PlaybackCorpus:
     """Documents to play and what was wrong with the rest.
 
     `faults` holds the first of the `malformed` lines; `name` says where the corpus is from.
@@ -87,7 +87,7 @@ def parse_document(record: object) -> CorpusDocument:
     )
 
 
-def parse_lines(lines: Iterable[bytes], name: str, config: SimwebConfig) -> Corpus:
+def parse_lines(lines: Iterable[bytes], name: str, config: SimwebConfig) -> PlaybackCorpus:
     """Documents of a stream of JSON lines; a malformed line is counted and logged by its place."""
     documents: list[CorpusDocument] = []
     faults: list[CorpusFault] = []
@@ -112,10 +112,10 @@ def parse_lines(lines: Iterable[bytes], name: str, config: SimwebConfig) -> Corp
     if not documents:
         raise InputError(_nothing(name, seen, malformed, config))
     documents.sort(key=lambda d: d.when)
-    return Corpus(name, tuple(documents), malformed, tuple(faults))
+    return PlaybackCorpus(name, tuple(documents), malformed, tuple(faults))
 
 
-def read_corpus(path: Path, config: SimwebConfig) -> Corpus:
+def read_corpus(path: Path, config: SimwebConfig) -> PlaybackCorpus:
     """Read a .jsonl or .jsonl.xz file; raises InputError where it is missing or unreadable."""
     try:
         with _open(path) as stream:
@@ -134,7 +134,7 @@ def read_corpus(path: Path, config: SimwebConfig) -> Corpus:
         ) from error
 
 
-def write_corpus(corpus: Corpus, path: Path) -> int:
+def write_corpus(corpus: PlaybackCorpus, path: Path) -> int:
     """Write a document a line as `yeoron train --dated` reads it; how many there are.
 
     The source of a line is the part of the simulated web that plays it, where that is known.
@@ -210,7 +210,7 @@ def _nothing(name: str, seen: list[datetime], malformed: int, config: SimwebConf
     )
 
 
-def from_records(records: Iterable[Mapping[str, object]], config: SimwebConfig) -> Corpus:
+def from_records(records: Iterable[Mapping[str, object]], config: SimwebConfig) -> PlaybackCorpus:
     """A corpus from Python mappings with the keys of a corpus line."""
     return parse_lines(_lines(records), "given documents", config)
 

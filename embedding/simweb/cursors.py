@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from fastapi import HTTPException
 
-from embedding.simweb.library import Item
+from embedding.simweb.library import LibraryItem
 
 
-def newest_before(items: Sequence[Item], cursor: str, size: int) -> tuple[list[Item], str | None]:
+def newest_before(
+    items: Sequence[LibraryItem], cursor: str, size: int
+) -> tuple[list[LibraryItem], str | None]:
     """The `size` newest items before a cursor (empty: from the newest on), newest first.
 
     Returns them with the cursor of what follows, None at the end; 400 for a foreign cursor.

@@ -6,7 +6,7 @@ import gzip
 
 from starlette.responses import HTMLResponse, Response
 
-from embedding.simweb.markup import Page, paragraphs
+from embedding.simweb.markup import MarkupPage, paragraphs
 
 _HTML = "text/html; charset=utf-8"
 
@@ -41,7 +41,7 @@ def sound_article(title: str, url: str) -> str:
         f"<main><article><h1>{title}</h1>\n"
         f'<div class="article-body">{paragraphs(TEXT)}</div></article></main>\n'
     )
-    return Page(title, body, head).html()
+    return MarkupPage(title, body, head).html()
 
 
 def links_page(title: str, paths: list[str]) -> Response:
@@ -49,7 +49,7 @@ def links_page(title: str, paths: list[str]) -> Response:
     shown = [path.replace("&", "&amp;") for path in paths]
     rows = "\n".join(f'<li class="headline"><a href="{p}">{p}</a></li>' for p in shown)
     body = f'<main><h1>{title}</h1>\n<ul class="headlines">\n{rows}\n</ul></main>\n'
-    return HTMLResponse(Page(title, body).html())
+    return HTMLResponse(MarkupPage(title, body).html())
 
 
 def broken_gzip(url: str) -> Response:

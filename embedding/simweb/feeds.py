@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from email.utils import format_datetime
 from xml.sax.saxutils import escape
 
-from embedding.simweb.library import Item
-from embedding.simweb.markup import SECTION_NAMES, SITE
+from embedding.simweb.library import LibraryItem
+from embedding.simweb.markup import PAPER, SECTION_NAMES
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _SUMMARY = 120
@@ -19,12 +19,12 @@ def _xml(text: str) -> str:
     return escape(_FORBIDDEN.sub("", text), {'"': "&quot;"})
 
 
-def _summary(item: Item) -> str:
+def _summary(item: LibraryItem) -> str:
     line = " ".join(item.text.split())
     return line if len(line) <= _SUMMARY else line[: _SUMMARY - 1] + "…"
 
 
-def rss(items: Sequence[Item], base: str, path: str, charset: str = "utf-8") -> str:
+def rss(items: Sequence[LibraryItem], base: str, path: str, charset: str = "utf-8") -> str:
     """RSS 2.0 with full titles and a summary; newest first as given."""
     entries = "".join(
         f"<item><title>{_xml(item.title)}</title><link>{base}/news/a/{item.id}</link>"
@@ -38,14 +38,14 @@ def rss(items: Sequence[Item], base: str, path: str, charset: str = "utf-8") -> 
     return (
         f'<?xml version="1.0" encoding="{charset}"?>\n'
         '<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>\n'
-        f"<title>{SITE}</title><link>{base}/news</link>"
+        f"<title>{PAPER}</title><link>{base}/news</link>"
         f'<atom:link href="{base}{path}" rel="self" type="application/rss+xml"/>'
-        f"<description>{SITE} 최신 기사</description><language>ko</language>{built}\n"
+        f"<description>{PAPER} 최신 기사</description><language>ko</language>{built}\n"
         f"{entries}</channel></rss>\n"
     )
 
 
-def atom(items: Sequence[Item], base: str, path: str, charset: str = "utf-8") -> str:
+def atom(items: Sequence[LibraryItem], base: str, path: str, charset: str = "utf-8") -> str:
     """Atom with a summary; newest first as given."""
     entries = "".join(
         f"<entry><title>{_xml(item.title)}</title><id>{base}/news/a/{item.id}</id>"
@@ -59,17 +59,17 @@ def atom(items: Sequence[Item], base: str, path: str, charset: str = "utf-8") ->
     return (
         f'<?xml version="1.0" encoding="{charset}"?>\n'
         '<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="ko">\n'
-        f'<title>{SITE}</title><id>{base}{path}</id><link rel="self" href="{base}{path}"/>'
+        f'<title>{PAPER}</title><id>{base}{path}</id><link rel="self" href="{base}{path}"/>'
         f'<link rel="alternate" href="{base}/news"/><updated>{updated}</updated>\n'
         f"{entries}</feed>\n"
     )
 
 
-def news_sitemap(items: Sequence[Item], base: str, charset: str = "utf-8") -> str:
+def news_sitemap(items: Sequence[LibraryItem], base: str, charset: str = "utf-8") -> str:
     """A sitemap with news:news entries and lastmod; newest first as given."""
     entries = "".join(
         f"<url><loc>{base}/news/a/{item.id}</loc><lastmod>{item.iso}</lastmod>"
-        f"<news:news><news:publication><news:name>{SITE}</news:name>"
+        f"<news:news><news:publication><news:name>{PAPER}</news:name>"
         "<news:language>ko</news:language></news:publication>"
         f"<news:publication_date>{item.iso}</news:publication_date>"
         f"<news:title>{_xml(item.title)}</news:title></news:news></url>\n"

@@ -18,9 +18,9 @@ from typing import Any
 
 from embedding.kernel.errors import InputError
 from embedding.simweb.config import PARTS, SimwebConfig
-from embedding.simweb.corpus import Corpus, CorpusDocument
+from embedding.simweb.corpus import CorpusDocument, PlaybackCorpus
 from embedding.simweb.grammar import CASUAL, FORMAL, POLITE, Register, Writer, headline
-from embedding.simweb.lexicon import Ranked, Topic, lexicon
+from embedding.simweb.lexicon import Topic, WeightedChoice, lexicon
 from embedding.simweb.library import handle
 
 FIRST_DAY = date(2021, 1, 1)
@@ -31,7 +31,7 @@ VOICES = 24
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedWord:
     """A word that stands in for nouns of a topic.
 
     It is used from `begin` on, before `change` in the topic `before` and from then on in
@@ -61,9 +61,9 @@ class Planted:
         return self.before if self.before is not None and day < self.change else self.after
 
 
-BORN = Planted("메타버스", after="문화", begin=date(2021, 4, 5))
-MOVED = Planted("나침반", before="교육", after="교통", change=date(2021, 4, 1))
-CONTRAST = Planted("사다리", after="건강", elsewhere={"board": "경제"})
+BORN = PlantedWord("메타버스", after="문화", begin=date(2021, 4, 5))
+MOVED = PlantedWord("나침반", before="교육", after="교통", change=date(2021, 4, 1))
+CONTRAST = PlantedWord("사다리", after="건강", elsewhere={"board": "경제"})
 PLANTED = (BORN, MOVED, CONTRAST)
 
 OWN_WORDS = {"교사": "강사", "병원": "의원"}
@@ -112,7 +112,7 @@ class Voice:
         self._part = part
         self._name = handle(digest)
         self._writer = Writer(STYLES[part].register, rng)
-        self._topics = Ranked(topics, [_weight(rng, topic.name, part) for topic in topics])
+        self._topics = WeightedChoice(topics, [_weight(rng, topic.name, part) for topic in topics])
 
     def document(self, rng: Random, day: date) -> CorpusDocument:
         """A document of that day."""
@@ -134,14 +134,16 @@ class Voice:
         )
 
 
-def generate(config: SimwebConfig) -> Corpus:
+def generate(config: SimwebConfig) -> PlaybackCorpus:
     """The generated corpus, the same for the same seed and shares; `truth` says what is in it.
 
     Raises InputError where first_day and last_day leave nothing of it.
     """
     rng = Random(config.seed)  # noqa: S311 - sentences, no secrets
     weights = [config.shares.get(part, 0.0) for part in PARTS]
-    voices = {part: Ranked([Voice(config, part, n) for n in range(VOICES)]) for part in PARTS}
+    voices = {
+        part: WeightedChoice([Voice(config, part, n) for n in range(VOICES)]) for part in PARTS
+    }
     days = [FIRST_DAY + timedelta(days=n) for n in range((LAST_DAY - FIRST_DAY).days + 1)]
     documents = [
         voices[rng.choices(PARTS, weights)[0]].draw(rng).document(rng, day)
@@ -155,7 +157,7 @@ def generate(config: SimwebConfig) -> Corpus:
             f"generated corpus: no document from {first} to {last}; it covers {FIRST_DAY} to "
             f"{LAST_DAY}."
         )
-    return Corpus("generated", kept, truth=truth(config))
+    return PlaybackCorpus("generated", kept, truth=truth(config))
 
 
 def _weight(rng: Random, topic: str, part: str) -> float:

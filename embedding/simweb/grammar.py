@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from embedding.simweb.lexicon import Predicate, Ranked, Topic, lexicon
+from embedding.simweb.lexicon import Predicate, Topic, WeightedChoice, lexicon
 
 TOPICAL = 0.8
 """Share of nouns that are of the sentence's topic; the rest are general words."""
@@ -106,7 +106,7 @@ class Writer:
 
     def __init__(self, register: Register, rng: Random) -> None:
         self._parts = [
-            Ranked(frames, [rng.gammavariate(1.0, 1.0) + 0.1 for _ in frames])
+            WeightedChoice(frames, [rng.gammavariate(1.0, 1.0) + 0.1 for _ in frames])
             for frames in (register.openers, _LINKS, _SUBJECTS, _OBJECTS, register.finals)
         ]
 

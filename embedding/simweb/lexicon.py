@@ -18,7 +18,7 @@ _HEAD = 1.0
 """Added to every rank, as Mandelbrot did: the first words of a list are not far above the rest."""
 
 
-class Ranked(Generic[T]):
+class WeightedChoice(Generic[T]):
     """Values with a weight each; without weights Zipf's, 1 / (rank + 1) with ranks from 1."""
 
     def __init__(self, values: Sequence[T], weights: Iterable[float] | None = None) -> None:
@@ -53,8 +53,8 @@ class Topic:
     """Words that occur together."""
 
     name: str
-    nouns: Ranked[str]
-    verbs: Ranked[Predicate]
+    nouns: WeightedChoice[str]
+    verbs: WeightedChoice[Predicate]
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -64,26 +64,26 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class TopicLexicon:
     """All topics by name, and the general words, which belong to none (`general.name` is "")."""
 
     topics: Mapping[str, Topic]
     general: Topic
-    adjectives: Ranked[Predicate]
-    adverbs: Ranked[str]
+    adjectives: WeightedChoice[Predicate]
+    adverbs: WeightedChoice[str]
 
 
 @cache
-def lexicon() -> Lexicon:
+def lexicon() -> TopicLexicon:
     """The lexicon of the package."""
     text = resources.files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     general = tables["general"]
-    return Lexicon(
+    return TopicLexicon(
         {name: _topic(name, table) for name, table in tables["topics"].items()},
         _topic("", general),
-        Ranked([_predicate(entry) for entry in general["adjectives"].split()]),
-        Ranked(general["adverbs"].split()),
+        WeightedChoice([_predicate(entry) for entry in general["adjectives"].split()]),
+        WeightedChoice(general["adverbs"].split()),
     )
 
 
@@ -91,7 +91,7 @@ def _topic(name: str, table: Mapping[str, str]) -> Topic:
     nouns, acts = table["nouns"].split(), table["acts"].split()
     made = [Predicate(act, f"{act}하", f"{act}해") for act in acts]
     verbs = [_predicate(entry) for entry in table["verbs"].split()]
-    return Topic(name, Ranked(_mixed(nouns, acts)), Ranked(_mixed(made, verbs)))
+    return Topic(name, WeightedChoice(_mixed(nouns, acts)), WeightedChoice(_mixed(made, verbs)))
 
 
 def _predicate(entry: str) -> Predicate:

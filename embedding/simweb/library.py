@@ -17,7 +17,7 @@ _ANIMALS = ("고래", "두루미", "너구리", "다람쥐", "거북", "참새",
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class LibraryItem:
     """A document with its place: `event` is its event time (Unix seconds), `rank` its position in
     event order among all items and `number` that among the items of its part (from 0), `id`
     stable from run to run; `titled` says that the corpus gave the title."""
@@ -48,22 +48,22 @@ class Item:
 class Library:
     """All items in event order, by part, and by id."""
 
-    items: tuple[Item, ...]
-    parts: dict[str, tuple[Item, ...]]
-    by_id: dict[str, Item]
+    items: tuple[LibraryItem, ...]
+    parts: dict[str, tuple[LibraryItem, ...]]
+    by_id: dict[str, LibraryItem]
 
     @classmethod
     def build(cls, documents: Sequence[CorpusDocument], shares: dict[str, float]) -> Library:
         """Give each document an id, a part and a moment, all deterministic."""
-        items: list[Item] = []
-        parts: dict[str, list[Item]] = {part: [] for part in PARTS}
+        items: list[LibraryItem] = []
+        parts: dict[str, list[LibraryItem]] = {part: [] for part in PARTS}
         copies: Counter[str] = Counter()
         for event, document in spread(documents):
             key = f"{document.when:%Y-%m-%d}\n{document.title}\n{document.text}"
             copies[key] += 1
             digest = hashlib.blake2b(f"{key}\n{copies[key]}".encode(), digest_size=16).digest()
             part = document.part or share_out(digest, shares)
-            item = Item(
+            item = LibraryItem(
                 id=digest[:8].hex(),
                 part=part,
                 rank=len(items),

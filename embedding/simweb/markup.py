@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
 
-from embedding.simweb.library import Item
+from embedding.simweb.library import LibraryItem
 
 SECTION_NAMES = {"politics": "정치", "society": "사회", "life": "생활", "euckr": "지난 신문"}
-SITE = "여론일보"
+PAPER = "여론일보"
 
 _STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:auto}nav a{margin-right:1rem}"
@@ -20,7 +20,7 @@ _STYLE = (
 
 
 @dataclass(frozen=True)
-class Page:
+class MarkupPage:
     """Head and body of an HTML page; `head` holds ready markup."""
 
     title: str
@@ -50,7 +50,7 @@ def navigation() -> str:
         f'<a href="/news/{section}/list">{name}</a>' for section, name in SECTION_NAMES.items()
     )
     return (
-        f'<header class="gnb"><div class="logo"><a href="/news">{SITE}</a></div>'
+        f'<header class="gnb"><div class="logo"><a href="/news">{PAPER}</a></div>'
         f'<nav role="navigation">{links}<a href="/board">게시판</a>'
         '<a href="/private/account">내 정보</a></nav></header>\n'
     )
@@ -61,7 +61,7 @@ def footer() -> str:
     return (
         '<footer id="footer"><ul><li><a href="/private/terms">이용약관</a></li>'
         '<li><a href="/private/privacy">개인정보처리방침</a></li></ul>'
-        f"<p>Copyright ⓒ {SITE}. 무단전재 및 재배포 금지.</p></footer>\n"
+        f"<p>Copyright ⓒ {PAPER}. 무단전재 및 재배포 금지.</p></footer>\n"
     )
 
 
@@ -73,7 +73,7 @@ def _advert(place: str) -> str:
 
 
 def article_page(
-    item: Item, base: str, *, related: Sequence[Item] = (), charset: str = "utf-8"
+    item: LibraryItem, base: str, *, related: Sequence[LibraryItem] = (), charset: str = "utf-8"
 ) -> str:
     """An article; `base` is the address of the site without a slash at its end."""
     url = f"{base}/news/a/{item.id}"
@@ -87,7 +87,7 @@ def article_page(
         "mainEntityOfPage": url,
         "articleSection": section,
         "author": [{"@type": "Person", "name": item.author}],
-        "publisher": {"@type": "Organization", "name": SITE},
+        "publisher": {"@type": "Organization", "name": PAPER},
     }
     head = (
         f'<link rel="canonical" href="{escape(url)}">\n'
@@ -95,7 +95,7 @@ def article_page(
         '<meta property="og:type" content="article">\n'
         f'<meta property="og:title" content="{escape(item.title)}">\n'
         f'<meta property="og:url" content="{escape(url)}">\n'
-        f'<meta property="og:site_name" content="{SITE}">\n'
+        f'<meta property="og:site_name" content="{PAPER}">\n'
         f'<meta property="article:published_time" content="{item.iso}">\n'
         f'<meta property="article:section" content="{section}">\n'
         f'<script type="application/ld+json">{script_json(about)}</script>\n'
@@ -114,10 +114,10 @@ def article_page(
         + "</main>\n"
         + footer()
     )
-    return Page(f"{item.title} - {SITE}", body, head, charset).html()
+    return MarkupPage(f"{item.title} - {PAPER}", body, head, charset).html()
 
 
-def _related(items: Sequence[Item]) -> str:
+def _related(items: Sequence[LibraryItem]) -> str:
     links = "".join(
         f'<li><a href="/news/a/{item.id}">{escape(item.title)}</a></li>' for item in items
     )
@@ -125,7 +125,12 @@ def _related(items: Sequence[Item]) -> str:
 
 
 def list_page(
-    title: str, path: str, items: Sequence[Item], page: int, pages: int, charset: str = "utf-8"
+    title: str,
+    path: str,
+    items: Sequence[LibraryItem],
+    page: int,
+    pages: int,
+    charset: str = "utf-8",
 ) -> str:
     """One page of a listing, with links to the page before and the page after."""
     rows = "\n".join(
@@ -147,14 +152,14 @@ def list_page(
         + _advert("bottom")
         + footer()
     )
-    return Page(f"{title} - {SITE}", body, feed_links(), charset).html()
+    return MarkupPage(f"{title} - {PAPER}", body, feed_links(), charset).html()
 
 
 def feed_links() -> str:
     """Autodiscovery of the feeds."""
     return (
-        f'<link rel="alternate" type="application/rss+xml" title="{SITE}" href="/news/rss.xml">\n'
-        f'<link rel="alternate" type="application/atom+xml" title="{SITE}" '
+        f'<link rel="alternate" type="application/rss+xml" title="{PAPER}" href="/news/rss.xml">\n'
+        f'<link rel="alternate" type="application/atom+xml" title="{PAPER}" '
         'href="/news/atom.xml">\n'
     )
 

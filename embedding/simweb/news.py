@@ -14,11 +14,11 @@ from starlette.responses import Response
 from embedding.simweb import feeds, markup
 from embedding.simweb.charset import encode_euckr
 from embedding.simweb.conditional import not_modified, unchanged, validators
-from embedding.simweb.config import SECTIONS
-from embedding.simweb.library import Item
+from embedding.simweb.config import NEWS_SECTIONS
+from embedding.simweb.library import LibraryItem
 from embedding.simweb.world import World
 
-_UTF8_SECTIONS = SECTIONS[:3]
+_UTF8_SECTIONS = NEWS_SECTIONS[:3]
 _EUCKR = "euckr"
 
 
@@ -33,13 +33,15 @@ class NewsSite:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def visible(self, section: str | None) -> list[Sequence[Item]]:
+    def visible(self, section: str | None) -> list[Sequence[LibraryItem]]:
         """Visible items by section, oldest first."""
-        if section is not None and section not in SECTIONS:
+        if section is not None and section not in NEWS_SECTIONS:
             raise HTTPException(404, "no such section")
         return [self._world.read(part) for part in ([section] if section else _UTF8_SECTIONS)]
 
-    def newest(self, visible: Sequence[Sequence[Item]], first: int, count: int) -> list[Item]:
+    def newest(
+        self, visible: Sequence[Sequence[LibraryItem]], first: int, count: int
+    ) -> list[LibraryItem]:
         """`count` items from position `first` on, newest first."""
         streams = [reversed(items) for items in visible]
         ordered = merge(*streams, key=lambda item: -item.event)
@@ -51,7 +53,7 @@ class NewsSite:
         section: str | None,
         count: int,
         media: str,
-        render: Callable[[list[Item], str, str, str], str],
+        render: Callable[[list[LibraryItem], str, str, str], str],
     ) -> Response:
         """A feed or sitemap of the newest `count` items, with validators."""
         visible = self.visible(section)
@@ -82,7 +84,7 @@ class NewsSite:
 
     def article(self, request: Request, key: str) -> Response:
         """An article; its first fetch may fail as `fault_rate` says."""
-        item = self._world.find(key, *SECTIONS)
+        item = self._world.find(key, *NEWS_SECTIONS)
         if item is None:
             raise HTTPException(404, "no such article")
         if self._world.fails_once(item):
@@ -147,7 +149,7 @@ def news_router(world: World) -> APIRouter:
     @router.get("/news/sitemap.xml")
     @router.get("/news/{section}/sitemap.xml")
     async def sitemap(request: Request, section: str | None = None) -> Response:
-        def render(items: list[Item], base: str, _path: str, charset: str) -> str:
+        def render(items: list[LibraryItem], base: str, _path: str, charset: str) -> str:
             return feeds.news_sitemap(items, base, charset)
 
         return site.listing(request, section, sitemap_items, "application/xml", render)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from embedding.kernel.errors import ConfigError
 
-DAY = 86400.0
+DAY_SECONDS = 86400.0
 
 Knot = tuple[float, float]
 
@@ -47,8 +47,8 @@ class Timeline:
                 f"simweb: speed {speed} and longest gap {longest_gap} s must both be above 0, "
                 "else the clock would never reach the end."
             )
-        start = events[0] // DAY * DAY
-        end = (events[-1] // DAY + 1) * DAY
+        start = events[0] // DAY_SECONDS * DAY_SECONDS
+        end = (events[-1] // DAY_SECONDS + 1) * DAY_SECONDS
         knots = [(start, 0.0)]
         last = start
         for event in (*events, end):

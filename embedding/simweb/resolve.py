@@ -7,7 +7,7 @@ from pathlib import Path
 
 from embedding.kernel.errors import InputError
 from embedding.simweb.config import SimwebConfig
-from embedding.simweb.corpus import Corpus, read_corpus
+from embedding.simweb.corpus import PlaybackCorpus, read_corpus
 from embedding.simweb.generated import generate
 
 PREFERRED = "petitions.jsonl.xz"
@@ -18,7 +18,7 @@ _VARIABLE = "YEORON_DATA"
 _SHARED = Path("../shared/data")
 
 
-def resolve_corpus(config: SimwebConfig) -> Corpus:
+def resolve_corpus(config: SimwebConfig) -> PlaybackCorpus:
     """Find and read the corpus.
 
     Raises InputError where a corpus that was asked for (by setting or by $YEORON_DATA) is

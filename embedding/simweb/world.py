@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from embedding.simweb.backlog import Backlog
+from embedding.simweb.backlog import PastArticles
 from embedding.simweb.config import PARTS, SimwebConfig
-from embedding.simweb.corpus import Corpus
-from embedding.simweb.library import Item, Library
+from embedding.simweb.corpus import PlaybackCorpus
+from embedding.simweb.library import Library, LibraryItem
 from embedding.simweb.playback import PlaybackClock, Timeline
 
 
@@ -22,7 +22,7 @@ class World:
     """
 
     def __init__(
-        self, config: SimwebConfig, corpus: Corpus, now: Callable[[], float] = time.time
+        self, config: SimwebConfig, corpus: PlaybackCorpus, now: Callable[[], float] = time.time
     ) -> None:
         self.config = config
         self.corpus = corpus
@@ -32,7 +32,7 @@ class World:
             events, speed=config.event_speed, longest_gap=config.longest_gap_hours * 3600
         )
         self.clock = PlaybackClock(events, timeline, max_backlog=config.max_backlog)
-        self.backlog = Backlog(config.backlog_patience)
+        self.backlog = PastArticles(config.backlog_patience)
         self.requests: Counter[str] = Counter()
         """Requests by kind of address (first path segments)."""
         self.statuses: Counter[int] = Counter()
@@ -65,12 +65,12 @@ class World:
             self.backlog.publish(item.part, item.id, self.clock.published[index])
         return wall
 
-    def read(self, part: str) -> Sequence[Item]:
+    def read(self, part: str) -> Sequence[LibraryItem]:
         """Visible items of a part, oldest first; marks the part as read by somebody."""
         self.backlog.read(part, self.tick())
         return self.library.parts[part][: self._visible[part]]
 
-    def find(self, key: str, *parts: str) -> Item | None:
+    def find(self, key: str, *parts: str) -> LibraryItem | None:
         """The visible item with the id `key` in one of the parts, else None."""
         self.tick()
         item = self.library.by_id.get(key)
@@ -78,13 +78,13 @@ class World:
             return None
         return item
 
-    def fetched(self, *items: Item) -> None:
+    def fetched(self, *items: LibraryItem) -> None:
         """Note that these documents were delivered."""
         wall = self._now()
         for item in items:
             self.backlog.fetch(item.part, item.id, wall)
 
-    def fails_once(self, item: Item) -> bool:
+    def fails_once(self, item: LibraryItem) -> bool:
         """Whether this fetch is the one that fails, by `fault_rate` and the item's id."""
         share = int(item.id[-8:], 16) / 2**32
         if share >= self.config.fault_rate or item.id in self._failed:
@@ -92,7 +92,7 @@ class World:
         self._failed.add(item.id)
         return True
 
-    def modified(self, item: Item) -> float:
+    def modified(self, item: LibraryItem) -> float:
         """Wall time at which a visible item appeared."""
         return self.clock.published[item.rank]
 

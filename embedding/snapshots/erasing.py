@@ -20,7 +20,7 @@ from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.files import entry
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, encoded, parse_manifest
 from embedding.snapshots.phrases import PHRASES
-from embedding.snapshots.pulls import CONTEXTS
+from embedding.snapshots.pulls import CONTEXTS_FILE
 from embedding.snapshots.usage import USAGE
 
 WHOLE = ".erased-"
@@ -119,7 +119,7 @@ def counts_without(manifest: Manifest, source: str | None) -> dict[str, object]:
     }
 
 
-Change = Callable[[pa.Table, str | None, str | None, int], pa.Table]
+_Change = Callable[[pa.Table, str | None, str | None, int], pa.Table]
 
 
 def _vectors(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
@@ -184,11 +184,11 @@ def _phrases(table: pa.Table, word: str | None, source: str | None, row: int) ->
     return table if word is None else table.filter(pa.array(~_phrased(table, word)))
 
 
-_CHANGES: dict[str, Change] = {
+_CHANGES: dict[str, _Change] = {
     VECTORS: _vectors,
     COUNTS: _counts,
     USAGE: _usage,
-    CONTEXTS: _contexts,
+    CONTEXTS_FILE: _contexts,
     PHRASES: _phrases,
 }
 

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import SnapshotError
 
-SCHEMA = pa.schema(
+EVIDENCE_SCHEMA = pa.schema(
     [
         ("word", pa.string()),
         ("source", pa.string()),
@@ -81,7 +81,7 @@ class EvidenceStore:
         self.folder = folder
 
     def add(self, table: pa.Table, writer: str) -> None:
-        """Publish rows of `SCHEMA` as new files, each by one rename.
+        """Publish rows of `EVIDENCE_SCHEMA` as new files, each by one rename.
 
         writer  name of the node, of which no two are the same
         """
@@ -167,9 +167,9 @@ class EvidenceStore:
                 & (pc.field("published") < high),
             )
         except FileNotFoundError:
-            return SCHEMA.empty_table()  # joined with others by its writer in the meantime
+            return EVIDENCE_SCHEMA.empty_table()  # joined with others by its writer in the meantime
         except UnicodeEncodeError:
-            return SCHEMA.empty_table()
+            return EVIDENCE_SCHEMA.empty_table()
         except (pa.ArrowException, OSError) as error:
             raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
 
@@ -214,7 +214,7 @@ def _of_pages(table: pa.Table) -> pa.Table:
     found = pc.dictionary_encode(table.column("url").combine_chunks())
     pages = pa.array([page_of(url) for url in found.dictionary.to_pylist()], pa.string())
     at = table.schema.get_field_index("url")
-    return table.set_column(at, SCHEMA.field("url"), pages.take(found.indices))
+    return table.set_column(at, EVIDENCE_SCHEMA.field("url"), pages.take(found.indices))
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -34,7 +34,7 @@ from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef, Window
 
-FORMAT = 1
+_FORMAT = 1
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 """How a snapshot may be called."""
 VECTORS = "vectors.arrow"
@@ -136,9 +136,9 @@ def parse_manifest(text: str, where: str) -> Manifest:
     except json.JSONDecodeError as error:
         raise SnapshotError(f"{where}: not valid JSON: {error}.") from error
     version = content.get("format") if isinstance(content, dict) else None
-    if version != FORMAT:
+    if version != _FORMAT:
         raise SnapshotError(
-            f"{where}: snapshot format {version!r} is not readable here; format {FORMAT} is."
+            f"{where}: snapshot format {version!r} is not readable here; format {_FORMAT} is."
         )
     try:
         return Manifest.model_validate(content)
@@ -209,7 +209,7 @@ def make_manifest(data: SnapshotData, files: dict[str, FileEntry]) -> Manifest:
     """The manifest of `data` whose files have been written."""
     config = json.loads(json.dumps(data.config, default=str))
     draft = Manifest(
-        format=FORMAT,
+        format=_FORMAT,
         id="",
         parent=data.parent,
         window=WindowEntry(label=data.window.label, start=data.window.start, end=data.window.end),

@@ -6,7 +6,7 @@ words. So the mean of the unit vectors of frequent words is taken out before wor
 and Viswanath 2018, "All-but-the-top", equation 1; taking leading directions out as well found no
 more of a larger model's neighbours, ADR 21):
 
-    d(x) = unit(unit(x) − m),    m = mean of unit(x) over the `CENTRED` most frequent words
+    d(x) = unit(unit(x) − m),    m = mean of unit(x) over the `_CENTRED` most frequent words
 
 A vector learnt from c mentions is partly what the word means and partly what happened to stand
 around it. A cosine with such a vector says too much: of two measurements of which one has the
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray
 
-CENTRED = 3_000
+_CENTRED = 3_000
 """Most frequent words whose mean is taken out."""
 FEWEST = 100
 """Words below which nothing is taken out: their mean would be the words themselves."""
@@ -41,7 +41,7 @@ def sureness(counts: npt.ArrayLike) -> FloatArray:
     return found
 
 
-def frequent(counts: npt.ArrayLike, most: int = CENTRED) -> npt.NDArray[np.int64]:
+def frequent(counts: npt.ArrayLike, most: int = _CENTRED) -> npt.NDArray[np.int64]:
     """Increasing rows int64 [≤ most] of the words with the highest counts [n]."""
     known = np.asarray(counts)
     if len(known) <= most:

@@ -1,7 +1,7 @@
 """Which contexts pulled the words of a snapshot: what stands beside them more or less than before.
 
 contexts.arrow  word and context int32 (rows of vectors.arrow), before and after float32 (shares of
-                the word's pairs), share float32 (of its shift; `worker/contextshift.py`), sorted by
+                the word's pairs), share float32 (of its shift; `worker/usage`), sorted by
                 word; only in snapshots whose server was told of them
 """
 
@@ -16,11 +16,11 @@ import pyarrow as pa
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import FloatArray, IntArray
 
-CONTEXTS = "contexts.arrow"
+CONTEXTS_FILE = "contexts.arrow"
 
 
 @dataclass(frozen=True)
-class Pulls:
+class ContextPulls:
     """A row a word and context, m of them.
 
     words, contexts  int64 [m], rows of the snapshot; words increase
@@ -39,7 +39,7 @@ class Pulls:
         return range(int(first), int(last))
 
 
-def check(pulls: Pulls, words: int, where: str) -> None:
+def check(pulls: ContextPulls, words: int, where: str) -> None:
     """Refuse what does not belong to a snapshot of so many words; raises SnapshotError."""
     rows = np.concatenate([pulls.words, pulls.contexts])
     figures = np.stack([pulls.before, pulls.after, pulls.share])
@@ -49,7 +49,7 @@ def check(pulls: Pulls, words: int, where: str) -> None:
         raise SnapshotError(f"{where}: the contexts of words do not fit {words} words.")
 
 
-def write(path: Path, pulls: Pulls) -> None:
+def write(path: Path, pulls: ContextPulls) -> None:
     """Write contexts.arrow as one record batch."""
     batch = pa.record_batch(
         {
@@ -64,9 +64,9 @@ def write(path: Path, pulls: Pulls) -> None:
         writer.write_batch(batch)
 
 
-def read(batch: pa.RecordBatch) -> Pulls:
+def read(batch: pa.RecordBatch) -> ContextPulls:
     """Inverse of `write`."""
-    return Pulls(
+    return ContextPulls(
         batch.column("word").to_numpy().astype(np.int64),
         batch.column("context").to_numpy().astype(np.int64),
         *(batch.column(name).to_numpy() for name in ("before", "after", "share")),

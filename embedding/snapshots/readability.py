@@ -6,7 +6,7 @@ to move is the model leaving its start. Figures, kept with each snapshot:
     mean_cosine       of all pairs of the `CENTRED` most frequent words: (‖Σu‖² − n) / (n·(n − 1))
     first_axis        part of the energy of their unit vectors on one axis, not centred: s₁² / Σ s²
     words_read        running count of all words
-    held_out          loss of held-out pairs in nats (worker/heldout.py), and what it is of a model
+    held_out          loss of held-out pairs in nats (worker/learning), and what it is of a model
     held_out_untrained, held_out_unigram   without any training: (1 + k)·ln 2, and of one that knows
                       how frequent words are and no more: ln(1 + k) + k·ln(1 + 1/k), k noise words
 """
@@ -21,7 +21,7 @@ import numpy as np
 from embedding.kernel.records import FloatArray
 from embedding.snapshots.nearness import FEWEST, unit_rows
 
-COLLAPSED = 0.6
+_COLLAPSED = 0.6
 """Mean cosine, or share of the first axis, above which vectors say next to nothing."""
 LEARNT = 0.97
 """Held-out loss as a part of that of a model which knows frequencies alone, above which a model
@@ -68,7 +68,7 @@ def unreadable(figures: Mapping[str, float]) -> str | None:
     """
     reasons = []
     cosine, axis = figures.get("mean_cosine", 0.0), figures.get("first_axis", 0.0)
-    if max(cosine, axis) > COLLAPSED:
+    if max(cosine, axis) > _COLLAPSED:
         reasons.append(f"its vectors point nearly the same way (mean cosine {cosine:.2f})")
     held, unigram = figures.get("held_out"), figures.get("held_out_unigram")
     if held is not None and unigram is not None and held > LEARNT * unigram:

@@ -26,7 +26,7 @@ from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, pars
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.phrases import read as read_phrases
-from embedding.snapshots.pulls import CONTEXTS, Pulls
+from embedding.snapshots.pulls import CONTEXTS_FILE, ContextPulls
 from embedding.snapshots.pulls import read as read_pulls
 from embedding.snapshots.readability import unreadable
 from embedding.snapshots.usage import USAGE, Usage
@@ -139,11 +139,11 @@ class Snapshot:
         return read_usage(self._mapped(USAGE), self.dim, self.release)
 
     @cached_property
-    def pulls(self) -> Pulls | None:
+    def pulls(self) -> ContextPulls | None:
         """Which contexts pulled words in this window; None when nobody said."""
-        if CONTEXTS not in self.manifest.files:
+        if CONTEXTS_FILE not in self.manifest.files:
             return None
-        return read_pulls(self._mapped(CONTEXTS))
+        return read_pulls(self._mapped(CONTEXTS_FILE))
 
     @cached_property
     def phrases(self) -> dict[str, Phrase]:

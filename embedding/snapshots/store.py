@@ -13,8 +13,8 @@ from embedding.kernel.errors import ConfigError, SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef
 from embedding.snapshots import format as layout
 from embedding.snapshots import phrases, pulls, usage
+from embedding.snapshots.backends import Folder, Remote, StoreBackend
 from embedding.snapshots.files import entry
-from embedding.snapshots.places import Folder, Place, Remote
 from embedding.snapshots.snapshot import Snapshot, check_sizes
 from embedding.snapshots.withdrawn import NOTE, Withdrawn, read_note, without, written
 
@@ -43,7 +43,7 @@ class SnapshotStore:
                 f"snapshot store {self.uri}: {error}; a path or an fsspec URL is accepted."
             ) from error
         protocol = filesystem.protocol
-        self._place: Place
+        self._place: StoreBackend
         if "file" in ((protocol,) if isinstance(protocol, str) else protocol):
             self._place = Folder(Path(root))
         else:
@@ -57,7 +57,7 @@ class SnapshotStore:
         self,
         data: SnapshotData,
         use: usage.Usage | None = None,
-        pulled: pulls.Pulls | None = None,
+        pulled: pulls.ContextPulls | None = None,
     ) -> SnapshotRef:
         """Write everything, sync, and make it visible by one switch.
 
@@ -83,8 +83,8 @@ class SnapshotStore:
                 usage.write(into / usage.USAGE, use)
                 names.append(usage.USAGE)
             if pulled is not None:
-                pulls.write(into / pulls.CONTEXTS, pulled)
-                names.append(pulls.CONTEXTS)
+                pulls.write(into / pulls.CONTEXTS_FILE, pulled)
+                names.append(pulls.CONTEXTS_FILE)
             if data.phrases:
                 phrases.write(into / phrases.PHRASES, data.phrases)
                 names.append(phrases.PHRASES)

@@ -33,7 +33,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Usage:
-    """What stood around words (`worker/usage.py`), n of them; of a replica without any, zeros.
+    """What stood around words (`worker/usage`), n of them; of a replica without any, zeros.
 
     rows      int64 [n], row of each word in the snapshot
     sources   str [n]; mentions int64 [n]

@@ -16,7 +16,7 @@ from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.links import join
 from embedding.sources.shapes import Shape, find_shape
 
-FIELDS = ("id", "link", "title", "time", "text", "author")
+ANSWER_FIELDS = ("id", "link", "title", "time", "text", "author")
 _LONGEST = 100_000
 """Characters of one field."""
 _LARGEST = 4 * 1024 * 1024
@@ -85,14 +85,14 @@ class PageAnswers:
             return find_shape(
                 answer, wants_text=not (self._auto and source.items) or bool(source.text)
             )
-        names = {name: getattr(source, name) for name in FIELDS}
+        names = {name: getattr(source, name) for name in ANSWER_FIELDS}
         return Shape(source.items or "", {k: v for k, v in names.items() if v}, 1)
 
 
 def _found(item: Any, shape: Shape, url: str) -> Found:
     values = {
         name: dotted_text(item, shape.fields[name])[:_LONGEST] if name in shape.fields else ""
-        for name in FIELDS
+        for name in ANSWER_FIELDS
     }
     link = join(url, values["link"])
     return Found(**{**values, "link": link, "text": _plain(values["text"])})

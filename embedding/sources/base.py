@@ -39,11 +39,11 @@ class Inline:
     author: str | None = None
 
 
-Item = Reference | Inline
+ListedItem = Reference | Inline
 
 
 @dataclass(frozen=True)
-class Page:
+class FetchedPage:
     """One answer of the web: final address, decoded text, its bytes and lower-case headers."""
 
     url: str
@@ -54,7 +54,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ListingPage:
     """What one answer of a listing held.
 
     next      address of the page after it
@@ -81,14 +81,14 @@ class Found:
 class Web(Protocol):
     """What the crawler lends to an adapter. Each call obeys robots, rates and limits."""
 
-    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+    async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
         """Fetch a listing; None when it has not changed since the last complete poll.
 
         Raises FetchError.
         """
         ...
 
-    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """What `registry.read_listing` finds on a page, within a limit of time.
 
         Raises FetchError.
@@ -103,7 +103,7 @@ class Web(Protocol):
         """
         ...
 
-    def settled(self, keys: Sequence[str]) -> bool:
+    def all_known(self, keys: Sequence[str]) -> bool:
         """Whether all are known already and nothing older waits to be listed again."""
         ...
 
@@ -124,7 +124,7 @@ class Adapter(Protocol):
     complete: bool
     """Whether the last poll read the listing to its end, so that what it lacks is gone."""
 
-    def poll(self, web: Web) -> AsyncIterator[Item]:
+    def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """One poll: items in the order of the listing; raises FetchError or InputError."""
         ...
 

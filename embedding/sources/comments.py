@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web, event_time
+from embedding.sources.base import FetchedPage, Inline, ListedItem, Pseudonyms, Web, event_time
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
-from embedding.sources.kinds import COMMON, ITEM, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -20,7 +20,7 @@ from embedding.sources.times import parse_time
 @SOURCES.register(
     "comments",
     SourceTraits(
-        settings=(*COMMON, *WEB, "pages", *ITEM, "next", "cursor", "order"),
+        settings=(*COMMON_SETTINGS, *WEB, "pages", *ITEM, "next", "cursor", "order"),
         defaults={
             "items": "comments",
             "id": "id",
@@ -42,7 +42,7 @@ class CommentsAdapter:
         self._pseudonyms = pseudonyms
         self._cursor = ""
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """Comments until the cursors end or, newest first, until all of an answer are known."""
         self.complete = False
         left = self.source.max_items
@@ -55,13 +55,13 @@ class CommentsAdapter:
                 return
             answer = _json(page)
             found = self._comments(answer, page.url, event_time(web))
-            settled = not oldest_first and web.settled([item.key for item in found])
+            all_known = not oldest_first and web.all_known([item.key for item in found])
             # An answer is always handed over whole: a cursor cannot point into its middle.
             for item in found:
                 yield item
             left -= len(found)
             following = dotted_text(answer, self.source.next)
-            if settled or not following or following == cursor:
+            if all_known or not following or following == cursor:
                 self.complete = True
                 return
             cursor = self._cursor = following
@@ -103,7 +103,7 @@ class CommentsAdapter:
         )
 
 
-def _json(page: Page) -> Any:
+def _json(page: FetchedPage) -> Any:
     try:
         return json.loads(page.text)
     except (ValueError, RecursionError) as error:

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
+from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -36,7 +36,7 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 @SOURCES.register(
     "feed",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links"),
+        settings=(*COMMON_SETTINGS, *WEB, "links"),
         noun="a feed",
         listing=True,
         discoverable=True,
@@ -51,11 +51,11 @@ class FeedAdapter:
         self.complete = False
 
     @staticmethod
-    def listing(source: SourceConfig, page: Page) -> Listing:
+    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_feed`."""
         return read_feed(source, page)
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """Entries of the feed; nothing when it has not changed."""
         self.complete = False
         page = await web.get(self.source.url, accept=_ACCEPT)
@@ -65,7 +65,7 @@ class FeedAdapter:
         self.complete = True
 
 
-def read_feed(source: SourceConfig, page: Page) -> Listing:
+def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The first `max_items` entries whose address matches; raises FetchError (`parse`)."""
     text = page.text.lstrip()
     entries = _json_entries(text) if text.startswith("{") else _xml_entries(text, page.url)
@@ -73,7 +73,7 @@ def read_feed(source: SourceConfig, page: Page) -> Listing:
         raise FetchError("parse", f"{page.url}: not an RSS, Atom or JSON feed.")
     links = re.compile(source.links or "")
     found = (_reference(entry, page.url, links, source.timezone) for entry in entries)
-    return Listing(tuple(islice((one for one in found if one), source.max_items)))
+    return ListingPage(tuple(islice((one for one in found if one), source.max_items)))
 
 
 def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Reference | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from embedding.sources.base import Adapter, Pseudonyms
     from embedding.sources.config import SourceConfig
 
-COMMON = ("name", "kind", "group", "language", "timezone", "every", "weight", "max_items")
+COMMON_SETTINGS = ("name", "kind", "group", "language", "timezone", "every", "weight", "max_items")
 """Settings of every source."""
 WEB = ("url", "rate", "proxy", "cookies")
 """Settings of every source that is fetched."""
@@ -53,8 +53,8 @@ class SourceTraits:
 
     def contradiction(self) -> str:
         """Why these traits cannot all be; empty where they can."""
-        if not set(COMMON) <= set(self.settings):
-            return f"settings without {', '.join(COMMON)}, which every source has"
+        if not set(COMMON_SETTINGS) <= set(self.settings):
+            return f"settings without {', '.join(COMMON_SETTINGS)}, which every source has"
         if ("url" in self.settings) is ("path" in self.settings):
             return "settings name one of url and path: where it is read from"
         if self.discoverable and not (self.listing and self.noun):

@@ -10,9 +10,9 @@ from lxml.cssselect import CSSSelector, SelectorError
 from lxml.etree import ParserError
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
+from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -30,7 +30,17 @@ def check_selectors(source: SourceConfig) -> None:
 @SOURCES.register(
     "page",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links", "pages", "items", "link", "title", "time", "next"),
+        settings=(
+            *COMMON_SETTINGS,
+            *WEB,
+            "links",
+            "pages",
+            "items",
+            "link",
+            "title",
+            "time",
+            "next",
+        ),
         defaults={"link": "a[href]"},
         check=check_selectors,
         noun="a page that lists articles",
@@ -47,11 +57,11 @@ class PageAdapter:
         self.complete = False
 
     @staticmethod
-    def listing(source: SourceConfig, page: Page) -> Listing:
+    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_links`."""
         return read_links(source, page)
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """References in the order of the listing, page after page."""
         self.complete = False
         left = self.source.max_items
@@ -61,12 +71,12 @@ class PageAdapter:
             if page is None:
                 break
             listing = await web.listing(self.source, page)
-            settled = web.settled([reference.url for reference in listing.references])
+            all_known = web.all_known([reference.url for reference in listing.references])
             for reference in listing.references[:left]:
                 yield reference
             left -= len(listing.references)
             url = listing.next
-            if left <= 0 or settled:
+            if left <= 0 or all_known:
                 break
         self.complete = True
 
@@ -83,7 +93,7 @@ class _Reader:
         self._time = _selector(source.time)
         self._next = _selector(source.next)
 
-    def read(self, page: Page) -> Listing:
+    def read(self, page: FetchedPage) -> ListingPage:
         try:
             root = html.document_fromstring(page.text.encode(), parser=_parser())
         except (ParserError, ValueError) as error:
@@ -96,7 +106,7 @@ class _Reader:
                 seen.setdefault(reference.url, reference)
         following = self._next(root) if self._next else []
         next_url = join(base, following[0].get("href")) if following else None
-        return Listing(tuple(seen.values()), next_url if next_url != page.url else None)
+        return ListingPage(tuple(seen.values()), next_url if next_url != page.url else None)
 
     def _references(self, row: html.HtmlElement, base: str) -> list[Reference]:
         """Links of one row; title and time are the row's when items are selected."""
@@ -111,7 +121,7 @@ class _Reader:
         return found
 
 
-def read_links(source: SourceConfig, page: Page) -> Listing:
+def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The links of a page in its order and the address of the next; FetchError (`parse`)."""
     return _Reader(source).read(page)
 

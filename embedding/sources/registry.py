@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from embedding.kernel.errors import ConfigError
-from embedding.sources.base import Adapter, Listing, Page, Pseudonyms
+from embedding.sources.base import Adapter, FetchedPage, ListingPage, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 
@@ -15,7 +15,7 @@ class Lists(Protocol):
     """An adapter with the trait `listing`."""
 
     @staticmethod
-    def listing(source: SourceConfig, page: Page) -> Listing:
+    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
         """What one answer of its listing holds; raises FetchError."""
         ...
 
@@ -25,7 +25,7 @@ def make_adapter(source: SourceConfig, pseudonyms: Pseudonyms) -> Adapter:
     return SOURCES.get(source.kind)(source, pseudonyms)
 
 
-def read_listing(source: SourceConfig, page: Page) -> Listing:
+def read_listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """What an answer of a feed, a sitemap or a page of links holds; raises FetchError.
 
     May take long for a page that was made for it: see `Web.listing`.

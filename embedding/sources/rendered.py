@@ -7,9 +7,9 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-from embedding.sources.base import Found, Inline, Item, Pseudonyms, Reference, Web, event_time
+from embedding.sources.base import Found, Inline, ListedItem, Pseudonyms, Reference, Web, event_time
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, ITEM, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -23,7 +23,7 @@ def check_items(source: SourceConfig) -> None:
 @SOURCES.register(
     "rendered",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links", "pages", *ITEM, "answers", "post_cookies"),
+        settings=(*COMMON_SETTINGS, *WEB, "links", "pages", *ITEM, "answers", "post_cookies"),
         check=check_items,
         noun="a rendered page",
         browser=True,
@@ -38,7 +38,7 @@ class RenderedAdapter:
         self._pseudonyms = pseudonyms
         self._links = re.compile(source.links or "")
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """Items in the order of the page."""
         self.complete = False
         most = self.source.max_items
@@ -46,7 +46,7 @@ class RenderedAdapter:
         def enough(found: Sequence[Found]) -> bool:
             # Boards show the newest first: once the lowest item is known, so is all below it.
             keys = [self._key(one) for one in found[-1:]]
-            return len(found) >= most or bool(keys and web.settled(keys))
+            return len(found) >= most or bool(keys and web.all_known(keys))
 
         by_shape = self.source.answers and not self.source.items
         found = await web.render(self.source.url, enough=enough)

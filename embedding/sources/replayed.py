@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import IO
 
 from embedding.kernel.errors import ConfigError, FetchError
-from embedding.sources.base import Inline, Item, Pseudonyms, Web
+from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
-from embedding.sources.kinds import COMMON, SOURCES, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, SourceTraits
 from embedding.sources.times import parse_time
 
 
 @SOURCES.register(
     "replayed",
     SourceTraits(
-        settings=(*COMMON, "path", "id", "title", "time", "text", "author"),
+        settings=(*COMMON_SETTINGS, "path", "id", "title", "time", "text", "author"),
         defaults={"text": "text", "time": "date", "title": "title"},
         noun="a file that is played back",
     ),
@@ -43,7 +43,7 @@ class ReplayedAdapter:
         self._file: IO[str] | None = None
         self._waiting: Inline | None = None
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """The lines whose time has come since the last poll, at most `max_items`."""
         self.complete = False
         left = self.source.max_items

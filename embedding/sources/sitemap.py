@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from lxml import etree
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
+from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -40,12 +40,12 @@ class _Child:
     signs: int = 0
 
 
-def read_map(source: SourceConfig, page: Page) -> Listing:
+def read_map(source: SourceConfig, page: FetchedPage) -> ListingPage:
     """The newest `max_items` articles whose address matches, and the newest `pages` children."""
     found, links = read_sitemap(page, source.timezone), re.compile(source.links or "")
     # Plain sitemaps are often oldest first: the newest must survive the limits.
     matching = [one for one in found.references if links.search(one.url)]
-    return Listing(
+    return ListingPage(
         tuple(sorted(matching, key=_when, reverse=True)[: source.max_items]),
         children=tuple(sorted(found.children, key=_when, reverse=True)[: source.pages]),
     )
@@ -55,7 +55,7 @@ def _when(one: Reference) -> datetime:
     return one.published_at or _OLDEST
 
 
-def read_sitemap(page: Page, zone: str) -> Listing:
+def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
     """Read a sitemap or an index (sitemaps.org 0.9, Google news 0.9); raises FetchError."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_comments=True
@@ -68,10 +68,10 @@ def read_sitemap(page: Page, zone: str) -> Listing:
         raise FetchError("parse", f"{page.url}: not a sitemap (neither urlset nor sitemapindex).")
     found = tuple(entry for entry in (_entry(node, page.url, zone) for node in root) if entry)
     index = _local(root) == "sitemapindex"
-    return Listing((), children=found) if index else Listing(found)
+    return ListingPage((), children=found) if index else ListingPage(found)
 
 
-def _plain(page: Page) -> bytes:
+def _plain(page: FetchedPage) -> bytes:
     """The XML, unpacked when the file itself is gzip (`sitemap.xml.gz`)."""
     if not page.body.startswith(b"\x1f\x8b"):
         return re.sub(r"^\s*<\?xml[^>]*\?>", "", page.text, count=1).strip().encode()
@@ -108,7 +108,7 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
 @SOURCES.register(
     "sitemap",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links", "pages"),
+        settings=(*COMMON_SETTINGS, *WEB, "links", "pages"),
         noun="a sitemap",
         listing=True,
         discoverable=True,
@@ -132,11 +132,11 @@ class SitemapAdapter:
         """How often children change without their `lastmod`, and how often that tells the truth."""
 
     @staticmethod
-    def listing(source: SourceConfig, page: Page) -> Listing:
+    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_map`."""
         return read_map(source, page)
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """References of the sitemap; of an index only of children that changed."""
         self.complete = False
         left = self.source.max_items
@@ -152,7 +152,7 @@ class SitemapAdapter:
             sitemap = await self._get(web, url)
             wanted = sitemap.references[:left] if sitemap else ()
             if child.read:
-                changed = bool(wanted) and not web.settled([one.url for one in wanted])
+                changed = bool(wanted) and not web.all_known([one.url for one in wanted])
                 self.trust.observe(child.polls, changed, child.signs)
             for reference in wanted:
                 left -= 1
@@ -160,7 +160,7 @@ class SitemapAdapter:
             child.read, child.polls, child.signs = True, 0, 0
         self.complete = True
 
-    async def _get(self, web: Web, url: str) -> Listing | None:
+    async def _get(self, web: Web, url: str) -> ListingPage | None:
         page = await web.get(url, accept=_ACCEPT)
         return None if page is None else await web.listing(self.source, page)
 

@@ -16,7 +16,7 @@ from embedding.kernel.errors import InputError
 _HEAD = struct.Struct("<Bq")
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame carries; the number is tokens for BLOCK and CREDIT, else 0."""
 
     BLOCK = 1
@@ -26,16 +26,16 @@ class Kind(IntEnum):
     CLOSE = 5
 
 
-def encode(kind: Kind, number: int = 0, payload: bytes | memoryview = b"") -> bytes:
+def encode(kind: FrameKind, number: int = 0, payload: bytes | memoryview = b"") -> bytes:
     """One frame as bytes."""
     return b"".join((_HEAD.pack(kind, number), payload))
 
 
-def decode(frame: bytes) -> tuple[Kind, int, bytes]:
+def decode(frame: bytes) -> tuple[FrameKind, int, bytes]:
     """Inverse of `encode`; raises InputError when the bytes are not a frame."""
     try:
         kind, number = _HEAD.unpack_from(frame)
-        return Kind(kind), number, frame[_HEAD.size :]
+        return FrameKind(kind), number, frame[_HEAD.size :]
     except (struct.error, ValueError) as error:
         raise InputError(f"queue: {len(frame)} bytes arrived that are not a frame.") from error
 

@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 
 from embedding.kernel.errors import InputError, PlatformError
 from embedding.stream import frames
-from embedding.stream.frames import Kind
+from embedding.stream.frames import FrameKind
 
-Handler = Callable[[Kind, int, bytes], None]
+Handler = Callable[[FrameKind, int, bytes], None]
 
 
 class Link:
@@ -55,7 +55,7 @@ class Link:
             for thread in self._threads:
                 thread.start()
 
-    def send(self, kind: Kind, number: int = 0, payload: bytes | memoryview = b"") -> None:
+    def send(self, kind: FrameKind, number: int = 0, payload: bytes | memoryview = b"") -> None:
         """Hand a frame to the writer; never blocks. The caller holds `changed`."""
         if self._broken or self._stopped:
             return

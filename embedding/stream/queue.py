@@ -24,7 +24,7 @@ from embedding.kernel.records import TokenBlock
 from embedding.stream import frames
 from embedding.stream.credit import Phase, ReceiverState, SenderState
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull
-from embedding.stream.frames import Kind
+from embedding.stream.frames import FrameKind
 from embedding.stream.link import Link
 
 
@@ -101,7 +101,7 @@ class BlockQueue:
                     f"({self.depth} of {self.capacity} tokens wait to be learnt)."
                 )
             self._sender.sent(tokens)
-            self._link.send(Kind.BLOCK, tokens, memoryview(payload))
+            self._link.send(FrameKind.BLOCK, tokens, memoryview(payload))
             self._count(tokens, payload.size)
 
     def get(self, timeout: float | None = None) -> TokenBlock:
@@ -123,7 +123,7 @@ class BlockQueue:
                 raise QueueEmpty(f"queue: no block arrived within {timeout} s.")
             payload, credit = taken
             if self._phase is Phase.OPEN:
-                self._link.send(Kind.CREDIT, credit)
+                self._link.send(FrameKind.CREDIT, credit)
             self._count(credit, len(payload))
         return TokenBlock.from_buffer(payload)
 
@@ -132,7 +132,7 @@ class BlockQueue:
         self._require(sending=False, action="acknowledge")
         with self._link.changed:
             self._refuse_ended("acknowledge")
-            self._link.send(Kind.KEYS, 0, frames.encode_keys(keys))
+            self._link.send(FrameKind.KEYS, 0, frames.encode_keys(keys))
             self._statistics.keys += len(keys)
 
     def acknowledged(self, timeout: float | None = 0.0) -> list[str]:
@@ -156,7 +156,7 @@ class BlockQueue:
         self._start()
         with self._link.changed:
             self._refuse_ended("send_report")
-            self._link.send(Kind.REPORT, 0, payload)
+            self._link.send(FrameKind.REPORT, 0, payload)
 
     def latest_report(self) -> dict[str, Any] | None:
         """The newest report of the other end, None before the first."""
@@ -184,7 +184,7 @@ class BlockQueue:
         with self._link.changed:
             self._closed_here = True
             if self._phase is Phase.OPEN:
-                self._link.send(Kind.CLOSE)
+                self._link.send(FrameKind.CLOSE)
         self._link.flush(timeout)
         self._link.stop()
 
@@ -224,15 +224,15 @@ class BlockQueue:
         self._statistics.tokens += tokens
         self._statistics.bytes += size
 
-    def _handle(self, kind: Kind, number: int, payload: bytes) -> None:
+    def _handle(self, kind: FrameKind, number: int, payload: bytes) -> None:
         """One frame arrived (called by the reader under the condition)."""
-        if kind is Kind.BLOCK:
+        if kind is FrameKind.BLOCK:
             self._receiver.arrived(payload, number)
-        elif kind is Kind.CREDIT:
+        elif kind is FrameKind.CREDIT:
             self._sender.credited(number)
-        elif kind is Kind.KEYS:
+        elif kind is FrameKind.KEYS:
             self._keys.extend(frames.decode_keys(payload))
-        elif kind is Kind.REPORT:
+        elif kind is FrameKind.REPORT:
             self._report = frames.decode_report(payload)
         else:
             self._phase = Phase.CLOSED

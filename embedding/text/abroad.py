@@ -15,7 +15,7 @@ _CALL = (
     r"|(?<![A-Za-z<])(?i:phone|mobile|cell|whatsapp|viber|zalo|tel|call(?: me)?|text me"
     r"|my (?:[a-z]{2,9} )?number)(?![A-Za-z]))"
 )
-PHONE = (
+FOREIGN_PHONE = (
     # +998(93)134-94-86, +86 15550287289
     (
         r"\+(?<![0-9A-Za-z]\+) ?[1-9]"
@@ -45,7 +45,7 @@ _WITH_IBAN = (
     "AD|AE|AT|BE|BG|CH|CY|CZ|DE|DK|EE|ES|FI|FR|GB|GE|GR|HR|HU|IE|IL|IS|IT|KZ|LI|LT|LU|LV|MC|MT|NL|NO"
     "|PL|PT|QA|RO|RS|SA|SE|SI|SK|TR|UA"
 )
-ACCOUNT = (
+FOREIGN_ACCOUNT = (
     # DE86 1717 2097 3509 7300 41
     (
         rf"(?=[A-Z])(?<![A-Za-z0-9])(?:{_WITH_IBAN})(?=[0-9]{{2}}(?:[ A-Z]{{0,6}}[0-9]){{10}})"

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 
 from embedding.text.generations import Generations
 
-VERSION = "1"
-WORDS = 5
+BOILERPLATE_VERSION = "1"
+MIN_SENTENCE_WORDS = 5
 """Whitespace-delimited words: shorter sentences are repeated by people, too."""
-LEAST = 10
-FRESH = 0.25
-REMEMBERED = 50_000
+MIN_REPEATS = 10
+_FRESH = 0.25
+MAX_SENTENCES = 50_000
 """Sentences, at some 250 bytes each."""
-SOURCES = 4_096
+_SOURCES = 4_096
 LENGTHS = 64
 """Lengths of boilerplate sentences of a source that sentences are looked through for."""
 
@@ -55,8 +55,8 @@ class Boilerplate:
     def __init__(self, share: float) -> None:
         """share: of a source's documents; above 0."""
         self._share = share
-        self._sources: Generations[str, _Source] = Generations(SOURCES)
-        self._seen: Generations[tuple[str, int], _Sentence] = Generations(REMEMBERED)
+        self._sources: Generations[str, _Source] = Generations(_SOURCES)
+        self._seen: Generations[tuple[str, int], _Sentence] = Generations(MAX_SENTENCES)
         self.left_out = 0
         """Sentences left out so far."""
 
@@ -76,19 +76,23 @@ class Boilerplate:
         parts = [part for one in sentences for part in self._parts(source, place, one)]
         for sentence, mark in parts:
             total += len(sentence)
-            held = self._seen.get((source, mark)) if mark else None
-            if held is None:
+            sentence_count = self._seen.get((source, mark)) if mark else None
+            if sentence_count is None:
                 new += len(sentence)
-            if mark and held is None:
-                held = _Sentence(place.read)
-                self._seen.put((source, mark), held)
-            if held is not None:
-                known[mark] = held
+            if mark and sentence_count is None:
+                sentence_count = _Sentence(place.read)
+                self._seen.put((source, mark), sentence_count)
+            if sentence_count is not None:
+                known[mark] = sentence_count
         place.read += 1
-        if new >= FRESH * total:
-            for held in known.values():
-                held.count += 1
-        repeated = {mark for mark, held in known.items() if self._is_repeated(held, place.read)}
+        if new >= _FRESH * total:
+            for sentence_count in known.values():
+                sentence_count.count += 1
+        repeated = {
+            mark
+            for mark, sentence_count in known.items()
+            if self._is_repeated(sentence_count, place.read)
+        }
         if not repeated:
             return [sentence for sentence, _ in parts]
         kept = []
@@ -109,17 +113,19 @@ class Boilerplate:
             ):
                 if not rest or own != own.strip():
                     continue
-                held = self._seen.get((source, hash(own)))
-                if held is not None and self._is_repeated(held, place.read):
+                sentence_count = self._seen.get((source, hash(own)))
+                if sentence_count is not None and self._is_repeated(sentence_count, place.read):
                     yield rest, _mark(rest)
                     yield own, hash(own)
                     return
         yield sentence, _mark(sentence)
 
-    def _is_repeated(self, held: _Sentence, read: int) -> bool:
-        return held.count >= LEAST and held.count >= self._share * (read - held.first)
+    def _is_repeated(self, sentence_count: _Sentence, read: int) -> bool:
+        return sentence_count.count >= MIN_REPEATS and sentence_count.count >= self._share * (
+            read - sentence_count.first
+        )
 
 
 def _mark(sentence: str) -> int:
     """What a sentence is remembered by; 0 of one that is too short to be boilerplate."""
-    return hash(sentence) if sentence.count(" ") + 1 >= WORDS else 0
+    return hash(sentence) if sentence.count(" ") + 1 >= MIN_SENTENCE_WORDS else 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from embedding.text.eojeols import Analysis, Reading
+from embedding.text.eojeols import Analysis, EojeolReading
 from embedding.text.generations import Generations
 from embedding.text.morphemes import TOUCHES_BEHIND, Morpheme
 from embedding.text.newwords import WordFinder
@@ -26,7 +26,7 @@ _ENTRY = 560
 _VARIANT = 180
 """Bytes of a head or tail read in one way, and of one way more."""
 
-LEAST = 30
+_LEAST = 30
 """Product of the occurrences of head and tail below which a reading is not trusted."""
 _SYLLABLE = 0xAC00
 _NOMINAL = frozenset(("NNG", "NNP", "NNB", "NP", "NR", "XSN", "SL", "SH", "SN"))
@@ -51,17 +51,17 @@ class Analysed:
     words: Sequence[Analysis]
     base: int
 
-    def reading(self) -> Reading:
+    def reading(self) -> EojeolReading:
         """What is kept of it, and the ending it shows."""
         last = ending(self.tokens[-1]) if self.tokens else ""
-        return Reading(tuple(chain.from_iterable(self.words)), last)
+        return EojeolReading(tuple(chain.from_iterable(self.words)), last)
 
 
 def _weigh(_: object, ways: Sized) -> int:
     return _ENTRY + _VARIANT * max(0, len(ways) - 1)
 
 
-class Composer:
+class EojeolComposer:
     """Heads and tails met so far; `capacity` bytes, two thirds of them for heads. `finder` hears of
     them."""
 
@@ -79,14 +79,14 @@ class Composer:
         """Bytes held, by reckoning."""
         return self._heads.weight + self._tails.weight
 
-    def tail(self, head: str, tail: str) -> Reading | None:
+    def tail(self, head: str, tail: str) -> EojeolReading | None:
         """How `tail` is read behind the noun `head`; None for what was never met behind a noun."""
         tails = self._tails.get((tail, _final(head[-1])))
         nominal = {found: n for found, n in (tails or {}).items() if found[1] == "N"}
         if not nominal:
             return None
         found, _, last = max(nominal, key=nominal.__getitem__)
-        return Reading(found, last)
+        return EojeolReading(found, last)
 
     def learn(self, part: str, key: str, analysed: Analysed) -> None:
         """Take an analysed eojeol apart; `key` is what is remembered of it."""
@@ -124,7 +124,7 @@ class Composer:
             whole = [piece.word for piece in _kept(words)] == [head]
             self._finder.hear(head, tail, tokens, whole=whole)
 
-    def read(self, eojeol: str) -> Reading | None:
+    def read(self, eojeol: str) -> EojeolReading | None:
         """The one way to read `eojeol`, None when there is none or more than one."""
         found: dict[Analysis, int] = {}
         shown: dict[Analysis, str] = {}
@@ -142,9 +142,9 @@ class Composer:
         if not found:
             return None
         best = next(iter(found))
-        if len(found) > 1 or found[best] < LEAST:
+        if len(found) > 1 or found[best] < _LEAST:
             return None
-        return Reading(best, shown[best])
+        return EojeolReading(best, shown[best])
 
     def clear(self) -> None:
         """Forget everything (after a change of dictionary)."""

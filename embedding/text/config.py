@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from embedding.kernel.config import Config
-from embedding.text.morphemes import CONTENT_TAGS, TAGS
+from embedding.text.morphemes import CONTENT_TAGS, MORPHEME_TAGS
 from embedding.text.tokenizers import check_tokenizer
 from embedding.text.voices import UnknownAuthors
 
@@ -96,11 +96,11 @@ class TextConfig(Config):
     @field_validator("keep_tags")
     @classmethod
     def _known_tags(cls, tags: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = sorted(set(tags) - set(TAGS))
+        unknown = sorted(set(tags) - set(MORPHEME_TAGS))
         if unknown or not tags:
             raise ValueError(
                 f"unknown tags {', '.join(unknown) or '(none given)'}; "
-                f"accepted are {', '.join(TAGS)}"
+                f"accepted are {', '.join(MORPHEME_TAGS)}"
             )
         return tags
 

@@ -29,7 +29,7 @@ MOST_CONTEXTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EojeolReading:
     """How an eojeol was read: the words kept of it, and the ending that it shows to the next."""
 
     pieces: Analysis
@@ -46,7 +46,7 @@ class _Slot:
 
     __slots__ = ("check", "contexts", "reading", "seen_after", "uses", "votes")
 
-    def __init__(self, reading: Reading, seen_after: str, check: int = FIRST_CHECK) -> None:
+    def __init__(self, reading: EojeolReading, seen_after: str, check: int = FIRST_CHECK) -> None:
         self.reading = reading
         self.seen_after = seen_after
         self.contexts: dict[str, _Slot] | None = None
@@ -54,7 +54,7 @@ class _Slot:
         self.check = check
         self.votes = 1
 
-    def use(self) -> Reading | None:
+    def use(self) -> EojeolReading | None:
         """The reading; None when it is time to check it."""
         self.uses += 1
         if self.uses != self.check:
@@ -62,7 +62,7 @@ class _Slot:
         self.check *= 4
         return None
 
-    def vote(self, reading: Reading) -> None:
+    def vote(self, reading: EojeolReading) -> None:
         """The analyser said this: the majority stays (Boyer and Moore 1991)."""
         if reading.pieces == self.reading.pieces:
             self.votes += 1
@@ -86,7 +86,7 @@ class EojeolCache:
         self.hits = 0
         self.misses = 0
 
-    def get(self, eojeol: str, before: str | None) -> Reading | None:
+    def get(self, eojeol: str, before: str | None) -> EojeolReading | None:
         """The reading of `eojeol` behind the ending `before` ("" at the start of a sentence).
 
         None when it is unknown, unknown in this context, or due to be checked. `before` is None
@@ -108,11 +108,11 @@ class EojeolCache:
         """Whether any reading of it is known."""
         return self._known.get(eojeol) is not None
 
-    def put(self, eojeol: str, before: str, reading: Reading, check: int) -> None:
+    def put(self, eojeol: str, before: str, reading: EojeolReading, check: int) -> None:
         """Remember a guess, to be checked at its `check`-th occurrence."""
         self._known.put(eojeol, _Slot(reading, before, check))
 
-    def learn(self, eojeol: str, before: str, reading: Reading) -> None:
+    def learn(self, eojeol: str, before: str, reading: EojeolReading) -> None:
         """Remember what the analyser said in context."""
         slot = self._known.get(eojeol)
         if slot is None:

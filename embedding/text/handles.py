@@ -31,7 +31,7 @@ _OTHER = (
     r"(?:닉네임|(?<![가-힣])닉|카페닉|[본부비공]계(?:정)?|[본부]캐|팔로우|팔로|선팔"
     r"|친구 ?추가|추가(?= ?(?:해 ?주|부탁|[ㄱ:])))"
 )
-NAMED = r"(?:아이디|아디|계정|(?<![A-Za-z])(?i:id)(?![A-Za-z]))"
+_NAMED = r"(?:아이디|아디|계정|(?<![A-Za-z])(?i:id)(?![A-Za-z]))"
 _ASKS = (
     r"(?:주세요|주셔요|주시면|주삼|주셈|줘요|줘|남겨|보내|하세요|해요|해 ?주세요|걸어|친구 ?추가"
     r"|추가|친추|등록|문의|연락|상담|신청|환영|가능|검색|맞팔|선팔|팔로우|팔로|디엠|(?i:dm)|부탁|바람"
@@ -85,13 +85,13 @@ _PLAIN_NAME = rf"(?!{_SAID_OF_IT}(?![a-z])){_THING}[a-z](?:\.?[a-z]){{3,19}}(?![
 _MARK = r"(?: ?(?!\.\.)[-:=~!>./(\[]{1,2} ?| )"
 _WHERE = r"(?:은|는|으?로만?)?"
 _IS = r"(?:이?요|[이예]에?요|입니다|이고|인데|임)(?![가-힣])"
-_LINK = rf"{_WHERE}(?: ?{_ASKS}){{0,3}}(?: ?{NAMED}[은는]?)?{_MARK}"
-_ASKED = rf"{_WHERE}(?:(?: ?{_ASKS}){{1,3}}(?: ?{NAMED}[은는]?)?| ?{NAMED}[은는]?){_MARK}"
+_LINK = rf"{_WHERE}(?: ?{_ASKS}){{0,3}}(?: ?{_NAMED}[은는]?)?{_MARK}"
+_ASKED = rf"{_WHERE}(?:(?: ?{_ASKS}){{1,3}}(?: ?{_NAMED}[은는]?)?| ?{_NAMED}[은는]?){_MARK}"
 _NEAR = r"[^A-Za-z0-9ㄱ-ㅎ\n#@<_.]{0,16}"  # 카톡 제 본계는, 인스타 →
 _NEXT = r"[ :은는=-]{0,3}\n"  # a label alone at the end of a line
 _FRONT = r"(?=[A-Za-z0-9_])(?<![A-Za-z0-9_.@-])"
 _BEHIND = (
-    rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{NAMED}(?! ?[:=]? {{0,2}}[A-Za-z0-9_<]))))"
+    rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{_NAMED}(?! ?[:=]? {{0,2}}[A-Za-z0-9_<]))))"
 )
 _ASKED_FOR = (
     rf"(?:{CHAT}|[맞선]팔|팔로우|팔로|검색|(?:이 ?)?계정|사칭|이 ?사람"
@@ -149,14 +149,14 @@ TAGGED = (
 
 BESIDE = (
     rf"({CHAT}(?: is| ?:)? ?)@ {_NAME}",
-    rf"((?:{CHAT}|{_SITE}) ?{NAMED}[ :은는=]{{0,3}}){_NAME}",
+    rf"((?:{CHAT}|{_SITE}) ?{_NAMED}[ :은는=]{{0,3}}){_NAME}",
     rf"({CHAT} ?[:=] ?){_NAME}",
     # 카톡 k언더바hong
-    rf"((?:{CHAT}|{NAMED}){_NEAR}){_SAID_LINE}",
+    rf"((?:{CHAT}|{_NAMED}){_NEAR}){_SAID_LINE}",
     # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77
-    rf"({CHAT}{_LINK}|{NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
+    rf"({CHAT}{_LINK}|{_NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
     # 인스타hong_77, 카톡 제 본계 hong77, 텔레 ❤ hong77, and on the next line
-    rf"((?:{CHAT}|{NAMED})(?:{_NEXT}|{_NEAR})|(?:{_SITE}|{_OTHER}){_NEAR})(?:{_LOGIN}|{_ROMAN})",
+    rf"((?:{CHAT}|{_NAMED})(?:{_NEXT}|{_NEAR})|(?:{_SITE}|{_OTHER}){_NEAR})(?:{_LOGIN}|{_ROMAN})",
     # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more to come, it is
     # what is told of it: 트위터 trend 1위
     rf"({_MESSENGER}{_LINK}|{CHAT}{_ASKED}|아이디[ :은는=]{{1,3}}){_PLAIN_NAME}",
@@ -170,7 +170,7 @@ BESIDE = (
 
 _WORD = (
     r"(?:(?=[微카까깨갠오ㅋㅌ톡텔라위디친맞틱인트스쓰와왓페네다유치블옾배깃아쪽출📷📸©계닉본부비공팔선추"
-    rf"A-Za-z])(?:{CHAT}|{NAMED}|{_SITE}|{_OTHER}))"
+    rf"A-Za-z])(?:{CHAT}|{_NAMED}|{_SITE}|{_OTHER}))"
 )
 WORTH_A_LOOK = (
     rf"{_WORD}(?:{_NEXT}|[^A-Za-z0-9\n]{{0,16}})[0-9]{{0,8}}[A-Za-z_]"

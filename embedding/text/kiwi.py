@@ -16,7 +16,7 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import batched
 from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import Analysis, Reading
+from embedding.text.eojeols import Analysis, EojeolReading
 from embedding.text.morphemes import make_select, pieces
 from embedding.text.passages import Passage, linked
 from embedding.text.readings import Readings
@@ -25,7 +25,7 @@ from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 log = logging.getLogger(__name__)
 
-VERSION = "4"
+_ANALYSER_VERSION = "4"
 _WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
 _WHOLE = (sys.maxsize, sys.maxsize)
 _lock = threading.Lock()
@@ -132,13 +132,13 @@ class KiwiTokenizer:
             self._take(batch[at], known[at], first, found)
         return [linked(parts, found) for parts, found in zip(batch, known, strict=True)]
 
-    def _look_up(self, parts: list[str]) -> list[Reading | None]:
+    def _look_up(self, parts: list[str]) -> list[EojeolReading | None]:
         return [None] * len(parts) if self._readings is None else self._readings.look_up(parts)
 
     def _take(
         self,
         parts: list[str],
-        known: list[Reading | None],
+        known: list[EojeolReading | None],
         first: int,
         found: list[Analysed],
     ) -> None:
@@ -195,7 +195,7 @@ def _digest(config: TextConfig) -> str:
         ) from error
     context = config.context if config.cache_mb else "whole"
     lengths = f"{config.min_length} {config.max_length}"
-    parts = (VERSION, *versions, config.keep_tags, config.user_words, lengths, context)
+    parts = (_ANALYSER_VERSION, *versions, config.keep_tags, config.user_words, lengths, context)
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
 

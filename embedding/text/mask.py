@@ -67,7 +67,7 @@ _CARDS = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT))
 _PHONES = _compiled(("phone", shapes.PHONE))
 _NUMBERS = _CARDS + _PHONES
 _GLUED = _compiled(("account", shapes.GLUED))
-_ABROAD = _compiled(("account", abroad.ACCOUNT))
+_ABROAD = _compiled(("account", abroad.FOREIGN_ACCOUNT))
 _ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
 _HIDDEN = _compiled(("card", shapes.HIDDEN_CARD), ("phone", shapes.HIDDEN_PHONE))
 _HIDDEN_ACCOUNTS = _compiled(("account", shapes.HIDDEN_ACCOUNT))
@@ -107,7 +107,7 @@ _WORTH_A_LOOK = _later(
     r"|[A-Za-z0-9] ?[#*&][a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
     rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[{shapes.TOLD}]{{2}}[0-9]{{2}}|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
-    rf"|\.{shapes.SITE}/[A-Za-z0-9_@]"
+    rf"|\.{shapes.SITE_SUFFIX}/[A-Za-z0-9_@]"
     r"|#(?<=[A-Za-z0-9_가-힣]#)(?:[0-9]{4}|[A-Z]{2})"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-]))"
 )

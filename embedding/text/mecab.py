@@ -15,7 +15,7 @@ from embedding.text.morphemes import join, make_select
 from embedding.text.neutral import split_neutral
 from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
-VERSION = "2"
+_ANALYSER_VERSION = "2"
 
 
 @dataclass(slots=True)
@@ -49,7 +49,13 @@ class MecabTokenizer:
         if config.user_words:
             raise ConfigError("user_words work with tokenizer = 'kiwi' only, not with 'mecab'.")
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
-        parts = (VERSION, *versions, config.keep_tags, config.min_length, config.max_length)
+        parts = (
+            _ANALYSER_VERSION,
+            *versions,
+            config.keep_tags,
+            config.min_length,
+            config.max_length,
+        )
         self.digest = hashlib.sha256("\n".join(map(str, ("mecab", *parts))).encode()).hexdigest()
         self.morphemes = 0
 

@@ -21,7 +21,7 @@ VARIETY = 6
 """Different tails (particles, or none) behind a word."""
 MENTIONS = 8
 """Analysed eojeols that begin with it."""
-WHOLE = 0.2
+_WHOLE = 0.2
 """Share of them in which the analyser took it for one word, above which nothing is to be found."""
 _HANGUL = re.compile(r"[가-힣]+")
 _NOUNS = ("NNG", "NNP", "NNB", "NR", "MAG", "VV", "VA", "XR", "IC", "UN")
@@ -31,7 +31,7 @@ _TAIL = 80
 """Bytes of a candidate, and of one tail more."""
 
 
-class _Heard(NamedTuple):
+class _Occurrences(NamedTuple):
     counts: list[int]
     """Mentions, and those in which the analyser said one word."""
     tails: set[str]
@@ -41,7 +41,7 @@ class WordFinder:
     """Candidates for new words, from analysed eojeols; `capacity` in bytes."""
 
     def __init__(self, capacity: int) -> None:
-        self._heard: Generations[str, _Heard] = Generations(
+        self._heard: Generations[str, _Occurrences] = Generations(
             capacity, lambda _, heard: _ENTRY + _TAIL * len(heard.tails)
         )
         self._ripe: dict[str, None] = {}
@@ -57,7 +57,7 @@ class WordFinder:
         if heard is None:
             if whole or not _in_pieces(tokens):
                 return
-            heard = _Heard([0, 0], set())
+            heard = _Occurrences([0, 0], set())
             self._heard.put(head, heard)
         heard.counts[0] += 1
         heard.counts[1] += whole
@@ -72,7 +72,7 @@ class WordFinder:
         found = []
         for word in self._ripe:
             heard = self._heard.get(word)
-            if heard is not None and heard.counts[1] <= WHOLE * heard.counts[0]:
+            if heard is not None and heard.counts[1] <= _WHOLE * heard.counts[0]:
                 found.append(word)
         self._ripe.clear()
         return sorted(found)[:most]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from embedding.text.eojeols import Reading
+from embedding.text.eojeols import EojeolReading
 from embedding.text.morphemes import MARKS, TOUCHES_BEFORE, TOUCHES_BEHIND
 
 APART, BLANK, TOUCHES = 0, 1, 2
@@ -26,7 +26,7 @@ class Passage:
     links: list[int] = field(default_factory=list)
 
 
-def linked(parts: Sequence[str], readings: Sequence[Reading | None]) -> Passage:
+def linked(parts: Sequence[str], readings: Sequence[EojeolReading | None]) -> Passage:
     """The passage of a sentence's eojeols `parts`, read as `readings`."""
     words: list[str] = []
     surfaces: list[str] = []

@@ -27,8 +27,8 @@ from embedding.text.config import TextConfig
 from embedding.text.generations import Generations
 from embedding.text.passages import TOUCHES, Passage
 
-VERSION = "1"
-LEAST_PARTS, MOST_PARTS = 2, 4
+PHRASES_VERSION = "1"
+LEAST_PARTS, _MOST_PARTS = 2, 4
 UNSPACED_VOICES = 2
 """Authors who wrote a phrase without a blank."""
 EARLIER = 32
@@ -129,7 +129,7 @@ class Phrases:
                     chain = surfaces[first:last]
                     parts = [part for _, _, part in self._segments(chain)]
                     nouns.update(parts)
-                    if len(parts) < LEAST_PARTS or len(chain) > MOST_PARTS:
+                    if len(parts) < LEAST_PARTS or len(chain) > _MOST_PARTS:
                         continue
                     key = _SEPARATOR.join(chain)
                     one = seen.get(key)
@@ -214,7 +214,7 @@ class Phrases:
         """(first, last, surface) of a chain's parts: the longest phrase from the left each time."""
         at, end = 0, len(chain)
         while at < end:
-            for stop in range(min(end, at + MOST_PARTS), at + 1, -1):
+            for stop in range(min(end, at + _MOST_PARTS), at + 1, -1):
                 word = self._found.get(_SEPARATOR.join(chain[at:stop]))
                 if word is not None:
                     yield at, stop, word

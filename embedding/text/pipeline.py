@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import Document, Phrase, TokenBlock
-from embedding.text.boilerplate import VERSION as BOILERPLATE_VERSION
+from embedding.text.boilerplate import BOILERPLATE_VERSION as BOILERPLATE_VERSION
 from embedding.text.boilerplate import Boilerplate
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer
@@ -22,12 +22,12 @@ from embedding.text.language import is_korean
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import NORMALISER_VERSION, normalise
 from embedding.text.passages import Passage
-from embedding.text.phrases import VERSION as PHRASES_VERSION
+from embedding.text.phrases import PHRASES_VERSION as PHRASES_VERSION
 from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
-from embedding.text.tokenizers import AUTO
+from embedding.text.tokenizers import AUTO_TOKENIZER
 from embedding.text.voices import contributors, voices
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class TextPipeline:
         return [passage for passage in found if passage.words]
 
     def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[Passage]:
-        if self._config.tokenizer != AUTO:
+        if self._config.tokenizer != AUTO_TOKENIZER:
             return _passages(self._tokenizer, sentences)
         if not is_korean(text, language):
             return _passages(self._script, sentences)
@@ -196,7 +196,7 @@ class TextPipeline:
         config = self._config
         parts = (
             self._tokenizer.digest,
-            self._script.digest if config.tokenizer == AUTO else "",
+            self._script.digest if config.tokenizer == AUTO_TOKENIZER else "",
             NORMALISER_VERSION,
             MASK_VERSION if config.mask else "",
             config.run_length,

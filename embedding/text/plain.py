@@ -20,7 +20,7 @@ from embedding.kernel.records import CodeArray, IntArray
 from embedding.text.config import TextConfig
 from embedding.text.normalise import normalise
 
-MARKS = "!?~^;.,"
+_MARKS = "!?~^;.,"
 """Printable ASCII that `normalise` cuts runs of."""
 LETTERS = "".join(map(chr, range(ord("ㄱ"), ord("ㅣ") + 1)))
 """Hangul letters on their own (ㅋㅋ, ㅠㅠ), of which it does, too."""
@@ -111,7 +111,7 @@ def _odd(run_length: int, also: str = "") -> str:
 
     also  a character that is accepted, too
     """
-    runs = "|".join(re.escape(mark) + f"{{{run_length + 1}}}" for mark in MARKS + LETTERS)
+    runs = "|".join(re.escape(mark) + f"{{{run_length + 1}}}" for mark in _MARKS + LETTERS)
     return rf"[^\x20-\x7e가-힣ㄱ-ㅎㅏ-ㅣ{also}]|  |{runs}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from embedding.kernel.children import Answer, Child
+from embedding.kernel.children import Child, Reply
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
@@ -128,7 +128,7 @@ class TextPool:
             raise
         return child
 
-    async def _ask(self, child: Child, told: dict[str, Any], limit: float) -> Answer:
+    async def _ask(self, child: Child, told: dict[str, Any], limit: float) -> Reply:
         async with asyncio.timeout(limit):
             answer, body = await child.ask(told)
         if "refused" in answer:

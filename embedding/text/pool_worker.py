@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from embedding.kernel.children import Answer, serve
+from embedding.kernel.children import Reply, serve
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
 from embedding.text.collecting import Collecting
@@ -25,19 +25,19 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Document))
 def encode(documents: Sequence[Document], available: Sequence[float]) -> dict[str, Any]:
     """What the process is asked; see `TextPipeline.block`."""
     rows = [[getattr(document, name) for name in _FIELDS] for document in documents]
-    told = [[x.isoformat() if isinstance(x, datetime) else x for x in row] for row in rows]
-    return {"documents": told, "available": list(available)}
+    request = [[x.isoformat() if isinstance(x, datetime) else x for x in row] for row in rows]
+    return {"documents": request, "available": list(available)}
 
 
-def decode(told: dict[str, Any]) -> tuple[list[Document], list[float]]:
+def decode(request: dict[str, Any]) -> tuple[list[Document], list[float]]:
     """Inverse of `encode`."""
     documents = []
-    for row in told["documents"]:
+    for row in request["documents"]:
         values = dict(zip(_FIELDS, row, strict=True))
         for name in ("published_at", "fetched_at"):
             values[name] = datetime.fromisoformat(values[name])
         documents.append(Document(**values))
-    return documents, told["available"]
+    return documents, request["available"]
 
 
 class Preparing:
@@ -47,16 +47,18 @@ class Preparing:
         self._pipeline: TextPipeline | None = None
         self._collecting = Collecting()
 
-    def answer(self, told: dict[str, Any], _body: bytes) -> Answer:
+    def answer(self, request: dict[str, Any], _body: bytes) -> Reply:
         """A block as Arrow, with digest and report; a defect is named by its type alone, as what it
         says might hold text. A setting that cannot work is answered with its sentence.
         """
         try:
-            if "config" in told:
-                return self._begin(TextConfig.model_validate(told["config"]), told["warm"]), b""
+            if "config" in request:
+                return self._begin(
+                    TextConfig.model_validate(request["config"]), request["warm"]
+                ), b""
             if self._pipeline is None:
                 raise ConfigError("a text process was given documents before its settings.")
-            block = self._pipeline.block(*decode(told))
+            block = self._pipeline.block(*decode(request))
             self._collecting.between()
             return self._state(self._pipeline), block.to_buffer().to_pybytes()
         except ConfigError as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from embedding.text.compose import Analysed, Composer
+from embedding.text.compose import Analysed, EojeolComposer
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import EojeolCache, Reading
+from embedding.text.eojeols import EojeolCache, EojeolReading
 from embedding.text.morphemes import (
     MARKS,
     TOUCHES_BEFORE,
@@ -23,7 +23,7 @@ GUESS_CHECK = 2
 """Occurrence at which an eojeol that was put together from parts is analysed after all."""
 
 
-NEVER = 0
+_NEVER = 0
 """Occurrence of the check of a reading that is not the analyser's to say."""
 
 
@@ -38,7 +38,7 @@ class Readings:
         room = config.cache_mb * 1_000_000
         self._cache = EojeolCache(room * 6 // 12)
         self._finder = WordFinder(room * 2 // 12) if config.new_words else None
-        self._composer = Composer(room * 4 // 12, self._finder)
+        self._composer = EojeolComposer(room * 4 // 12, self._finder)
         self._most_found, self._every = config.new_words, config.new_words_every
         self._looked = 0
         self.found: frozenset[str] = frozenset()
@@ -79,20 +79,20 @@ class Readings:
         cache.forget(tuple(fresh))
         return True
 
-    def look_up(self, parts: Sequence[str]) -> list[Reading | None]:
+    def look_up(self, parts: Sequence[str]) -> list[EojeolReading | None]:
         """Readings of the eojeols of a sentence, None where the analyser has to say."""
-        known: list[Reading | None] = []
+        known: list[EojeolReading | None] = []
         before: str | None = ""
         for part in parts:
             if part[0] == "<" and NEUTRAL.fullmatch(part):
-                reading: Reading | None = Reading((Piece(part),), "<>")
+                reading: EojeolReading | None = EojeolReading((Piece(part),), "<>")
             else:
                 reading = self._read(part, before)
             known.append(reading)
             before = None if reading is None else reading.ending
         return known
 
-    def learn(self, part: str, before: str, analysed: Analysed) -> Reading:
+    def learn(self, part: str, before: str, analysed: Analysed) -> EojeolReading:
         """Remember an analysis made in context; `before` is the ending of the eojeol before."""
         reading = analysed.reading()
         key = self._key(part)
@@ -101,13 +101,13 @@ class Readings:
             self._composer.learn(part, key, analysed)
         return reading
 
-    def _read(self, part: str, before: str | None) -> Reading | None:
+    def _read(self, part: str, before: str | None) -> EojeolReading | None:
         key = self._key(part)
         if not key:
-            return Reading((), part[-1])
+            return EojeolReading((), part[-1])
         reading = self._cache.get(key, before)
         if reading is None and not self._cache.knows(key):
-            reading, check = self._found(key), NEVER
+            reading, check = self._found(key), _NEVER
             if reading is None:
                 reading, check = self._composer.read(key), GUESS_CHECK
             if reading is not None:
@@ -115,18 +115,18 @@ class Readings:
                 self._cache.put(key, before or "", reading, check)
         return reading
 
-    def _found(self, key: str) -> Reading | None:
+    def _found(self, key: str) -> EojeolReading | None:
         """The reading of an eojeol that is a found word with or without particles."""
         for end in range(min(len(key), MOST), LEAST - 1, -1) if self.found else ():
             word = key[:end]
             if word in self.found:
                 if end == len(key):
                     whole = Piece(word, word, TOUCHES_BEFORE | TOUCHES_BEHIND)
-                    return Reading((whole,), "NNP")
+                    return EojeolReading((whole,), "NNP")
                 tail = self._composer.tail(word, key[end:])
                 if tail is not None:
                     head = Piece(word, word, TOUCHES_BEFORE)
-                    return Reading((head, *tail.pieces), tail.ending)
+                    return EojeolReading((head, *tail.pieces), tail.ending)
         return None
 
     def _key(self, part: str) -> str:

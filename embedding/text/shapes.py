@@ -40,13 +40,13 @@ SAID = (
 DIGITS = str.maketrans(_ALIKE + TOLD, "0011010" + "00123456" + "6789")
 
 _WEB = r"[^\s<>\"'가-힣]"
-SITE = "(?:com|net|org|kr|io|tv|me|be|gg|gl|ly|link|page|bio)"
+SITE_SUFFIX = "(?:com|net|org|kr|io|tv|me|be|gg|gl|ly|link|page|bio)"
 _OWN = r"(?:(?<=/@)[가-힣A-Za-z0-9_.-]{1,30})?"  # youtube.com/@감자
 
 URL = (
     rf"(?:https?|ftp)://{_WEB}{{1,2000}}{_OWN}",
     rf"(?<![A-Za-z0-9@.])www\.{_WEB}{{3,2000}}{_OWN}",
-    rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{1,40}}\.){{1,3}}{SITE}/{_WEB}{{0,2000}}{_OWN}",
+    rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{1,40}}\.){{1,3}}{SITE_SUFFIX}/{_WEB}{{0,2000}}{_OWN}",
 )
 
 _AT = (
@@ -134,7 +134,7 @@ PHONE = (
         rf"(?<![0-9])(?<![0-9][-.])(?<![A-Za-z]-)(?:\+ ?|00)?82{_MAY}\(?0?\)?{_MAY}"
         rf"(?:1[016789]|{_AREA}){_REST}"
     ),
-    *abroad.PHONE,
+    *abroad.FOREIGN_PHONE,
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
     rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
-from embedding.text.tokenizers import AUTO, TOKENIZERS
+from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def make_tokenizer(config: TextConfig) -> Tokenizer:
 
     Raises ConfigError when a tokenizer was asked for by name and cannot run.
     """
-    if config.tokenizer != AUTO:
+    if config.tokenizer != AUTO_TOKENIZER:
         return TOKENIZERS.get(config.tokenizer)(config)
     try:
         return TOKENIZERS.get("kiwi")(config)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from embedding.text.config import TextConfig
     from embedding.text.tokenizer import Tokenizer
 
-AUTO = "auto"
+AUTO_TOKENIZER = "auto"
 """The choice of Kiwi for Korean, and of words by script for the rest."""
 _HERE = "embedding.text"
 
@@ -48,9 +48,9 @@ TOKENIZERS: Registry[Callable[[TextConfig], Tokenizer], TokenizerTraits] = Regis
 
 def check_tokenizer(name: str) -> str:
     """The name; ValueError, for a validator of settings, names the accepted ones."""
-    return AUTO if name == AUTO else TOKENIZERS.check(name)
+    return AUTO_TOKENIZER if name == AUTO_TOKENIZER else TOKENIZERS.check(name)
 
 
 def as_written(name: str) -> bool:
     """Whether the words of this choice are what stands between blanks."""
-    return name != AUTO and TOKENIZERS.traits(name).as_written
+    return name != AUTO_TOKENIZER and TOKENIZERS.traits(name).as_written

@@ -32,22 +32,22 @@ from embedding.models.sppmi import CountModel
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.counting import CountedWords
 from embedding.training.request import Progress, TrainProgress, TrainRequest, TrainResult
-from embedding.training.vocabulary import Counting
+from embedding.training.vocabulary import CountingThread
+from embedding.worker.corpus.reading import blocks
+from embedding.worker.learning.ticks import hash_seed
 from embedding.worker.lifetime import peak_memory
-from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
-from embedding.worker.ticks import hash_seed
 
 NAME = "baseline"
 
 
 def count_baseline(
-    request: TrainRequest, store: Path, progress: Progress, count: Counting
+    request: TrainRequest, store: Path, progress: Progress, count: CountingThread
 ) -> TrainResult:
     """Count and factorise; one snapshot. Raises InputError where no two words stand together."""
     words = count.wait()
     began = time.monotonic()
-    counted = _Counted(request, words)
+    counted = _CorpusCounts(request, words)
     for block in _blocks(request):
         counted.add(block)
         seconds = max(time.monotonic() - began, 1e-9)
@@ -81,7 +81,7 @@ def _blocks(request: TrainRequest) -> Iterator[TokenBlock]:
 
 
 @dataclass
-class _Counted:
+class _CorpusCounts:
     """What was counted so far.
 
     read       int64 [n], occurrences by word
@@ -134,7 +134,7 @@ class _Counted:
 def _publish(
     request: TrainRequest,
     store: Path,
-    counted: _Counted,
+    counted: _CorpusCounts,
     vectors: FloatArray,
     contexts: FloatArray,
 ) -> SnapshotRef:

@@ -19,11 +19,11 @@ from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
-from embedding.text.tokenizers import AUTO, TOKENIZERS
+from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 from embedding.training.request import TrainRequest
-from embedding.training.sources import SourceCount
-from embedding.worker.corpus import Stretch, dated_line, stretches
-from embedding.worker.datedlines import dated_columns
+from embedding.training.sources import SourceCounter
+from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
+from embedding.worker.corpus.datedlines import dated_columns
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -69,7 +69,7 @@ def check_options(request: TrainRequest) -> None:
     if request.dated is not None:
         _check_dated(request)
     tokenizer = request.text.tokenizer
-    if tokenizer != AUTO and not TOKENIZERS.traits(tokenizer).always_runs:
+    if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
 
 
@@ -105,7 +105,7 @@ def _check_torch(request: TrainRequest) -> None:
 
 def _check_columns(request: TrainRequest) -> None:
     """What is not learnt where columns lie."""
-    from embedding.worker.columns import check_column_model  # numba takes its time
+    from embedding.worker.learning.columns import check_column_model  # numba takes its time
 
     check_column_model(request.model)
     check_column_policy(request.sync)
@@ -115,9 +115,10 @@ def _check_columns(request: TrainRequest) -> None:
             f"shards {request.shards} with split columns: rows have {request.model.dim} columns; "
             f"at most {request.model.dim} shards are accepted."
         )
-    if request.topology.groups:
+    if request.topology.aggregators:
         raise ConfigError(
-            f"groups {request.topology.groups} with split columns: nodes have no rows that could "
+            f"aggregators {request.topology.aggregators} with split columns: nodes have no "
+            "rows that could "
             "be added up; groups 0 is accepted."
         )
     if request.topology.traits.sums:
@@ -172,11 +173,11 @@ def check_corpus(request: TrainRequest) -> tuple[str, ...]:
     return () if request.dated is None else _check_lines(request, request.dated)
 
 
-def _stretches(path: Path) -> Iterator[Stretch]:
+def _stretches(path: Path) -> Iterator[CorpusStretch]:
     return stretches(CorpusShare(path=str(path)))
 
 
-def _check_has_dates(path: Path, first: Stretch) -> None:
+def _check_has_dates(path: Path, first: CorpusStretch) -> None:
     lines = [line for line in first.text.split("\n") if line.strip()][:TRIED_LINES]
     if not any(_is_dated(line) for line in lines):
         raise InputError(
@@ -195,7 +196,7 @@ def _is_dated(line: str) -> bool:
 
 def _check_lines(request: TrainRequest, unit: WindowUnit) -> tuple[str, ...]:
     """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
-    sources = SourceCount(request.corpus, request.sources)
+    sources = SourceCounter(request.corpus, request.sources)
     window, latest = -math.inf, -math.inf
     for lines in dated_columns(CorpusShare(path=str(request.corpus)), report=False):
         sources.add(lines)

@@ -15,8 +15,8 @@ from embedding.training.request import Progress, TrainRequest, TrainResult
 from embedding.training.resume import resuming
 from embedding.training.store import new_store
 from embedding.training.topologies import check_topology
-from embedding.training.vocabulary import Counting, counting
-from embedding.worker.forking import OF_A_CORPUS, processes
+from embedding.training.vocabulary import CountingThread, counting
+from embedding.worker.process.forking import OF_A_CORPUS, processes
 
 
 def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> TrainResult:
@@ -35,7 +35,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
         new_store(request.out, None if resume is None else resume.snapshots) as store,
         counting(request, None if resume is None else resume.total) as count,
     ):
-        if isinstance(count, Counting) and counted_only:
+        if isinstance(count, CountingThread) and counted_only:
             from embedding.training.baseline import count_baseline
 
             result = count_baseline(request, store, progress, count)

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
 from embedding.nodetask import node_task
-from embedding.training.placing import POOL, Placement, node_name
+from embedding.training.placing import TRAINING_POOL, Placement, node_name
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
 
-POLL_SECONDS = 0.05
-SHOW_SECONDS = 0.5
-END_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_SHOW_SECONDS = 0.5
+_END_SECONDS = 30.0
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
@@ -120,7 +120,7 @@ class Run:
         self._client = client
         self._ended = threading.Event()
         self._futures: list[Any] = []
-        self._stopwatch = Stopwatch(server)
+        self._stopwatch = NodeStopwatch(server)
 
     def finish(self, total: int | None, progress: Progress) -> float:
         """Run every node to its end; seconds between the first pull and the last push.
@@ -137,14 +137,14 @@ class Run:
             for spec in specs:
                 self._start(spec)
             while not self._over():
-                self._ended.wait(POLL_SECONDS)
+                self._ended.wait(_POLL_SECONDS)
                 self._stopwatch.look()
                 now = time.monotonic()
                 if now > deadline:
                     raise PlatformError(
                         f"the training did not end within {self._request.timeout:.0f} s."
                     )
-                if now - shown >= SHOW_SECONDS:
+                if now - shown >= _SHOW_SECONDS:
                     shown = now
                     progress(reader.read())
         finally:
@@ -161,7 +161,7 @@ class Run:
         future = self._client.submit(
             node_task,
             spec.model_dump_json(),
-            POOL,
+            TRAINING_POOL,
             key=spec.name,
             resources={"node": 1},
             pure=False,
@@ -183,15 +183,15 @@ class Run:
 
         if all(future.done() for future in self._futures):
             return
-        Event(f"{POOL}-stop", client=self._client).set()
-        deadline = time.monotonic() + END_SECONDS
+        Event(f"{TRAINING_POOL}-stop", client=self._client).set()
+        deadline = time.monotonic() + _END_SECONDS
         while not all(future.done() for future in self._futures):
             if time.monotonic() > deadline:
                 return
-            time.sleep(POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
 
-class Stopwatch:
+class NodeStopwatch:
     """Seconds between the first pull and the last push that the server took."""
 
     def __init__(self, server: ParameterServer) -> None:
@@ -214,7 +214,7 @@ class Stopwatch:
     @property
     def seconds(self) -> float:
         """At least one look."""
-        return max(self._last - (self._first or self._last), POLL_SECONDS)
+        return max(self._last - (self._first or self._last), _POLL_SECONDS)
 
 
 class ProgressReader:

@@ -12,12 +12,12 @@ from embedding.training.request import TrainRequest
 from embedding.training.topologies import gpus
 from embedding.worker.spec import NodeSpec
 
-POOL = "train"
+TRAINING_POOL = "train"
 
 
 def node_name(node: int) -> str:
     """Name of node 0, 1, … of a training."""
-    return f"{POOL}-node-{node}"
+    return f"{TRAINING_POOL}-node-{node}"
 
 
 class Placement:
@@ -81,7 +81,7 @@ def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:
 
 
 def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:
-    from embedding.worker.aggregator import running_aggregator
+    from embedding.worker.process.aggregator import running_aggregator
 
     return [
         stack.enter_context(
@@ -92,5 +92,5 @@ def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[s
                 wait_s=request.topology.peer_timeout_s,
             )
         )
-        for i in range(request.topology.groups)
+        for i in range(request.topology.aggregators)
     ]

@@ -113,12 +113,12 @@ class TrainRequest(Config):
         return self.dated is not None and self.server.usage
 
     @property
-    def young_mentions(self) -> int:
+    def rare_mentions(self) -> int:
         """Until when vectors of words are inferred: only where snapshots follow what is new.
 
         In one snapshot of a whole corpus a rare word's rough vector would only be in the way.
         """
-        return 0 if self.dated is None else self.server.young_mentions
+        return 0 if self.dated is None else self.server.rare_mentions
 
     @property
     def lines_are_dated(self) -> bool:

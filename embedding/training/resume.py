@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedding.kernel.config import current_names
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.training.request import TrainRequest
 
-FILE = "training.json"
+_FILE = "training.json"
 _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
 
 
 @dataclass
-class Resume:
+class TrainingResume:
     """The state folder of one training.
 
     total    tokens of an epoch, once they were counted and the words are in a checkpoint
@@ -57,7 +58,7 @@ class Resume:
 
     def save(self) -> None:
         """Write the file, whole or not at all."""
-        with replaced(self.folder / FILE) as file:
+        with replaced(self.folder / _FILE) as file:
             file.write(json.dumps({"request": self.request, "total": self.total}).encode())
 
     def drop_uncheckpointed(self) -> None:
@@ -73,7 +74,7 @@ class Resume:
 
 
 @contextmanager
-def resuming(request: TrainRequest) -> Iterator[Resume | None]:
+def resuming(request: TrainRequest) -> Iterator[TrainingResume | None]:
     """The state folder, begun or found again; it goes when the block ends without an error.
 
     None where none was asked for. Raises ConfigError for a folder that holds something else, or a
@@ -87,34 +88,35 @@ def resuming(request: TrainRequest) -> Iterator[Resume | None]:
     yield resume
     for name in ("server", "snapshots"):
         shutil.rmtree(resume.folder / name, ignore_errors=True)
-    (resume.folder / FILE).unlink()
+    (resume.folder / _FILE).unlink()
     with suppress(OSError):
         resume.folder.rmdir()
 
 
-def _open(folder: Path, marks: dict[str, Any]) -> Resume:
+def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     try:
-        found = json.loads((folder / FILE).read_text())
+        found = json.loads((folder / _FILE).read_text())
     except FileNotFoundError:
         return _begin(folder, marks)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"state_dir {folder}: its {FILE} cannot be read; give a new or empty folder."
+            f"state_dir {folder}: its {_FILE} cannot be read; give a new or empty folder."
         ) from error
-    for name in sorted({*marks, *found["request"]}):
-        was, now = found["request"].get(name), marks.get(name)
+    before = current_names(TrainRequest, found["request"])
+    for name in sorted({*marks, *before}):
+        was, now = before.get(name), marks.get(name)
         if was != now:
             raise ConfigError(
                 f"state_dir {folder}: it holds a training begun with {name} {_shown(was)}, and "
                 f"now it is {_shown(now)}; use the same, or a new or empty folder."
             )
     (folder / "snapshots").mkdir(exist_ok=True)
-    resume = Resume(folder, marks, found["total"], resumed=True)
+    resume = TrainingResume(folder, marks, found["total"], resumed=True)
     resume.drop_uncheckpointed()
     return resume
 
 
-def _begin(folder: Path, marks: dict[str, Any]) -> Resume:
+def _begin(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -123,7 +125,7 @@ def _begin(folder: Path, marks: dict[str, Any]) -> Resume:
                 "folder is expected."
             )
         (folder / "snapshots").mkdir()
-        resume = Resume(folder, marks)
+        resume = TrainingResume(folder, marks)
         resume.save()
     except OSError as error:
         raise InputError(

@@ -16,15 +16,15 @@ from embedding.kernel.durable import sha256
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
-from embedding.server.figures.ways import led_total
+from embedding.server.figures.transports import led_total
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
 from embedding.training.grouping import refresh
 from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
-from embedding.training.resume import Resume
-from embedding.training.vocabulary import Counted, Counting, nothing_admitted
+from embedding.training.resume import TrainingResume
+from embedding.training.vocabulary import Counted, CountingThread, nothing_admitted
 from embedding.worker.lifetime import peak_memory
 
 HALF_LIFE_TOKENS = 50_000_000.0
@@ -35,8 +35,8 @@ def train(
     request: TrainRequest,
     store: Path,
     progress: Progress,
-    resume: Resume | None,
-    count: Counting | Counted | None,
+    resume: TrainingResume | None,
+    count: CountingThread | Counted | None,
     sources: tuple[str, ...] = (),
 ) -> TrainResult:
     """Start the server and the nodes, have the words counted, and see the nodes through.
@@ -70,7 +70,7 @@ def train(
 
 @contextmanager
 def _server(
-    request: TrainRequest, store: Path, resume: Resume | None, scratch: Path
+    request: TrainRequest, store: Path, resume: TrainingResume | None, scratch: Path
 ) -> Iterator[ParameterServer]:
     window = request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY)
     config = ServerConfig(
@@ -83,7 +83,7 @@ def _server(
             "cut": "manual" if request.dated is None else "watermark",
             "in_step": True,
             "min_count": request.min_count,
-            "young_mentions": request.young_mentions,
+            "rare_mentions": request.rare_mentions,
             "usage": request.usage,
             "max_words": request.max_words,
             "initial_rows": INITIAL_ROWS,
@@ -128,7 +128,7 @@ def _cut(request: TrainRequest, server: ParameterServer) -> None:
     if request.dated is None:
         windows = [(windows[0][0], max(end for _, end in windows))]
     for start, end in windows:
-        server.cutter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
+        server.snapshotter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
 
 
 def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult:
@@ -155,7 +155,7 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
         nodes=reports,
         ways=status["topology"],
-        snapshots=server.cutter.refs(),
+        snapshots=server.snapshotter.refs(),
         resumed_tokens=before,
         replayed_tokens=int(status["replayed_tokens"]),
         sync=_sync(status["sync"], meters.staleness),

@@ -13,7 +13,7 @@ from typing import Any
 from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings
 
-SECTIONS = ("model", "text", "stream", "node", "exchange", "sync", "server")
+TRAINING_SECTIONS = ("model", "text", "stream", "node", "exchange", "sync", "server")
 """Sections that a training reads; the others are about other commands."""
 
 OWN_SERVER = "its server is its own, for as long as it trains"
@@ -41,7 +41,13 @@ UNUSED: dict[str, dict[str, str]] = {
             OWN_SERVER,
         ),
         **dict.fromkeys(
-            ("allowed_lateness_s", "source_idle_s", "min_authors", "min_sources", "max_witnessed"),
+            (
+                "allowed_lateness_s",
+                "source_idle_s",
+                "min_authors",
+                "min_sources",
+                "max_waiting_words",
+            ),
             CRAWLING,
         ),
         "state_dir": "--state-dir says where its checkpoints are",
@@ -69,7 +75,7 @@ def taken(given: GivenSettings, command: str = "yeoron train") -> dict[str, dict
 
     Raises ConfigError that names the first setting which it cannot use.
     """
-    found = {name: dict(given.values.get(name, {})) for name in SECTIONS}
+    found = {name: dict(given.values.get(name, {})) for name in TRAINING_SECTIONS}
     for section, values in found.items():
         unused: Mapping[str, str] = UNUSED.get(section, {})
         for name in values:

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from embedding.kernel.errors import InputError
-from embedding.worker.corpus import named_source
-from embedding.worker.datedlines import DatedLines, listed
+from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.datedlines import DatedLines, listed
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ COUNTED = 100_000
 """Names that are counted, at most: one that comes behind so many others is not told apart."""
 
 
-class SourceCount:
+class SourceCounter:
     """Counts the text of each source that lines name, in one pass and in bounded memory.
 
     most  sources that are told apart; 0 counts none

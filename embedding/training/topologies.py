@@ -21,13 +21,14 @@ def check_topology(request: TrainRequest) -> None:
     topology, sync = request.topology, request.sync
     check_server_groups(request)
     if not topology.traits.sums:
-        if topology.groups:
+        if topology.aggregators:
             _check_groups(request)
         return
     where = f"topology {topology.kind}"
-    if topology.groups:
+    if topology.aggregators:
         raise ConfigError(
-            f"{where} with groups {topology.groups}: groups push to the server; they are accepted "
+            f"{where} with aggregators {topology.aggregators}: groups push to the server; "
+            "they are accepted "
             "with topology ps."
         )
     SUMS_POLICY.check(sync.policy, where)
@@ -41,7 +42,7 @@ def check_topology(request: TrainRequest) -> None:
 
 
 def _check_groups(request: TrainRequest) -> None:
-    groups, sync = request.topology.groups, request.sync
+    groups, sync = request.topology.aggregators, request.sync
     where = f"groups {groups}"
     if groups > request.nodes:
         raise ConfigError(
@@ -92,8 +93,8 @@ def check_server_groups(request: TrainRequest) -> None:
             "topology ps",
         ),
         (
-            topology.groups > 0,
-            f"groups {topology.groups}",
+            topology.aggregators > 0,
+            f"aggregators {topology.aggregators}",
             "an aggregator brings what it adds up to one server",
             "groups 0",
         ),

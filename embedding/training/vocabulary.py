@@ -17,8 +17,8 @@ from embedding.kernel.errors import InputError
 from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory
 from embedding.training.request import TrainRequest
-from embedding.worker.corpus import stretches
-from embedding.worker.reading import blocks
+from embedding.worker.corpus.corpus import stretches
+from embedding.worker.corpus.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Counting:
+class CountingThread:
     """A counting pass on a thread of its own, while the rest is imported and started."""
 
     def __init__(self, request: TrainRequest, pool: ThreadPoolExecutor) -> None:
@@ -95,7 +95,7 @@ class Counted:
 @contextmanager
 def counting(
     request: TrainRequest, counted: int | None = None
-) -> Iterator[Counting | Counted | None]:
+) -> Iterator[CountingThread | Counted | None]:
     """A counting pass under way, None where the vocabulary grows.
 
     counted  tokens of an epoch, when an interrupted training has counted them
@@ -104,7 +104,7 @@ def counting(
         yield None if counted is None else Counted(counted)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="counting") as pool:
-        pass_ = Counting(request, pool)
+        pass_ = CountingThread(request, pool)
         try:
             yield pass_
         finally:

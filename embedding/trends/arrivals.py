@@ -14,14 +14,14 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Judged, emergence
 from embedding.trends.expressions import explained, incomparable, taken
 from embedding.trends.frequency import Frequency
-from embedding.trends.material import Material, signs
+from embedding.trends.material import ReportInput, signs
 from embedding.trends.online import in_one_window, limits_of
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter, top
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class FrequencyRankings:
     """Three rankings; `compared` words were tested, `new` words were born."""
 
     born: tuple[TrendRow, ...]
@@ -33,12 +33,12 @@ class Arrivals:
 
 
 def rank_arrivals(
-    material: Material,
+    material: ReportInput,
     baseline: Frequency,
     writer: RowWriter,
     config: TrendsConfig,
     limits: Mapping[str, float] | None = None,
-) -> Arrivals:
+) -> FrequencyRankings:
     """Rank words by the change of their document frequency; those born stand by themselves.
 
     limits  q up to which words are called, by family (`online.FAMILIES`); None: in one window
@@ -79,7 +79,7 @@ def rank_arrivals(
         return tuple(writer.rows(ranking.words, values)) if values else ()
 
     born, risen, fallen = map(rows, rankings)
-    return Arrivals(born, risen, fallen, len(words), len(new.words), rise.pooled)
+    return FrequencyRankings(born, risen, fallen, len(words), len(new.words), rise.pooled)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Ranking:
     best: Sequence[int]
 
 
-def _bursts(words: Set[str], material: Material) -> dict[str, float]:
+def _bursts(words: Set[str], material: ReportInput) -> dict[str, float]:
     """Weight of the burst of each word that reaches into this window; 0 without one.
 
     The windows are read one after the other: all at once would not fit into memory.
@@ -122,7 +122,7 @@ def _values(rise: Judged, at: int, limit: float) -> dict[str, object]:
     }
 
 
-def _rankable(material: Material, baseline: Frequency, config: TrendsConfig) -> list[str]:
+def _rankable(material: ReportInput, baseline: Frequency, config: TrendsConfig) -> list[str]:
     """Words that enough documents of either window hold, and that were counted in both."""
     now = material.now
     words = list(dict.fromkeys([*now.words, *baseline.words]))

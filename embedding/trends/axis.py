@@ -23,7 +23,9 @@ from embedding.trends.contrast import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
 
-Kept = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FloatArray, FloatArray]]
+AxisCache = MutableMapping[
+    tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FloatArray, FloatArray]
+]
 
 ALL = "all"
 """Stands for all sources together."""
@@ -66,7 +68,7 @@ def axis_history(
     config: TrendsConfig | None = None,
     *,
     id: str = "latest",  # noqa: A002 - as the store names it
-    kept: Kept | None = None,
+    kept: AxisCache | None = None,
 ) -> AxisHistory:
     """Follow a word along an axis through the windows up to snapshot `id`.
 
@@ -107,7 +109,7 @@ def _points(
     word: str,
     positive: Sequence[str],
     negative: Sequence[str],
-    kept: Kept | None,
+    kept: AxisCache | None,
 ) -> list[AxisPoint]:
     usage, row = snapshot.usage, snapshot.index(word)
     if usage is None or row is None:

@@ -24,7 +24,7 @@ from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Judged, source_spread
 from embedding.trends.expressions import unlisted
-from embedding.trends.material import Mask, Material, signs
+from embedding.trends.material import Mask, ReportInput, signs
 from embedding.trends.significance import benjamini_hochberg
 
 _SMALLEST = -700.0
@@ -38,7 +38,7 @@ class Births(Judged):
     words: tuple[str, ...]
 
 
-def births(material: Material, config: TrendsConfig, inflation: float) -> Births:
+def births(material: ReportInput, config: TrendsConfig, inflation: float) -> Births:
     """The words born in the window.
 
     inflation  by how much words fluctuate more than sampling alone would make them
@@ -62,7 +62,7 @@ def births(material: Material, config: TrendsConfig, inflation: float) -> Births
 
 
 def _young(
-    words: list[str], material: Material, config: TrendsConfig
+    words: list[str], material: ReportInput, config: TrendsConfig
 ) -> tuple[tuple[str, ...], IntArray, IntArray]:
     """The words born, documents int64 [n, S] of this window by source, and [n] of all before.
 
@@ -107,7 +107,7 @@ def _young(
     return tuple(words[at] for at in at_born.tolist()), held[at_born], before[at_born]
 
 
-def _waiting(words: Sequence[str], material: Material, last: int) -> IntArray:
+def _waiting(words: Sequence[str], material: ReportInput, last: int) -> IntArray:
     """int64 [n]: mentions of words while they waited for a row, which no window lists.
 
     words  first listed in this window or one of the `last` before
@@ -132,6 +132,6 @@ def _waiting(words: Sequence[str], material: Material, last: int) -> IntArray:
     return waited
 
 
-def _read(material: Material) -> list[int]:
+def _read(material: ReportInput) -> list[int]:
     """Documents of each window before."""
     return [sum(one.manifest.documents.values()) for one in material.earlier]

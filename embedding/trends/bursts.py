@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.kernel.records import IntArray
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 SCALING = 2.0
 """s: how many times as many documents hold the word in a burst."""
@@ -53,7 +53,7 @@ def bursts(held: IntArray, read: IntArray) -> list[Burst]:
     ]
 
 
-def _cheapest(costs: Figures, entering: float) -> IntArray:
+def _cheapest(costs: TestArray, entering: float) -> IntArray:
     """int64 [T]: states 0 or 1 that cost least in all; a word begins in the ordinary state."""
     total = np.array([costs[0, 0], costs[0, 1] + entering])
     came = np.zeros((len(costs), 2), dtype=np.int64)

@@ -66,18 +66,18 @@ def weights_setting(found: SourceBias) -> str:
 
 def cost_of(found: SourceBias) -> str:
     """What the weights may cost the mean, and what those in use were seen to cost."""
-    limit, said = f"at most {found.limit:.1%} is allowed", []
+    limit, sentences = f"at most {found.limit:.1%} is allowed", []
     if found.predicted is None:
-        said.append("No step before a source was scored in two windows")
+        sentences.append("No step before a source was scored in two windows")
     else:
-        said.append(
+        sentences.append(
             f"Predicted rise of the mean by what is proposed: {found.predicted:+.2%} ({limit})"
         )
     if found.measured is not None:
-        said.append(f"Measured with those in use: {found.measured:+.2%}")
+        sentences.append(f"Measured with those in use: {found.measured:+.2%}")
     if found.returning:
-        said.append("That is above the limit, so they go back towards 1")
-    return ". ".join(said) + "."
+        sentences.append("That is above the limit, so they go back towards 1")
+    return ". ".join(sentences) + "."
 
 
 def bias_csv(found: SourceBias) -> str:
@@ -176,14 +176,16 @@ def axis_table(history: AxisHistory, name: str | None = None) -> Table:
 
 def _under_axis(history: AxisHistory, *, named: bool) -> str:
     """The poles of a named axis, the words that were passed over, and that there is no line."""
-    said = []
+    sentences = []
     if named:
-        said.append(f"−1: {', '.join(history.negative)}. 1: {', '.join(history.positive)}.")
+        sentences.append(f"−1: {', '.join(history.negative)}. 1: {', '.join(history.positive)}.")
     if history.unused:
-        said.append(f"Not used in the last window, so passed over: {', '.join(history.unused)}.")
+        sentences.append(
+            f"Not used in the last window, so passed over: {', '.join(history.unused)}."
+        )
     if not history.points:
-        said.append("No window used this word often enough.")
-    return " ".join(said)
+        sentences.append("No window used this word often enough.")
+    return " ".join(sentences)
 
 
 def axis_csv(history: AxisHistory) -> str:

@@ -15,9 +15,9 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, signs
-from embedding.trends.permutation import LEAST, between_sources
+from embedding.trends.permutation import MIN_DOCUMENTS, between_sources
 from embedding.trends.replicas import UsedWords
-from embedding.trends.rows import Neighbour
+from embedding.trends.rows import NeighbourRow
 from embedding.trends.significance import benjamini_hochberg
 
 OTHERS = "all other sources"
@@ -42,8 +42,8 @@ class ContrastRow:
     significant: bool
     mentions_first: int
     mentions_second: int
-    neighbours_first: tuple[Neighbour, ...]
-    neighbours_second: tuple[Neighbour, ...]
+    neighbours_first: tuple[NeighbourRow, ...]
+    neighbours_second: tuple[NeighbourRow, ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class SourceContrasts:
         others = [name for name in usage.by_source if name != first] if second is None else [second]
         against = OTHERS if second is None else second
         counts = tuple(_mentions(usage, names, len(snapshot)) for names in ([first], others))
-        often = (counts[0] >= LEAST) & (counts[1] >= LEAST)
+        often = (counts[0] >= MIN_DOCUMENTS) & (counts[1] >= MIN_DOCUMENTS)
         rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
         label = snapshot.manifest.window.label
         if not len(rows):
@@ -146,7 +146,7 @@ class Likeness:
 
     def sides(
         self, row: int, first: Sequence[str], second: Sequence[str], n: int
-    ) -> tuple[tuple[Neighbour, ...], tuple[Neighbour, ...]]:
+    ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
         """What the word of `row` is used as by the sources of each side."""
         one, other = self.near(row, first, n), self.near(row, second, n)
         return _marked(one, other), _marked(other, one)
@@ -186,9 +186,9 @@ def pooled(usage: Usage, at: IntArray | None = None) -> tuple[IntArray, FloatArr
 
 def _marked(
     own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]]
-) -> tuple[Neighbour, ...]:
+) -> tuple[NeighbourRow, ...]:
     there = {word for word, _ in other}
-    return tuple(Neighbour(word, cosine, word not in there) for word, cosine in own)
+    return tuple(NeighbourRow(word, cosine, word not in there) for word, cosine in own)
 
 
 def _usage(snapshot: Snapshot, first: str, second: str | None) -> Usage:

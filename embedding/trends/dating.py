@@ -24,13 +24,13 @@ from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, windows_up_to
-from embedding.trends.pair import settled
+from embedding.trends.pair import stationary
 from embedding.trends.replicas import UsedWords
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 LIKE = 200
 """Words of like frequency that a word's date is held against."""
-LEAST = 20
+_LEAST = 20
 """Fewer than these say nothing."""
 
 
@@ -100,7 +100,7 @@ def word_change(
     height, clearness = _profile(used)
     found = _best(height, clearness)
     rest = found[1:][np.isfinite(found[1:])]
-    if len(rest) < LEAST:
+    if len(rest) < _LEAST:
         return WordChange(word, date, None, clear=False)
     p = float((1 + np.count_nonzero(rest >= found[0])) / (1 + len(rest)))
     return WordChange(word, date, p, clear=p <= config.false_discovery)
@@ -109,7 +109,7 @@ def word_change(
 def _used(snapshots: Sequence[Snapshot], words: Sequence[str]) -> tuple[list[str], list[UsedWords]]:
     """Settled windows that have sums of usage: their labels, and the use of `words` in them."""
     labels, used = [], []
-    for one in settled(snapshots, snapshots[-1]):
+    for one in stationary(snapshots, snapshots[-1]):
         if one.usage is not None:
             labels.append(one.manifest.window.label)
             used.append(UsedWords(one.usage, one.rows(words)))
@@ -129,7 +129,7 @@ def _dated(labels: Sequence[str], used: Sequence[UsedWords]) -> list[ChangeDate 
     ]
 
 
-def _argmax(height: Figures) -> IntArray:
+def _argmax(height: TestArray) -> IntArray:
     """int64 [n]: the best date of each word, -1 where there is none."""
     best = np.argmax(np.where(np.isfinite(height), height, -np.inf), axis=1)
     return np.where(np.isfinite(height).any(axis=1), best, -1)
@@ -140,14 +140,14 @@ def _filled(dates: IntArray) -> IntArray:
     return np.where(dates < 0, dates[:1], dates)
 
 
-def _best(height: Figures, clearness: Figures) -> Figures:
+def _best(height: TestArray, clearness: TestArray) -> TestArray:
     """The clearness float64 [n] at each word's date; NaN where there is none."""
     at = _argmax(height)
-    found: Figures = clearness[np.arange(len(at)), np.maximum(at, 0)]
+    found: TestArray = clearness[np.arange(len(at)), np.maximum(at, 0)]
     return np.where(at < 0, np.nan, found)
 
 
-def _profile(used: Sequence[UsedWords], without: int | None = None) -> tuple[Figures, Figures]:
+def _profile(used: Sequence[UsedWords], without: int | None = None) -> tuple[TestArray, TestArray]:
     """T and e² over its variance, float64 [n, windows - 1]; NaN as in `replicas.distance`.
 
     without  a replica that is left out
@@ -171,11 +171,13 @@ def _profile(used: Sequence[UsedWords], without: int | None = None) -> tuple[Fig
         return squared / (1.0 / totals[0] + 1.0 / totals[1]), squared / variance
 
 
-Side = tuple[Figures, Figures, Figures]
+DateSide = tuple[TestArray, TestArray, TestArray]
 """Mean [n, dates, dim], its variance [n, dates] (NaN of fewer than two replicas), and N."""
 
 
-def _sides(used: Sequence[UsedWords], source: str, without: int | None) -> tuple[Side, Side]:
+def _sides(
+    used: Sequence[UsedWords], source: str, without: int | None
+) -> tuple[DateSide, DateSide]:
     """The windows before each date, and those from it on, as in `replicas.py`, by running sums."""
     n, dim = len(used[0].rows), used[0].usage.means.shape[2]
     total, square, held, length = (np.zeros((n, len(used))) for _ in range(4))
@@ -196,8 +198,13 @@ def _sides(used: Sequence[UsedWords], source: str, without: int | None) -> tuple
 
 
 def _side(
-    total: Figures, square: Figures, held: Figures, length: Figures, sums: Figures, heavy: Figures
-) -> Side:
+    total: TestArray,
+    square: TestArray,
+    held: TestArray,
+    length: TestArray,
+    sums: TestArray,
+    heavy: TestArray,
+) -> DateSide:
     whole = np.maximum(total, 1e-9)
     mean = sums / whole[..., None]
     apart = length - 2 * (mean * heavy).sum(axis=2) + (mean**2).sum(axis=2) * square

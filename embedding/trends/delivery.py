@@ -48,7 +48,7 @@ def as_text(notice: Notice) -> str:
     """Plain text, a line for each word."""
     parts = []
     for title, lines in notice.sections:
-        rows = [f"- {line.word}: {line.said}\n  {line.address}" for line in lines]
+        rows = [f"- {line.word}: {line.detail}\n  {line.address}" for line in lines]
         parts.append("\n".join([title, *rows]))
     return "\n\n".join([*parts, notice.address]) + "\n"
 
@@ -57,7 +57,7 @@ def as_slack(notice: Notice) -> str:
     """Slack's markup: what would be markup in a word is written out."""
     parts = [f"*{_escaped(notice.subject)}*"]
     for title, lines in notice.sections:
-        rows = [f"• <{line.address}|{_label(line.word)}> {_escaped(line.said)}" for line in lines]
+        rows = [f"• <{line.address}|{_label(line.word)}> {_escaped(line.detail)}" for line in lines]
         parts.append("\n".join([f"*{title}*", *rows]))
     text = "\n\n".join(parts)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition("\n")[0] + "\n…"

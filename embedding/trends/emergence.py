@@ -22,18 +22,18 @@ from scipy.ndimage import median_filter
 from embedding.kernel.records import IntArray
 from embedding.trends.frequency import Frequency
 from embedding.trends.significance import (
-    Figures,
+    TestArray,
     benjamini_hochberg,
     robust_scale,
     two_sided,
 )
 
-Mask = npt.NDArray[np.bool_]
+_WordMask = npt.NDArray[np.bool_]
 
 ENOUGH_WORDS = 50
 BAND = 151
 """Words of like frequency; their median change is the usual one."""
-USED = 5
+_USED = 5
 """Documents before and now of a word that says what is usual."""
 
 
@@ -48,12 +48,12 @@ class Judged:
     score     z · √spread: what the ranking is by
     """
 
-    log_odds: Figures
-    z: Figures
-    p: Figures
-    q: Figures
-    spread: Figures
-    score: Figures
+    log_odds: TestArray
+    z: TestArray
+    p: TestArray
+    q: TestArray
+    spread: TestArray
+    score: TestArray
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def emergence(
     ratio, variance = log_odds(y1, n1, y0, n0, prior, prior_documents)
     weight = 1.0 / variance
     combined = (ratio * weight).sum(axis=1) / weight.sum(axis=1)
-    both_times = np.minimum(y1.sum(axis=1), y0.sum(axis=1)) >= USED
+    both_times = np.minimum(y1.sum(axis=1), y0.sum(axis=1)) >= _USED
     beyond = combined - usual_change(combined, share, both_times)
     combined = np.where(beyond * combined > 0.0, beyond, 0.0)
     z = combined * np.sqrt(weight.sum(axis=1))
@@ -109,7 +109,7 @@ def emergence(
     )
 
 
-def usual_change(change: Figures, share: Figures, known: Mask) -> Figures:
+def usual_change(change: TestArray, share: TestArray, known: _WordMask) -> TestArray:
     """float64 [n]: how much words of like frequency changed; 0 where too few are known.
 
     change, share  float64 [n]: of the words, and the share of documents that hold them
@@ -123,13 +123,13 @@ def usual_change(change: Figures, share: Figures, known: Mask) -> Figures:
     # At both ends the band is that of the first, or last, words whose band is whole.
     inner = median_filter(change[order], size=width)[half : len(order) - half]
     middle = np.pad(inner, half, mode="edge")
-    found: Figures = np.interp(share, share[order], middle)
+    found: TestArray = np.interp(share, share[order], middle)
     return found
 
 
 def log_odds(
-    y1: IntArray, n1: IntArray, y0: IntArray, n0: IntArray, prior: Figures, prior_documents: float
-) -> tuple[Figures, Figures]:
+    y1: IntArray, n1: IntArray, y0: IntArray, n0: IntArray, prior: TestArray, prior_documents: float
+) -> tuple[TestArray, TestArray]:
     """Log-odds ratio and its variance, [words, sources] each, both with the same prior.
 
     y are documents that hold the word, n all documents, prior the α of the word.
@@ -141,7 +141,7 @@ def log_odds(
     return ratio, 1.0 / held1 + 1.0 / held0 + 1.0 / other1 + 1.0 / other0
 
 
-def source_spread(held: Figures, documents: Figures) -> Figures:
+def source_spread(held: TestArray, documents: TestArray) -> TestArray:
     """exp(entropy of the word's rates over sources) / number of sources: float64 [n] in (0, 1].
 
     Rates, not counts: a large source does not outvote the small ones.
@@ -153,5 +153,5 @@ def source_spread(held: Figures, documents: Figures) -> Figures:
     total = rates.sum(axis=1, keepdims=True)
     shares = np.divide(rates, total, out=np.zeros_like(rates), where=total > 0)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    spread: Figures = np.exp(-(shares * logs).sum(axis=1)) / int(live.sum())
+    spread: TestArray = np.exp(-(shares * logs).sum(axis=1)) / int(live.sum())
     return spread

@@ -11,11 +11,11 @@ from embedding.kernel.registry import Registry
 if TYPE_CHECKING:
     from embedding.kernel.records import FloatArray, IntArray
     from embedding.trends.config import TrendsConfig
-    from embedding.trends.pair import Pair
+    from embedding.trends.pair import SnapshotPair
     from embedding.trends.permutation import Permuted
-    from embedding.trends.significance import Figures
+    from embedding.trends.significance import TestArray
 
-    Estimator = Callable[[Pair, IntArray, TrendsConfig], FloatArray]
+    Estimator = Callable[[SnapshotPair, IntArray, TrendsConfig], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Scale:
     """A variance-stabilising map of shifts and its inverse."""
 
     name: str
-    forward: Callable[[Figures], Figures]
-    inverse: Callable[[Figures], Figures]
+    forward: Callable[[TestArray], TestArray]
+    inverse: Callable[[TestArray], TestArray]
 
     def __str__(self) -> str:
         return self.name
@@ -43,7 +43,7 @@ class EstimatorTraits:
     needs_equal_dimensions: bool = False
     """Both snapshots have to have vectors of the same length."""
 
-    judge: Callable[[Pair, IntArray], Permuted] | None = None
+    judge: Callable[[SnapshotPair, IntArray], Permuted] | None = None
     """A significance of its own: z and p of rows of a pair, and by what documents. Without it words
     are judged by words of like frequency."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.frequency import Frequency
-from embedding.trends.rows import Neighbour, SourceRate
+from embedding.trends.rows import NeighbourRow, SourceRate
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ def _by_source(
 
 def neighbours_then_now(
     word: str, before: Snapshot | None, now: Snapshot, n: int
-) -> tuple[tuple[Neighbour, ...], tuple[Neighbour, ...]]:
+) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
     """The n nearest words at both times; `changed` marks those of one time only."""
     old = nearest_words(before, word, n) if before is not None else []
     new = nearest_words(now, word, n)
     then, today = {w for w, _ in old}, {w for w, _ in new}
     return (
-        tuple(Neighbour(w, s, bool(new) and w not in today) for w, s in old),
-        tuple(Neighbour(w, s, bool(old) and w not in then) for w, s in new),
+        tuple(NeighbourRow(w, s, bool(new) and w not in today) for w, s in old),
+        tuple(NeighbourRow(w, s, bool(old) and w not in then) for w, s in new),
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from embedding.kernel.records import IntArray, Phrase
 from embedding.trends.frequency import Frequency
-from embedding.trends.material import Mask, Material
-from embedding.trends.significance import Figures
+from embedding.trends.material import Mask, ReportInput
+from embedding.trends.significance import TestArray
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Unlisted:
 
     now     of the window that is reported
     before  of the windows before it
-    first   number of the first window that held the word, as `Material.past` counts them; that of
-            the reported window where nothing is known
+    first   number of the first window that held the word, as `ReportInput.past` counts them; that
+            of the reported window where nothing is known
     fresh   bool [n], whether no window before this one listed it
     """
 
@@ -35,7 +35,7 @@ class Unlisted:
     fresh: Mask
 
 
-def unlisted(words: Sequence[str], material: Material) -> Unlisted:
+def unlisted(words: Sequence[str], material: ReportInput) -> Unlisted:
     """What the snapshot knows of phrases among `words`; nothing of other words.
 
     Of a phrase that was written before the reported window it is not known how its documents are
@@ -59,7 +59,7 @@ def unlisted(words: Sequence[str], material: Material) -> Unlisted:
     return Unlisted(now, before, first, fresh)
 
 
-def incomparable(words: Sequence[str], material: Material, windows: int, least: int) -> Mask:
+def incomparable(words: Sequence[str], material: ReportInput, windows: int, least: int) -> Mask:
     """bool [n]: phrases found within the `windows` that a rise is judged by, too late for it.
 
     At least `least` documents held them before they were listed, so that to begin to count them
@@ -75,7 +75,11 @@ def incomparable(words: Sequence[str], material: Material, windows: int, least: 
 
 
 def explained(
-    words: Sequence[str], now: Frequency, usual: Figures, born: Collection[str], material: Material
+    words: Sequence[str],
+    now: Frequency,
+    usual: TestArray,
+    born: Collection[str],
+    material: ReportInput,
 ) -> Mask:
     """bool [n]: words that came up no more than phrases did that were born with them as parts.
 
@@ -88,21 +92,21 @@ def explained(
     return (came > 0) & (_excess(words, now, usual) <= came)
 
 
-def taken(words: Sequence[str], now: Frequency, usual: Figures, material: Material) -> Mask:
+def taken(words: Sequence[str], now: Frequency, usual: TestArray, material: ReportInput) -> Mask:
     """bool [n]: words that went down no more than phrases took of them, which are read as one."""
     took = _with_part(words, list(material.snapshot.phrases.values()), now, material)
     missing = -_excess(words, now, usual)
     return (took > 0) & (missing <= took)
 
 
-def _excess(words: Sequence[str], now: Frequency, usual: Figures) -> Figures:
+def _excess(words: Sequence[str], now: Frequency, usual: TestArray) -> TestArray:
     held = now.take(words, now.sources)[1].sum(axis=1)
-    excess: Figures = held - usual * int(now.total_documents.sum()) / 1000.0
+    excess: TestArray = held - usual * int(now.total_documents.sum()) / 1000.0
     return excess
 
 
 def _with_part(
-    words: Sequence[str], phrases: Sequence[Phrase], now: Frequency, material: Material
+    words: Sequence[str], phrases: Sequence[Phrase], now: Frequency, material: ReportInput
 ) -> IntArray:
     """int64 [n]: documents of the window that hold phrases of which a word is a part."""
     names = [phrase.word for phrase in phrases]

@@ -10,19 +10,19 @@ import numpy as np
 from embedding.kernel.records import CodeArray, FloatArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
-from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import shown
 from embedding.trends.expressions import parts_of
 from embedding.trends.material import Snapshots, windows_up_to
+from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.plain import to_plain
-from embedding.trends.rows import Neighbour, Note, TrendReport
-from embedding.trends.shift import SHARE
+from embedding.trends.rows import NeighbourRow, Note, TrendReport
+from embedding.trends.shift import ARCSINE_SCALE
 from embedding.trends.significance import wilson
 
 
 @dataclass(frozen=True)
-class SourceCount:
+class SourceUse:
     """One source's use of the word in one window; rates are None where nothing was read."""
 
     source: str
@@ -68,10 +68,10 @@ class HistoryPoint:
     read_documents: int
     per_1000_documents: float | None
     per_1000_tokens: float | None
-    sources: tuple[SourceCount, ...]
+    sources: tuple[SourceUse, ...]
     shift_previous: ShiftFigure | None
     shift_first: ShiftFigure | None
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[NeighbourRow, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def word_history(
     *,
     id: str = "latest",  # noqa: A002 - as the store names it
     reports: Mapping[str, TrendReport] | None = None,
-    compass: Compass | None = None,
+    neighbour_cache: NeighbourCache | None = None,
 ) -> WordHistory:
     """Follow `word` through the windows up to snapshot `id`.
 
@@ -114,12 +114,14 @@ def word_history(
     read is left out and noted.
     """
     config = config or TrendsConfig()
-    compass = compass or Compass(config.candidate_words)
+    neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
     last = store.open(id)
     snapshots, notes = windows_up_to(store, last, config.history_windows)
     near: list[_Nearby] = []
     for snapshot in snapshots:
-        near.append(_Nearby.of(snapshot, word, compass, near[-1].row if near else -1, config))
+        near.append(
+            _Nearby.of(snapshot, word, neighbour_cache, near[-1].row if near else -1, config)
+        )
     first = next((one for one in near if len(one.codes)), None)
     points = []
     previous: _Nearby | None = None
@@ -141,7 +143,7 @@ class _Nearby:
     """
 
     snapshot: Snapshot
-    compass: Compass
+    neighbour_cache: NeighbourCache
     row: int
     count: int
     codes: CodeArray
@@ -149,7 +151,12 @@ class _Nearby:
 
     @classmethod
     def of(
-        cls, snapshot: Snapshot, word: str, compass: Compass, guess: int, config: TrendsConfig
+        cls,
+        snapshot: Snapshot,
+        word: str,
+        neighbour_cache: NeighbourCache,
+        guess: int,
+        config: TrendsConfig,
     ) -> _Nearby:
         found = snapshot.index(word, guess)
         row = -1 if found is None else found
@@ -157,13 +164,13 @@ class _Nearby:
         if row >= 0:
             # Twice as many as are compared: some of them are unknown to the other snapshot.
             n = max(2 * config.neighbours, config.shown_neighbours)
-            codes, near = compass.nearest(snapshot, row, n)
+            codes, near = neighbour_cache.nearest(snapshot, row, n)
         count = int(snapshot.counts[row]) if len(codes) else 0
-        return cls(snapshot, compass, row, count, codes, near)
+        return cls(snapshot, neighbour_cache, row, count, codes, near)
 
     def shared_with(self, other: _Nearby, k: int) -> CodeArray:
         """The k nearest words that are frequent in the other snapshot too."""
-        return self.codes[self.compass.of(other.snapshot).knows(self.codes)][:k]
+        return self.codes[self.neighbour_cache.of(other.snapshot).knows(self.codes)][:k]
 
 
 def _point(
@@ -200,7 +207,7 @@ def _point(
         shift_previous=_shift(previous, nearby, count, report, config),
         shift_first=_shift(back, nearby, count, None, config),
         neighbours=tuple(
-            Neighbour(nearby.compass.names[code], float(near), bool(new))
+            NeighbourRow(nearby.neighbour_cache.names[code], float(near), bool(new))
             for code, near, new in zip(
                 shown_now.tolist(), nearby.near, fresh.tolist(), strict=False
             )
@@ -208,7 +215,7 @@ def _point(
     )
 
 
-def _sources(snapshot: Snapshot, word: str) -> tuple[SourceCount, ...]:
+def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
     manifest = snapshot.manifest
     counted = snapshot.source_counts(word)
     names = sorted({*manifest.tokens, *manifest.documents, *counted})
@@ -217,7 +224,7 @@ def _sources(snapshot: Snapshot, word: str) -> tuple[SourceCount, ...]:
         count, documents = counted.get(name, (0, 0))
         tokens, read = manifest.tokens.get(name, 0), manifest.documents.get(name, 0)
         rows.append(
-            SourceCount(
+            SourceUse(
                 source=name,
                 count=count,
                 documents=documents,
@@ -264,8 +271,8 @@ def _shift(
     floor = noise.NoiseFloor.from_dict(report.floor, report.ranked.get("moved", 0))
     exposure = noise.exposure(np.asarray([before.count]), np.asarray([in_window]))
     middle, scale = floor.at(exposure)
-    usual, upper = SHARE.inverse(middle), SHARE.inverse(middle + 1.96 * scale)
-    z = (SHARE.forward(np.asarray([moved])) - middle) / scale
+    usual, upper = ARCSINE_SCALE.inverse(middle), ARCSINE_SCALE.inverse(middle + 1.96 * scale)
+    z = (ARCSINE_SCALE.forward(np.asarray([moved])) - middle) / scale
     return ShiftFigure(
         before.snapshot.id,
         moved,

@@ -13,7 +13,7 @@ def lineage(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> list[SnapshotRef]:
     refs  all snapshots by window start (`SnapshotStore.list`)
 
     Parents are followed as far as the store holds them; where a parent is missing (pruned, or
-    the stream began anew) the latest snapshot of an earlier window takes its place. A window that
+    the stream began again) the latest snapshot of an earlier window takes its place. A window that
     was cut again counts once, with its latest cut.
     """
     by_id = {one.id: one for one in refs}

@@ -18,16 +18,16 @@ import numpy.typing as npt
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
-from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
+from embedding.trends.neighbourcache import NeighbourCache
 
 Plane = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Place:
+class MapPoint:
     """Where a word lies, with the word of the map at (0, 0); `near` marks its nearest words."""
 
     word: str
@@ -47,7 +47,7 @@ class MapWindow:
 
     snapshot: str
     label: str
-    places: tuple[Place, ...]
+    places: tuple[MapPoint, ...]
     kept: float
 
 
@@ -67,14 +67,14 @@ def neighbour_map(
     id: str = "latest",  # noqa: A002 - as the store names it
     near: int = 12,
     most: int = 48,
-    compass: Compass | None = None,
+    neighbour_cache: NeighbourCache | None = None,
 ) -> NeighbourMap:
     """Map the `near` nearest words of all windows up to snapshot `id`, at most `most` in all.
 
     Raises SnapshotError when a snapshot cannot be read. A word that no window knows has no windows.
     """
     config = config or TrendsConfig()
-    compass = compass or Compass(config.candidate_words)
+    neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
     last = store.open(id)
     chain = lineage(store.list(), last.ref)[-config.history_windows :]
     known: list[tuple[Snapshot, int, list[str]]] = []
@@ -85,8 +85,8 @@ def neighbour_map(
         if row is None:
             continue
         guess = row
-        codes = compass.nearest(snapshot, row, near)[0]
-        known.append((snapshot, row, [compass.names[code] for code in codes.tolist()]))
+        codes = neighbour_cache.nearest(snapshot, row, near)[0]
+        known.append((snapshot, row, [neighbour_cache.names[code] for code in codes.tolist()]))
     words = _chosen([names for _, _, names in known], most)
     windows: list[MapWindow] = []
     earlier: dict[str, Plane] = {}
@@ -130,7 +130,7 @@ def _window(
         plane = plane @ turned(plane[1:][common], old)
     near_by = (vectors[1:] @ vectors[0]) * sureness(snapshot.counts[rows[here]])
     places = tuple(
-        Place(name, float(x), float(y), float(nearness), name in near)
+        MapPoint(name, float(x), float(y), float(nearness), name in near)
         for name, (x, y), nearness in zip(names, plane[1:], near_by, strict=True)
     )
     label = snapshot.manifest.window.label

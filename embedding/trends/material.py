@@ -62,7 +62,7 @@ def _counted(snapshot: Snapshot) -> Frequency:
 
 
 @dataclass(frozen=True)
-class Material:
+class ReportInput:
     """Everything a report is computed from.
 
     earlier  readable snapshots of the windows before, oldest first
@@ -76,12 +76,12 @@ class Material:
     notes: tuple[Note, ...]
 
 
-def gather(store: Snapshots, id: str = "latest") -> Material:  # noqa: A002
+def gather(store: Snapshots, id: str = "latest") -> ReportInput:  # noqa: A002
     """Open a snapshot and all readable ones before it."""
     snapshot = store.open(id)
     earlier, notes = _opened(store, lineage(store.list(), snapshot.ref)[:-1], counts=True)
     now = Frequency.read(snapshot)
-    return Material(snapshot, tuple(earlier), now, Windows(earlier), tuple(notes))
+    return ReportInput(snapshot, tuple(earlier), now, Windows(earlier), tuple(notes))
 
 
 def windows_up_to(store: Snapshots, last: Snapshot, most: int) -> tuple[list[Snapshot], list[Note]]:

@@ -12,22 +12,22 @@ from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, change_dates
 from embedding.trends.estimators import ESTIMATORS, shown
-from embedding.trends.material import Material, signs
-from embedding.trends.pair import Pair, pair_of
+from embedding.trends.material import ReportInput, signs
+from embedding.trends.pair import SnapshotPair, pair_of
 from embedding.trends.permutation import Grounds
 from embedding.trends.pulling import pulling
 from embedding.trends.rows import Support, TrendRow
 from embedding.trends.scores import word_scores
 from embedding.trends.scoretable import WordScores
 from embedding.trends.shift import shift
-from embedding.trends.significance import Figures, benjamini_hochberg
+from embedding.trends.significance import TestArray, benjamini_hochberg
 from embedding.trends.support import support
 from embedding.trends.touched import touched_words
 from embedding.trends.writer import RowWriter, top
 
 
 @dataclass(frozen=True)
-class Moved:
+class ShiftRanking:
     """The ranking, the noise floor it was judged by, and all words that were compared.
 
     judged  of the words compared, those of which enough is known to say whether they moved
@@ -52,20 +52,20 @@ class JudgedWords:
     """
 
     rows: IntArray
-    ranked: noise.Ranked
+    ranked: noise.RankedShifts
     shift: FloatArray
-    expected: Figures
+    expected: TestArray
     floor: noise.NoiseFloor
     grounds: Grounds | None = None
     places: IntArray | None = None
 
 
-def pair_in(material: Material) -> Pair:
+def pair_in(material: ReportInput) -> SnapshotPair:
     """The window and the one before."""
     return pair_of(material.earlier[-1], material.snapshot)
 
 
-def held_out_of(material: Material) -> set[str]:
+def held_out_of(material: ReportInput) -> set[str]:
     """Words that a change of the tokenizer between both windows touched; they are not ranked."""
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
     if before.tokenizer_digest == after.tokenizer_digest:
@@ -74,7 +74,10 @@ def held_out_of(material: Material) -> set[str]:
 
 
 def judge_words(
-    material: Material, pair: Pair, config: TrendsConfig, among: Container[str] | None = None
+    material: ReportInput,
+    pair: SnapshotPair,
+    config: TrendsConfig,
+    among: Container[str] | None = None,
 ) -> JudgedWords | None:
     """Judge all words that are frequent enough on both sides; None when there are none.
 
@@ -102,7 +105,7 @@ def judge_words(
     if judge is not None and pair.usage_compares:
         sure = judge(pair, rows)
         grounds = sure.grounds
-        ranked = noise.Ranked(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
+        ranked = noise.RankedShifts(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     expected = scale.inverse(judged.floor.at(exposure)[0])
     if among is not None:
         chosen = np.array([pair.words[at] in among for at in rows.tolist()], dtype=bool)
@@ -112,12 +115,12 @@ def judge_words(
 
 
 def rank_moved(
-    material: Material,
-    pair: Pair,
+    material: ReportInput,
+    pair: SnapshotPair,
     writer: RowWriter,
     config: TrendsConfig,
     limit: float | None = None,
-) -> Moved:
+) -> ShiftRanking:
     """Rank by robust z of the shift.
 
     limit  q up to which a word is called; None: `config.false_discovery`
@@ -125,7 +128,7 @@ def rank_moved(
     limit = config.false_discovery if limit is None else limit
     judged = judge_words(material, pair, config)
     if judged is None:
-        return Moved()
+        return ShiftRanking()
     rows, ranked = judged.rows, judged.ranked
     words = [pair.words[at] for at in rows]
     best = top(np.arange(len(rows)), ranked.z, words, config.rows)
@@ -151,7 +154,7 @@ def rank_moved(
     del pair  # its vectors: what follows looks at those of the snapshots
     for snapshot in series:
         snapshot.release()
-    return Moved(
+    return ShiftRanking(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
@@ -169,7 +172,7 @@ def _support(judged: JudgedWords, at: int, limit: float) -> Support | None:
     return support(judged.grounds, int(judged.places[at]))
 
 
-def _figures(judged: JudgedWords) -> dict[str, Figures]:
+def _figures(judged: JudgedWords) -> dict[str, TestArray]:
     ranked = judged.ranked
     figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q}
     return figures | {"shift": judged.shift.astype(np.float64), "expected": judged.expected}
@@ -181,7 +184,7 @@ def _dates(date: ChangeDate | None) -> dict[str, object]:
     return {"since": date.since, "since_low": date.low, "since_high": date.high}
 
 
-def usable(pair: Pair) -> list[str]:
+def usable(pair: SnapshotPair) -> list[str]:
     """Names of the estimators that can compare this pair by themselves, sorted."""
     equal = pair.before.shape[1] == pair.after.shape[1]
     found = []

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import (
-    Figures,
+    TestArray,
     benjamini_hochberg,
     robust_scale,
     upper_tail,
@@ -23,7 +23,7 @@ from embedding.trends.significance import (
 
 SMALLEST_SCALE = 1e-3
 WIDEST = float(np.log(1.5))
-COLUMNS = ("exposure", "median", "scale")
+_COLUMNS = ("exposure", "median", "scale")
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ class NoiseFloor:
     words     int: how many words it was estimated from
     """
 
-    exposure: Figures
-    median: Figures
-    scale: Figures
+    exposure: TestArray
+    median: TestArray
+    scale: TestArray
     words: int
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Sequence[float]], words: int) -> NoiseFloor:
         """Inverse of `to_dict`; an empty table means that nothing was compared."""
         exposure, median, scale = (
-            np.asarray(table.get(name, ()), dtype=np.float64) for name in COLUMNS
+            np.asarray(table.get(name, ()), dtype=np.float64) for name in _COLUMNS
         )
         return cls(exposure=exposure, median=median, scale=scale, words=words)
 
     def to_dict(self) -> dict[str, tuple[float, ...]]:
         """The bands by column, as a report keeps them."""
-        return {name: tuple(float(v) for v in getattr(self, name)) for name in COLUMNS}
+        return {name: tuple(float(v) for v in getattr(self, name)) for name in _COLUMNS}
 
-    def at(self, exposure: Figures) -> tuple[Figures, Figures]:
+    def at(self, exposure: TestArray) -> tuple[TestArray, TestArray]:
         """(median, scale) at each exposure, interpolated between the bands' middles."""
         if len(self.exposure) == 0:
             return np.zeros(len(exposure)), np.full(len(exposure), np.inf)
@@ -62,21 +62,21 @@ class NoiseFloor:
             np.interp(exposure, self.exposure, self.scale),
         )
 
-    def z(self, shift: Figures, exposure: Figures) -> Figures:
+    def z(self, shift: TestArray, exposure: TestArray) -> TestArray:
         """Robust z of each shift against the words of like frequency."""
         median, scale = self.at(exposure)
-        scores: Figures = (shift - median) / scale
+        scores: TestArray = (shift - median) / scale
         return scores
 
 
-def exposure(before: IntArray, after: IntArray) -> Figures:
+def exposure(before: IntArray, after: IntArray) -> TestArray:
     """log of 1 / (1/before + 1/after): the sampling variance of a shift falls with it."""
     a, b = np.maximum(before, 1).astype(float), np.maximum(after, 1).astype(float)
-    logs: Figures = np.log(a * b / (a + b))
+    logs: TestArray = np.log(a * b / (a + b))
     return logs
 
 
-def noise_floor(shift: Figures, exposure: Figures, band_words: int) -> NoiseFloor:
+def noise_floor(shift: TestArray, exposure: TestArray, band_words: int) -> NoiseFloor:
     """Estimate the floor in bands of at most about `band_words` words each."""
     n = len(shift)
     order = np.argsort(exposure, kind="stable")
@@ -90,7 +90,7 @@ def noise_floor(shift: Figures, exposure: Figures, band_words: int) -> NoiseFloo
     )
 
 
-def bands_of(exposure: Figures, band_words: int) -> list[slice]:
+def bands_of(exposure: TestArray, band_words: int) -> list[slice]:
     """Cut sorted exposures into bands: full at `band_words`, or wider than a factor of 1.5.
 
     A wide band would mix words that fluctuate much with words that hardly do, so a band of at
@@ -109,7 +109,7 @@ def bands_of(exposure: Figures, band_words: int) -> list[slice]:
     return [slice(start, end) for start, end in zip(cuts, ends, strict=True) if end > start]
 
 
-def tail_inflation(z: Figures) -> float:
+def tail_inflation(z: TestArray) -> float:
     """How much wider than a normal one the tail of z is, at least 1.
 
     Taken from the lower tail, which holds no moved words: its 1 % quantile over that of a normal
@@ -121,27 +121,27 @@ def tail_inflation(z: Figures) -> float:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedShifts:
     """z, p (one-sided) and q float64 [n] of shifts, and the floor they were judged by.
 
     z is the robust z over `tail_inflation`.
     """
 
-    z: Figures
-    p: Figures
-    q: Figures
+    z: TestArray
+    p: TestArray
+    q: TestArray
     floor: NoiseFloor
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Ranked:
+    def take(self, chosen: npt.NDArray[np.bool_]) -> RankedShifts:
         """Some of them; q over these. chosen: bool [n]."""
         p = self.p[chosen]
-        return Ranked(self.z[chosen], p, benjamini_hochberg(p), self.floor)
+        return RankedShifts(self.z[chosen], p, benjamini_hochberg(p), self.floor)
 
 
-def judge(shift: Figures, exposure: Figures, band_words: int) -> Ranked:
+def judge(shift: TestArray, exposure: TestArray, band_words: int) -> RankedShifts:
     """z, p and q of each shift against its own frequency band."""
     floor = noise_floor(shift, exposure, band_words)
     z = floor.z(shift, exposure) if len(shift) else np.zeros(0)
     z = z / tail_inflation(z)
     p = upper_tail(z)
-    return Ranked(z=z, p=p, q=benjamini_hochberg(p), floor=floor)
+    return RankedShifts(z=z, p=p, q=benjamini_hochberg(p), floor=floor)

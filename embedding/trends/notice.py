@@ -20,11 +20,11 @@ _NEAR = 3
 
 
 @dataclass(frozen=True)
-class Line:
+class NoticeLine:
     """One word: what is said of it, and where more of it stands (empty: nowhere)."""
 
     word: str
-    said: str
+    detail: str
     address: str
 
 
@@ -36,7 +36,7 @@ class Notice:
     """
 
     subject: str
-    sections: tuple[tuple[str, tuple[Line, ...]], ...]
+    sections: tuple[tuple[str, tuple[NoticeLine, ...]], ...]
     address: str
 
     def __bool__(self) -> bool:
@@ -69,7 +69,9 @@ def compose(
         rows: Sequence[TrendRow] = getattr(report, name)
         told = [row for row in rows if _told(row, report, config)][: config.most]
         if told:
-            lines = tuple(Line(row.word, _of(row, name), _address(page, row.word)) for row in told)
+            lines = tuple(
+                NoticeLine(row.word, _of(row, name), _address(page, row.word)) for row in told
+            )
             sections.append((_TITLES[name], lines))
     if watched := tuple(_watched(config.words, report, snapshot, before, page)):
         sections.append(("Watched", watched))
@@ -83,18 +85,18 @@ def _told(one: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> b
     return one.q <= config.false_discovery and (one.significant or not report.control)
 
 
-def _story(story: Story, page: str) -> Line:
+def _story(story: Story, page: str) -> NoticeLine:
     authors = " by few authors" if story.few_authors else ""
-    said = f"{story.documents:,} documents{authors}; since {story.first}; q {story.q:.2g}"
-    return Line(" · ".join(story.title), said, _address(page, story.words[0].word))
+    detail = f"{story.documents:,} documents{authors}; since {story.first}; q {story.q:.2g}"
+    return NoticeLine(" · ".join(story.title), detail, _address(page, story.words[0].word))
 
 
 def _of(row: TrendRow, name: str) -> str:
     """One measure, that of its ranking; the windows' counts of documents may go the other way."""
-    said = f"{row.documents:,} documents"
+    detail = f"{row.documents:,} documents"
     if name in ("risen", "fallen"):
-        said = f"{row.usual:,.1f} → {row.rate:,.1f} per 1,000 documents"
-    parts = [said, f"q {row.q:.2g}"]
+        detail = f"{row.usual:,.1f} → {row.rate:,.1f} per 1,000 documents"
+    parts = [detail, f"q {row.q:.2g}"]
     if row.since is not None:
         parts.append(f"since {row.since}")
     near = [one.word for one in row.neighbours if one.changed][:_NEAR]
@@ -110,7 +112,7 @@ def _watched(
     snapshot: Snapshot,
     before: Snapshot | None,
     page: str,
-) -> Iterable[Line]:
+) -> Iterable[NoticeLine]:
     ranked = {
         row.word: name
         for name in ("fallen", "risen", "born", "moved")
@@ -119,10 +121,10 @@ def _watched(
     for word in dict.fromkeys(words):
         now = _documents(snapshot, word)
         then = 0 if before is None else _documents(before, word)
-        said = f"{then:,} → {now:,} documents"
+        detail = f"{then:,} → {now:,} documents"
         if word in ranked:
-            said += f"; {_TITLES[ranked[word]].lower()}"
-        yield Line(word, said, _address(page, word))
+            detail += f"; {_TITLES[ranked[word]].lower()}"
+        yield NoticeLine(word, detail, _address(page, word))
 
 
 def _documents(snapshot: Snapshot, word: str) -> int:

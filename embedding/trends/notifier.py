@@ -14,7 +14,7 @@ from embedding.trends.rows import TrendReport
 
 
 @dataclass(frozen=True)
-class Told:
+class Delivered:
     """Which channels a notice went by now, and how many words each part of it had."""
 
     id: str
@@ -24,7 +24,7 @@ class Told:
 
 def notify(
     report: TrendReport, store: SnapshotStore, folder: Path, config: NotifyConfig, page: str
-) -> Told:
+) -> Delivered:
     """Send the notice of a saved report by every channel that has not had it.
 
     folder  of saved reports; `.sent-<id>.json` there names the channels that have
@@ -42,4 +42,4 @@ def notify(
         sent.append(channel)
         noted.write_text(json.dumps([*had, *sent]), encoding="utf-8")
     words = {title: len(lines) for title, lines in notice.sections}
-    return Told(report.snapshot.id, tuple(sent), words)
+    return Delivered(report.snapshot.id, tuple(sent), words)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 FAMILIES = {"moved": "moved", "born": "born", "risen": "emergence", "fallen": "emergence"}
 """The sequence of tests that each ranking is of, by the names of `TrendReport.ranked`."""
@@ -30,7 +30,7 @@ _SUM = 12.6451
 
 
 @dataclass(frozen=True)
-class Control:
+class OnlineTests:
     """One sequence of tests up to a window.
 
     windows  that were tested, this one among them; called: the numbers of those that called any
@@ -41,29 +41,29 @@ class Control:
     called: tuple[int, ...] = ()
     level: float = 0.0
 
-    def next(self, alpha: float) -> Control:
+    def next(self, alpha: float) -> OnlineTests:
         """The window behind it, before it is known whether it calls any."""
         t = self.windows + 1
         shares = _shares(t - np.array((0, *self.called), dtype=np.float64))
         level = alpha / 2 * shares[:2].sum() + alpha * shares[2:].sum()
-        return Control(t, self.called, float(level))
+        return OnlineTests(t, self.called, float(level))
 
-    def decided(self, called: bool) -> Control:
+    def decided(self, called: bool) -> OnlineTests:
         """The same window, once it is known."""
         return replace(self, called=(*self.called, self.windows)) if called else self
 
 
-def in_one_window(alpha: float) -> dict[str, Control]:
+def in_one_window(alpha: float) -> dict[str, OnlineTests]:
     """Each window by itself, by family."""
-    return {family: Control(1, (), alpha) for family in FAMILIES.values()}
+    return {family: OnlineTests(1, (), alpha) for family in FAMILIES.values()}
 
 
-def limits_of(tested: Mapping[str, Control]) -> dict[str, float]:
+def limits_of(tested: Mapping[str, OnlineTests]) -> dict[str, float]:
     """q up to which words are called, by family."""
     return {family: one.level for family, one in tested.items()}
 
 
-def _shares(t: Figures) -> Figures:
+def _shares(t: TestArray) -> TestArray:
     """γ_t, float64 of any shape."""
-    found: Figures = np.log(np.maximum(t, 2.0)) / (t * np.exp(np.sqrt(np.log(t)))) / _SUM
+    found: TestArray = np.log(np.maximum(t, 2.0)) / (t * np.exp(np.sqrt(np.log(t)))) / _SUM
     return found

@@ -16,7 +16,7 @@ from embedding.trends.replicas import UsedWords
 from embedding.trends.usage import drift
 
 ANCHORS = 1000
-SETTLED = 1.0
+_SETTLED = 1.0
 """A window is compared with along with the one before if the drift between both is at most this:
 then chance parts them more than what the model learnt."""
 
@@ -27,7 +27,7 @@ LEAST_UNITS = 8
 
 
 @dataclass(frozen=True)
-class Pair:
+class SnapshotPair:
     """The words of both snapshots, most often read in the later one first.
 
     words            str [n]
@@ -85,7 +85,7 @@ class Pair:
         return chosen
 
 
-def pair_of(before: Snapshot, after: Snapshot) -> Pair:
+def pair_of(before: Snapshot, after: Snapshot) -> SnapshotPair:
     """Line up two snapshots; a word with a vector of zeros in either is left out."""
     column = after.word_column
     there = before.rows(column)
@@ -96,7 +96,7 @@ def pair_of(before: Snapshot, after: Snapshot) -> Pair:
     alive = np.flatnonzero(old.any(axis=1) & new.any(axis=1))
     here, there = here[alive], there[alive]
     used_before, used_after = _times(before, after, here)
-    return Pair(
+    return SnapshotPair(
         words=tuple(column.take(pa.array(here)).to_pylist()),
         before=old[alive],
         after=new[alive],
@@ -122,7 +122,7 @@ def _times(
     return tuple(earlier), now
 
 
-def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
+def stationary(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
     """Those of `windows` whose space has hardly moved up to `last`, by its most frequent words."""
     top = np.sort(np.argsort(-np.asarray(last.counts), kind="stable")[:ANCHORS])
     own = _used(last, top.astype(np.int64))
@@ -132,7 +132,7 @@ def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
         used = None if own is None else _used(one, one.rows(words))
         if own is None or used is None or used.usage.means.shape[2] != own.usage.means.shape[2]:
             continue
-        if one.id == last.id or drift(used, own) <= SETTLED:
+        if one.id == last.id or drift(used, own) <= _SETTLED:
             kept.append(one)
     return kept
 

@@ -1,6 +1,6 @@
 """Whether the uses of a word changed: a permutation test whose units are groups of documents.
 
-Each document that uses a word gives one unit vector (`worker/usage.py`). Documents are in units;
+Each document that uses a word gives one unit vector (`worker/usage`). Documents are in units;
 N_k and S_k are the documents of unit k and the sum of their vectors. With m_s the mean of all units
 of source s, of both times, and h_s = N1_s N2_s / N_s of its documents before, after and in all:
 
@@ -43,7 +43,7 @@ from scipy.stats import genpareto, norm, pearson3
 
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends.replicas import UsedWords
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 PERMUTATIONS = 299
 DOUBTFUL = 0.02
@@ -62,11 +62,11 @@ COMMON = 8
 COMPARED = 19
 WORDS_EACH = 50
 """Frequent words that a direction has to be seen in."""
-FREQUENT = 30
+_FREQUENT = 30
 """Documents before and after that a frequent word has."""
 SAMPLED = 5_000
 """Frequent words that directions are taken from, at most."""
-LEAST = 6
+MIN_DOCUMENTS = 6
 """Documents before and after below which nothing is said of a word."""
 MOST_UNITS = 96
 """Units of a word at a time; more are merged."""
@@ -156,7 +156,7 @@ class Grounds:
 
 
 @dataclass(frozen=True)
-class Side:
+class PeriodSide:
     """The use of n words in one source and window; later: whether it counts as such.
 
     source  of the labels that are permuted among each other: 0, 1, 2, …
@@ -174,7 +174,7 @@ class Side:
 class Compared:
     """Both times, or both groups of sources, of the same n words."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[PeriodSide, ...]
 
     def units(self, at: IntArray) -> Units:
         """The units of the words int64 [k]. What was looked at of mapped files is let go."""
@@ -194,7 +194,7 @@ class Compared:
         """The same, at most MOST_UNITS of them."""
         return self.units(at).merged(MOST_UNITS)
 
-    def documents(self) -> tuple[Figures, Figures]:
+    def documents(self) -> tuple[TestArray, TestArray]:
         """Of all words, float64 [n] before and [n] after."""
         n = len(self.sides[0].words.rows)
         before, after = np.zeros(n), np.zeros(n)
@@ -213,9 +213,9 @@ class Permuted:
     grounds  None where no word was judged
     """
 
-    z: Figures
-    p: Figures
-    size: Figures
+    z: TestArray
+    p: TestArray
+    size: TestArray
     grounds: Grounds | None = None
 
 
@@ -225,7 +225,7 @@ def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
         {name for one in before for name in one.usage.by_source} & set(after.usage.by_source)
     )
     sides = [
-        Side(window, name, later=window is after, source=which, older=0 < back < len(before))
+        PeriodSide(window, name, later=window is after, source=which, older=0 < back < len(before))
         for which, name in enumerate(names)
         for back, window in enumerate((*before, after))
         if name in window.usage.by_source
@@ -235,7 +235,10 @@ def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
 
 def between_sources(words: UsedWords, first: str, others: Sequence[str]) -> Permuted:
     """Judge how differently a source and some others, taken together, use words of one window."""
-    sides = (Side(words, first, False, 0), *(Side(words, name, True, 0) for name in others))
+    sides = (
+        PeriodSide(words, first, False, 0),
+        *(PeriodSide(words, name, True, 0) for name in others),
+    )
     return _judged(len(words.rows), Compared(sides), (first,))
 
 
@@ -246,11 +249,11 @@ class Measured:
     spread  standard deviation; weight: h
     """
 
-    truly: Figures
-    mean: Figures
-    spread: Figures
-    skew: Figures
-    weight: Figures
+    observed: TestArray
+    mean: TestArray
+    spread: TestArray
+    skew: TestArray
+    weight: TestArray
 
     @classmethod
     def of(cls, units: Units, common: FloatArray) -> Measured:
@@ -259,7 +262,7 @@ class Measured:
         return cls.by(found, weight)
 
     @classmethod
-    def by(cls, found: Figures, weight: Figures) -> Measured:
+    def by(cls, found: TestArray, weight: TestArray) -> Measured:
         """found: T float64 [n, 1 + k], first the true one; weight: h float64 [n]."""
         known = np.isfinite(found[:, 1:])
         null = np.where(known, found[:, 1:], 0.0)
@@ -273,37 +276,37 @@ class Measured:
         every[:, ~np.isfinite(every[0])] = np.nan
         return cls(*every)
 
-    def deviates(self, usual: float) -> tuple[Figures, Figures]:
+    def deviates(self, usual: float) -> tuple[TestArray, TestArray]:
         """T in standard deviations from what words of squared distance `usual` have; its skewness.
 
         float64 [n] and [n]
         """
         wider = np.sqrt(1.0 + 2.0 * self.weight * usual / np.maximum(self.mean, 1e-30))
-        beyond = self.truly - self.mean - self.weight * usual
+        beyond = self.observed - self.mean - self.weight * usual
         return beyond / (self.spread * wider), np.clip(self.skew / wider, *_SKEW)
 
     def usual(self) -> float:
         """d; 0 of fewer words than a direction has to be seen in."""
-        known = np.isfinite(self.truly)
+        known = np.isfinite(self.observed)
         if known.sum() < WORDS_EACH:
             return 0.0
-        beyond = (self.truly - self.mean)[known].sum()
+        beyond = (self.observed - self.mean)[known].sum()
         return max(float(beyond / self.weight[known].sum()), 0.0)
 
     def judged(self, usual: float) -> Permuted:
         """Whether the words' squared distances are more than `usual`."""
-        n = len(self.truly)
+        n = len(self.observed)
         z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
-        known = np.isfinite(self.truly)
+        known = np.isfinite(self.observed)
         deviates, skew = self.deviates(usual)
         p[known] = np.clip(pearson3.sf(deviates[known], skew[known]), _SURE, 1.0)
         z[known] = norm.isf(np.minimum(p[known], 1.0 - 1e-9))
-        square = (self.truly - self.mean)[known] / np.maximum(self.weight[known], 1e-9)
+        square = (self.observed - self.mean)[known] / np.maximum(self.weight[known], 1e-9)
         size[known] = np.sqrt(np.maximum(square, 0.0))
         return Permuted(z, p, size)
 
 
-def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> Figures:
+def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> TestArray:
     """p float64 [n] by labels [1 + k, u]: the share that reaches T, if SEEN of them do."""
     found, weight = _statistics(units, common, labels)
     measured = Measured.by(found, weight)
@@ -316,7 +319,7 @@ def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> F
     return np.where(few, p, (1 + reach) / len(labels))
 
 
-def pareto_tail(null: Figures, beyond: Figures) -> Figures:
+def pareto_tail(null: TestArray, beyond: TestArray) -> TestArray:
     """Share float64 [n] of a distribution, of which `null` [n, k] are drawn, above `beyond` [n].
 
     A generalised Pareto distribution of the LARGEST by their moments: of what they are above the
@@ -330,8 +333,8 @@ def pareto_tail(null: Figures, beyond: Figures) -> Figures:
     least, above = largest[:, 0], largest[:, 1:] - largest[:, :1]
     mean, variance = above.mean(axis=1), np.maximum(above.var(axis=1), _SURE)
     shape = 0.5 * (1.0 - mean**2 / variance)
-    found: Figures = genpareto.sf(beyond - least, shape, scale=mean * (1.0 - shape))
-    share: Figures = np.where(np.isfinite(found), found, 0.0) * LARGEST / k
+    found: TestArray = genpareto.sf(beyond - least, shape, scale=mean * (1.0 - shape))
+    share: TestArray = np.where(np.isfinite(found), found, 0.0) * LARGEST / k
     return share
 
 
@@ -349,7 +352,7 @@ def permutations(units: Units, times: int, among: Labels | None = None) -> Label
     return labels
 
 
-def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[Figures, Figures]:
+def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[TestArray, TestArray]:
     """T float64 [n, k] for labels [k, u], and h float64 [n] for the first.
 
     T is NaN where no source has documents of both times, and for a word with too few of them.
@@ -359,7 +362,7 @@ def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[Figur
     heavy = np.full(len(units.documents), np.nan)
     rest, documents = units.residuals()
     seen = documents[:, units.later].sum(axis=1)
-    enough = (seen >= LEAST) & (documents.sum(axis=1) - seen >= LEAST)
+    enough = (seen >= MIN_DOCUMENTS) & (documents.sum(axis=1) - seen >= MIN_DOCUMENTS)
     if not enough.any():
         return every, heavy
     rest, documents, source = rest[enough], documents[enough], units.source
@@ -375,7 +378,7 @@ def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[Figur
         total = documents[:, own].sum(axis=1)[:, None]
         weight += after * (total - after) / np.maximum(total, np.float32(1e-9))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Figures = (squares / weight).astype(np.float64)
+        found: TestArray = (squares / weight).astype(np.float64)
     found[weight <= 1e-6] = np.nan
     every[enough], heavy[enough] = found, weight[:, 0]
     return every, heavy
@@ -400,7 +403,7 @@ def _together(units: Units) -> tuple[FloatArray, int]:
     """AᵀA of `common_directions` and its rows, of the frequent words of `units`."""
     rest, documents = units.residuals()
     after = documents[:, units.later].sum(axis=1)
-    often = (after >= FREQUENT) & (documents.sum(axis=1) - after >= FREQUENT)
+    often = (after >= _FREQUENT) & (documents.sum(axis=1) - after >= _FREQUENT)
     labels = permutations(units, COMPARED).astype(np.float32)
     changes = np.einsum("ku,nud->knd", labels, rest[often], optimize=True)
     changes /= np.maximum(np.linalg.norm(changes, axis=2, keepdims=True), np.float32(1e-9))
@@ -414,7 +417,7 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
         return Permuted(np.zeros(n), np.ones(n), np.zeros(n))
     before, after = compared.documents()
     common = _common(compared, before, after)
-    enough = np.flatnonzero(np.minimum(before, after) >= LEAST)
+    enough = np.flatnonzero(np.minimum(before, after) >= MIN_DOCUMENTS)
     columns = np.full((len(fields(Measured)), n), np.nan)
     for part in _parts(enough):
         measured = Measured.of(compared.merged(part), common)
@@ -440,8 +443,8 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
 
 
 def _lately(
-    compared: Compared, words: IntArray, common: FloatArray, usual: float, p: Figures
-) -> Figures:
+    compared: Compared, words: IntArray, common: FloatArray, usual: float, p: TestArray
+) -> TestArray:
     """p float64 [k] of some words, larger where they did not change against the last window."""
     found = p.copy()
     labels: Labels | None = None
@@ -454,12 +457,12 @@ def _lately(
     return found
 
 
-def _common(compared: Compared, before: Figures, after: Figures) -> FloatArray:
+def _common(compared: Compared, before: TestArray, after: TestArray) -> FloatArray:
     """float32 [dim, k]: `common_directions` of the SAMPLED frequent words of most documents.
 
     before, after  float64 [n], documents of all words
     """
-    often = np.flatnonzero(np.minimum(before, after) >= FREQUENT)
+    often = np.flatnonzero(np.minimum(before, after) >= _FREQUENT)
     most = np.argsort(-(before + after)[often], kind="stable")[:SAMPLED]
     often = np.sort(often[most])
     if not len(often):

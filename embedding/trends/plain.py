@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-DIGITS = 6
+_DIGITS = 6
 
 
 def to_plain(value: Any) -> Any:
@@ -20,5 +20,5 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
     if isinstance(value, float):
-        return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
+        return round(value, _DIGITS) + 0.0 if math.isfinite(value) else None
     return value

@@ -33,16 +33,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.kernel.records import FloatArray
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
-PRIOR = 10.0
+_PRIOR = 10.0
 """Mentions that the median length counts for, chosen on planted petitions."""
 _SHORTEST = 1e-4
 """Of a squared length: that of words whose mentions have nothing in common is 0 or below."""
 
 
 @dataclass(frozen=True)
-class ContextSums:
+class PrototypeSums:
     """What stood around n words at one time, in units of different texts.
 
     counts  float [n, units]: mentions
@@ -53,20 +53,20 @@ class ContextSums:
     sums: FloatArray
 
     @property
-    def mentions(self) -> Figures:
+    def mentions(self) -> TestArray:
         """float64 [n]: N."""
-        total: Figures = self.counts.sum(axis=1, dtype=np.float64)
+        total: TestArray = self.counts.sum(axis=1, dtype=np.float64)
         return total
 
     @property
-    def means(self) -> Figures:
+    def means(self) -> TestArray:
         """float64 [n, dim]: x̄; NaN for a word without a mention."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            means: Figures = self.sums.sum(axis=1, dtype=np.float64) / self.mentions[:, None]
+            means: TestArray = self.sums.sum(axis=1, dtype=np.float64) / self.mentions[:, None]
         return means
 
     @property
-    def squared_lengths(self) -> Figures:
+    def squared_lengths(self) -> TestArray:
         """float64 [n]: |x̄|² without chance, moderated towards the median of all n words.
 
         The median itself for a word whose mentions are all in one unit; NaN without a mention.
@@ -81,24 +81,24 @@ class ContextSums:
         whole = (self.sums.sum(axis=1, dtype=np.float64) ** 2).sum(axis=1)
         length[known] = (whole[known] - own[known]) / pairs[known]
         weight = np.where(known, total, 0.0)
-        found = (weight * length + PRIOR * np.median(length[known])) / (weight + PRIOR)
+        found = (weight * length + _PRIOR * np.median(length[known])) / (weight + _PRIOR)
         found[total == 0] = np.nan
-        squares: Figures = np.maximum(found, _SHORTEST)
+        squares: TestArray = np.maximum(found, _SHORTEST)
         return squares
 
 
-def average_pairwise_distance(before: ContextSums, after: ContextSums) -> Figures:
+def average_pairwise_distance(before: PrototypeSums, after: PrototypeSums) -> TestArray:
     """APD float64 [n]; NaN for a word that one time does not mention."""
     return 1.0 - _products(before, after)
 
 
-def prototype_distance(before: ContextSums, after: ContextSums) -> Figures:
+def prototype_distance(before: PrototypeSums, after: PrototypeSums) -> TestArray:
     """PRT float64 [n], 0 … 2; NaN for a word that one time does not mention."""
     lengths = [np.linalg.norm(side.means, axis=1) for side in (before, after)]
     return _distance(_products(before, after), lengths[0] * lengths[1])
 
 
-def unbiased_prototype_distance(before: ContextSums, after: ContextSums) -> Figures:
+def unbiased_prototype_distance(before: PrototypeSums, after: PrototypeSums) -> TestArray:
     """PRT float64 [n] by lengths without chance, below 0 for about half of all unchanged words.
 
     NaN for a word that one time does not mention.
@@ -107,12 +107,12 @@ def unbiased_prototype_distance(before: ContextSums, after: ContextSums) -> Figu
     return _distance(_products(before, after), np.sqrt(squares))
 
 
-def _products(before: ContextSums, after: ContextSums) -> Figures:
-    products: Figures = np.einsum("nd,nd->n", before.means, after.means)
+def _products(before: PrototypeSums, after: PrototypeSums) -> TestArray:
+    products: TestArray = np.einsum("nd,nd->n", before.means, after.means)
     return products
 
 
-def _distance(products: Figures, lengths: Figures) -> Figures:
+def _distance(products: TestArray, lengths: TestArray) -> TestArray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        distance: Figures = 1.0 - products / lengths
+        distance: TestArray = 1.0 - products / lengths
     return distance

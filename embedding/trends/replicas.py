@@ -15,7 +15,7 @@ import numpy as np
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.usage import Usage
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 _LEAST = 1e-9
 """N where there is nothing."""
@@ -65,8 +65,8 @@ class UsedWords:
 class Replicas:
     """One source: pairs float64 [n, r] and means [n, r, dim], of which the first are `earlier`."""
 
-    pairs: Figures
-    means: Figures
+    pairs: TestArray
+    means: TestArray
     earlier: int
 
     @classmethod
@@ -80,43 +80,45 @@ class Replicas:
         return cls(pairs, means, sum(side[0].shape[1] for side in sides[: len(before)]))
 
     @property
-    def truly(self) -> tuple[IntArray, IntArray]:
+    def observed(self) -> tuple[IntArray, IntArray]:
         """The replicas of the earlier time, and of the later one."""
         return np.arange(self.earlier), np.arange(self.earlier, self.pairs.shape[1])
 
 
-Groups = tuple[IntArray, IntArray]
+SplitGroups = tuple[IntArray, IntArray]
 """Two groups of a source's replicas."""
 
 
-Division = Callable[[Replicas], Groups]
+SourceSplit = Callable[[Replicas], SplitGroups]
 """Which replicas of a source are compared with which."""
 
 
-def truly(replicas: Replicas) -> Groups:
+def observed(replicas: Replicas) -> SplitGroups:
     """Those of the earlier time with those of the later one."""
-    return replicas.truly
+    return replicas.observed
 
 
-def distance(sources: Iterable[Replicas], division: Division) -> Figures:
+def distance(sources: Iterable[Replicas], division: SourceSplit) -> TestArray:
     """√e² with its sign, float64 [n]; NaN where no source has two replicas in each group."""
     squared, _ = unbiased(sources, [division])
     return signed_root(squared[0])
 
 
-def signed_root(squares: Figures) -> Figures:
+def signed_root(squares: TestArray) -> TestArray:
     """√|e²| with the sign of e²: an unbiased e² of nothing is below 0 as often as above."""
-    roots: Figures = np.sign(squares) * np.sqrt(np.abs(squares))
+    roots: TestArray = np.sign(squares) * np.sqrt(np.abs(squares))
     return roots
 
 
-def unbiased(sources: Iterable[Replicas], divisions: Sequence[Division]) -> tuple[Figures, Figures]:
+def unbiased(
+    sources: Iterable[Replicas], divisions: Sequence[SourceSplit]
+) -> tuple[TestArray, TestArray]:
     """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as in `distance`.
 
     What a division needs of a source's means is told by their inner products, which all of them
     share; only the difference of both groups has as many columns as a mean.
     """
-    moved: Figures | None = None
+    moved: TestArray | None = None
     noise = weight = np.zeros((len(divisions), 0))
     for source in sources:
         n, _, dim = source.means.shape
@@ -141,17 +143,17 @@ def unbiased(sources: Iterable[Replicas], divisions: Sequence[Division]) -> tupl
         return ((moved**2).sum(axis=2) / weight**2 - noise).T, noise.T
 
 
-def _centred(source: Replicas) -> Figures:
+def _centred(source: Replicas) -> TestArray:
     """Means less what all replicas of a word have in common, which no difference shows."""
     total = np.maximum(source.pairs.sum(axis=1), _LEAST)
     common = np.einsum("nr,nrd->nd", source.pairs, source.means) / total[:, None]
-    centred: Figures = source.means - common[:, None]
+    centred: TestArray = source.means - common[:, None]
     return centred
 
 
 def _summary(
-    source: Replicas, products: Figures, groups: Sequence[IntArray]
-) -> tuple[Figures, Figures, Figures]:
+    source: Replicas, products: TestArray, groups: Sequence[IntArray]
+) -> tuple[TestArray, TestArray, TestArray]:
     """What of each replica is in the mean of a group, float64 [n, k, r], for k groups.
 
     With it the variance of this mean [n, k] (NaN of fewer than two replicas), and N [n, k].

@@ -13,9 +13,9 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
-from embedding.trends.material import Material, Snapshots, figures, gather
-from embedding.trends.moved import Moved, held_out_of, pair_in, rank_moved
-from embedding.trends.online import FAMILIES, Control, in_one_window, limits_of
+from embedding.trends.material import ReportInput, Snapshots, figures, gather
+from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
+from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import no_scores
 from embedding.trends.scoretable import WordScores
@@ -49,7 +49,7 @@ def build_report(
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
     moved = (
-        Moved()
+        ShiftRanking()
         if unread
         else rank_moved(material, pair_in(material), writer, config, limits["moved"])
     )
@@ -103,7 +103,7 @@ def _saved(id: str, folder: Path | None) -> TrendReport | None:  # noqa: A002
 
 def _tested(
     before: str, saved: Path | None, windows: int, config: TrendsConfig
-) -> dict[str, Control]:
+) -> dict[str, OnlineTests]:
     """How sure words of this window must be, by family of tests.
 
     before   snapshot of the window before, whose saved report says what was called so far. Without
@@ -114,15 +114,17 @@ def _tested(
         return in_one_window(alpha)
     earlier = _saved(before, saved)
     known = {} if earlier is None else earlier.control
-    return {family: known.get(family, Control(windows)).next(alpha) for family in FAMILIES.values()}
+    return {
+        family: known.get(family, OnlineTests(windows)).next(alpha) for family in FAMILIES.values()
+    }
 
 
-def _decided(tested: Mapping[str, Control], report: TrendReport) -> dict[str, Control]:
+def _decided(tested: Mapping[str, OnlineTests], report: TrendReport) -> dict[str, OnlineTests]:
     called = {FAMILIES[name] for name in FAMILIES if report.significant(name)}
     return {family: one.decided(family in called) for family, one in tested.items()}
 
 
-def _no_scores(material: Material, config: TrendsConfig) -> WordScores:
+def _no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
     return no_scores([*material.earlier, material.snapshot], config)
 
 
@@ -145,12 +147,12 @@ def _unsettled(manifest: Manifest) -> list[Note]:
         return []
     sentence = (
         f"{manifest.window.label} was cut before the model had learnt it to the end: its vectors "
-        "are less sure (server.settle_seconds)."
+        "are less sure (server.convergence_seconds)."
     )
     return [Note("unsettled_window", sentence)]
 
 
-def _remarks(material: Material, pooled: bool, config: TrendsConfig) -> list[Note]:
+def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[Note]:
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
     notes = _unsettled(after)
     if material.past[-1].empty:
@@ -181,7 +183,7 @@ def _remarks(material: Material, pooled: bool, config: TrendsConfig) -> list[Not
     return notes
 
 
-def _bare(material: Material, config: TrendsConfig) -> TrendReport:
+def _bare(material: ReportInput, config: TrendsConfig) -> TrendReport:
     """A report with nothing to compare: what was read, and why there is no ranking."""
     label = material.snapshot.manifest.window.label
     notes = [*material.notes, *_unsettled(material.snapshot.manifest)]

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from embedding.kernel.errors import InputError
-from embedding.trends.online import Control
+from embedding.trends.online import OnlineTests
 from embedding.trends.plain import to_plain
 from embedding.trends.scoretable import WordScores
 
-APART = {"apart": True}
+_APART = {"apart": True}
 """Marks a field that has no place in the JSON form."""
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class NeighbourRow:
     """A near word, how near (snapshots/nearness.py), whether it was not near at the other time."""
 
     word: str
@@ -35,7 +35,7 @@ class SourceRate:
     read: int
 
 
-UNSURE = 0.05
+_UNSURE = 0.05
 """p above which a change does not stand when something is left out."""
 
 
@@ -57,17 +57,17 @@ class Support:
     @property
     def few_authors(self) -> bool:
         """Whether it is no change without the group of authors that brought most."""
-        return self.without_authors > UNSURE
+        return self.without_authors > _UNSURE
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The sources without any one of which it is no change."""
-        return tuple(name for name, p in self.without_source.items() if p > UNSURE)
+        return tuple(name for name, p in self.without_source.items() if p > _UNSURE)
 
 
 @dataclass(frozen=True)
 class ContextPull:
-    """A context that pulled a word (`worker/contextshift.py`).
+    """A context that pulled a word (`worker/usage/contextshift.py`).
 
     share  of the word's shift; negative: it works against it
     before, after  shares of what stands beside the word, before the window and in it
@@ -119,8 +119,8 @@ class TrendRow:
     rate_before: float
     rate: float
     sources: tuple[SourceRate, ...]
-    neighbours_before: tuple[Neighbour, ...]
-    neighbours: tuple[Neighbour, ...]
+    neighbours_before: tuple[NeighbourRow, ...]
+    neighbours: tuple[NeighbourRow, ...]
     series: tuple[float, ...]
     shift: float | None = None
     expected: float | None = None
@@ -152,7 +152,7 @@ class TrendRow:
         return more[:n], less[:n]
 
 
-FEW_UNITS, MANY_DOCUMENTS = 2, 8
+FEW_UNITS, _MANY_DOCUMENTS = 2, 8
 """So many documents in so few units are those of few authors."""
 
 
@@ -193,7 +193,7 @@ class Story:
     @property
     def few_authors(self) -> bool:
         """Whether the documents are those of one or two groups of authors only."""
-        return 0 < self.voices <= FEW_UNITS and self.documents >= MANY_DOCUMENTS
+        return 0 < self.voices <= FEW_UNITS and self.documents >= _MANY_DOCUMENTS
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """Its words by what happened to them, in the order of RANKINGS; no role without words."""
@@ -284,8 +284,8 @@ class TrendReport:
     held_out: tuple[str, ...] = ()
     bias: Bias | None = None
     stories: tuple[Story, ...] = ()
-    control: Mapping[str, Control] = field(default_factory=dict)
-    scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=APART)
+    control: Mapping[str, OnlineTests] = field(default_factory=dict)
+    scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=_APART)
 
     def by_documents(self, row: TrendRow) -> bool:
         """Whether a moved row was judged by the documents that use it, and not by its shift."""
@@ -327,7 +327,7 @@ class TrendReport:
                 "held_out": tuple(data.get("held_out", ())),
                 "stories": tuple(map(_story, data.get("stories", ()))),
                 "control": {
-                    name: Control(**{**one, "called": tuple(one["called"])})
+                    name: OnlineTests(**{**one, "called": tuple(one["called"])})
                     for name, one in data.get("control", {}).items()
                 },
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
@@ -350,8 +350,8 @@ RANKINGS = tuple(ROLES)
 def _row(data: Mapping[str, Any]) -> TrendRow:
     nested = {
         "sources": tuple(SourceRate(**one) for one in data["sources"]),
-        "neighbours_before": tuple(Neighbour(**one) for one in data["neighbours_before"]),
-        "neighbours": tuple(Neighbour(**one) for one in data["neighbours"]),
+        "neighbours_before": tuple(NeighbourRow(**one) for one in data["neighbours_before"]),
+        "neighbours": tuple(NeighbourRow(**one) for one in data["neighbours"]),
         "series": tuple(data["series"]),
         "parts": tuple(data.get("parts", ())),
         "contexts": tuple(ContextPull(**one) for one in data.get("contexts", ())),

@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
-from embedding.trends.material import Material, Snapshots, signs
+from embedding.trends.material import ReportInput, Snapshots, signs
 from embedding.trends.scoretable import COLUMNS, SCHEMA, WordScores
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
-VERSION = 2
+_VERSION = 2
 """Another one whenever the same snapshots and settings give other figures."""
 
 
 def word_scores(
     words: Sequence[str],
-    figures: dict[str, Figures],
-    material: Material,
+    figures: dict[str, TestArray],
+    material: ReportInput,
     config: TrendsConfig,
     limit: float,
 ) -> WordScores:
@@ -56,7 +56,7 @@ def key_of(snapshots: Sequence[Any], config: TrendsConfig) -> str:
 
     A snapshot that was withdrawn or cut again, and other settings, give another key.
     """
-    told = [VERSION, config.digest(), *(one.id for one in snapshots)]
+    told = [_VERSION, config.digest(), *(one.id for one in snapshots)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
@@ -65,7 +65,7 @@ def expected_key(store: Snapshots, id: str, config: TrendsConfig) -> str:  # noq
     return key_of(lineage(store.list(), store.open(id).ref), config)
 
 
-def why_not(words: Sequence[str], material: Material, config: TrendsConfig) -> dict[str, str]:
+def why_not(words: Sequence[str], material: ReportInput, config: TrendsConfig) -> dict[str, str]:
     """Why each of `words`, none of which was compared, was not: a sentence without a full stop."""
     if not words:
         return {}
@@ -77,7 +77,7 @@ def why_not(words: Sequence[str], material: Material, config: TrendsConfig) -> d
     }
 
 
-def _reason(word: str, now: int, sign: bool, material: Material, config: TrendsConfig) -> str:
+def _reason(word: str, now: int, sign: bool, material: ReportInput, config: TrendsConfig) -> str:
     if not material.earlier:
         return "there is no window before to compare with"
     before, after = material.earlier[-1], material.snapshot

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from embedding.trends.plain import to_plain
 
-FIELDS = (
+_FIELDS = (
     *(("rank", pa.int32()), ("word", pa.string())),
     *((name, pa.float64()) for name in ("z", "p", "q")),
     ("significant", pa.bool_()),
@@ -19,7 +19,7 @@ FIELDS = (
     *((name, pa.int64()) for name in ("count_before", "count")),
     *((name, pa.int64()) for name in ("documents_before", "documents")),
 )
-SCHEMA = pa.schema(FIELDS)
+SCHEMA = pa.schema(_FIELDS)
 COLUMNS = tuple(SCHEMA.names)
 _KEY = b"yeoron.key"
 _BATCH = 1_000

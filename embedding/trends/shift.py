@@ -15,30 +15,32 @@ from embedding.snapshots.nearness import sureness
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale, shown
 from embedding.trends.nearest import nearest, shared
-from embedding.trends.pair import Pair
+from embedding.trends.pair import SnapshotPair
 from embedding.trends.permutation import Permuted, between_times
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 from embedding.trends.usage import usage_shift
 
 
-def _square_of_sine(angle: Figures) -> Figures:
-    square: Figures = np.sin(np.clip(angle, 0.0, np.pi / 2)) ** 2
+def _square_of_sine(angle: TestArray) -> TestArray:
+    square: TestArray = np.sin(np.clip(angle, 0.0, np.pi / 2)) ** 2
     return square
 
 
 # Shares of k: the arcsine root of a binomial share. Cosine distances are half a squared length,
 # close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
-SHARE = Scale("share", lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
+ARCSINE_SCALE = Scale("share", lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
 DISTANCE = Scale("distance", np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
 LINEAR = Scale("linear", lambda x: x, lambda x: x)
 
 
-def judge_usage(pair: Pair, rows: IntArray) -> Permuted:
+def judge_usage(pair: SnapshotPair, rows: IntArray) -> Permuted:
     """By permuting the documents of both windows (`permutation.py`)."""
     return between_times(*pair.used(rows))
 
 
-def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = None) -> FloatArray:
+def shift(
+    pair: SnapshotPair, rows: IntArray, config: TrendsConfig, name: str | None = None
+) -> FloatArray:
     """float32 [len(rows)] by the estimator `name` (default: the one that is shown).
 
     Raises InputError when there
@@ -62,7 +64,7 @@ def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = N
         shown_as="neighbours",
     ),
 )
-def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+def usage(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """How differently a word's contexts stand in both windows (`usage.py`).
 
     NaN for a word that was too rare to compare. Raises InputError when the snapshots have no sums.
@@ -77,8 +79,8 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     return usage_shift(before[0], after, before[1:]).astype(np.float32)
 
 
-@ESTIMATORS.register("neighbours", EstimatorTraits(scale=SHARE))
-def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+@ESTIMATORS.register("neighbours", EstimatorTraits(scale=ARCSINE_SCALE))
+def neighbour_overlap(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """1 − |N_before ∩ N_after| / k over the k nearest frequent words (Gonen et al. 2020, eq. 1).
 
     Nearest by nearness, not by the bare cosine (snapshots/nearness.py).
@@ -88,7 +90,7 @@ def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> Float
 
 
 @ESTIMATORS.register("procrustes", EstimatorTraits(scale=DISTANCE, needs_equal_dimensions=True))
-def procrustes(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+def procrustes(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """Cosine distance after orthogonal alignment (Hamilton et al. 2016, eq. 4) on stable anchors.
 
     The rotation R = argmin ‖B R − A‖ over anchors is fitted, the anchors that moved most are
@@ -112,7 +114,7 @@ def procrustes(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
 
 
 @ESTIMATORS.register("local", EstimatorTraits(scale=DISTANCE))
-def local_neighbourhood(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+def local_neighbourhood(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """Change of a word's similarities to its neighbours of both times (Hamilton et al. 2016b).
 
     1 − cos(s_before, s_after), where s holds the word's cosines with N_before ∪ N_after.
@@ -133,7 +135,9 @@ def local_neighbourhood(pair: Pair, rows: IntArray, config: TrendsConfig) -> Flo
     return out
 
 
-def neighbourhoods(pair: Pair, rows: IntArray, config: TrendsConfig) -> tuple[IntArray, IntArray]:
+def neighbourhoods(
+    pair: SnapshotPair, rows: IntArray, config: TrendsConfig
+) -> tuple[IntArray, IntArray]:
     """int64 [q, k] twice: the nearest frequent words of each row before and after."""
     candidates = pair.frequent(config.candidate_words)
     k = min(config.neighbours, max((len(candidates) - 1) // 2, 1))

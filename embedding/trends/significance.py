@@ -7,24 +7,24 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-Figures = npt.NDArray[np.float64]
+TestArray = npt.NDArray[np.float64]
 
 
-def upper_tail(z: Figures) -> Figures:
+def upper_tail(z: TestArray) -> TestArray:
     """P(Z ≥ z) of a standard normal."""
     # Settings lead here, and every process reads settings: few of them need a tail.
     from scipy.special import ndtr
 
-    tail: Figures = ndtr(-np.asarray(z, dtype=np.float64))
+    tail: TestArray = ndtr(-np.asarray(z, dtype=np.float64))
     return tail
 
 
-def two_sided(z: Figures) -> Figures:
+def two_sided(z: TestArray) -> TestArray:
     """P(|Z| ≥ |z|) of a standard normal."""
     return 2.0 * upper_tail(np.abs(z))
 
 
-def benjamini_hochberg(p: Figures, tests: int = 0) -> Figures:
+def benjamini_hochberg(p: TestArray, tests: int = 0) -> TestArray:
     """q values of p values: the smallest false-discovery rate at which each is rejected.
 
     Benjamini and Hochberg (1995): q_(i) = min_{j ≥ i} p_(j) n / j.
@@ -42,7 +42,7 @@ def benjamini_hochberg(p: Figures, tests: int = 0) -> Figures:
     return q
 
 
-def robust_scale(values: Figures, floor: float = 0.0) -> tuple[float, float]:
+def robust_scale(values: TestArray, floor: float = 0.0) -> tuple[float, float]:
     """(median, robust standard deviation), the latter at least `floor`.
 
     The larger of 1.4826 × the median absolute deviation and the standard deviation of the middle

@@ -1,7 +1,7 @@
 """Reports on disk: `<folder>/<snapshot id>/report.json` and Parquet tables.
 
-A table a ranking (`SCHEMA`), `sources.parquet` of what each source brought (`SOURCES`), and
-`scores.parquet` with the figures of every word that was compared (`scores.SCHEMA`).
+A table a ranking (`REPORT_SCHEMA`), `sources.parquet` of what each source brought (`_SOURCES`), and
+`scores.parquet` with the figures of every word that was compared (`scores.REPORT_SCHEMA`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SOURCE = pa.struct(
         ("read", pa.int64()),
     ]
 )
-SCHEMA = pa.schema(
+REPORT_SCHEMA = pa.schema(
     [
         ("snapshot", pa.string()),
         ("window_start", pa.string()),
@@ -54,7 +54,7 @@ SCHEMA = pa.schema(
         ("series", pa.list_(pa.float64())),
     ]
 )
-SOURCES = pa.schema(
+_SOURCES = pa.schema(
     [
         ("snapshot", pa.string()),
         ("window_start", pa.string()),
@@ -165,7 +165,7 @@ def _holds(folder: Path, wanted: str) -> bool:
 
 
 def table(report: TrendReport, ranking: str) -> pa.Table:
-    """The rows of one ranking (a name of RANKINGS) as an Arrow table with `SCHEMA`."""
+    """The rows of one ranking (a name of RANKINGS) as an Arrow table with `REPORT_SCHEMA`."""
     records = [
         {
             **row,
@@ -175,11 +175,11 @@ def table(report: TrendReport, ranking: str) -> pa.Table:
         }
         for rank, row in enumerate(report.to_dict()[ranking], start=1)
     ]
-    return pa.Table.from_pylist(records, schema=SCHEMA)
+    return pa.Table.from_pylist(records, schema=REPORT_SCHEMA)
 
 
 def source_table(report: TrendReport) -> pa.Table:
-    """What each source brought, and its loss before learning, as a table with `SOURCES`."""
+    """What each source brought, and its loss before learning, as a table with `_SOURCES`."""
     window, bias = report.snapshot, report.bias
     losses = {} if bias is None else bias.losses
     records = [
@@ -194,7 +194,7 @@ def source_table(report: TrendReport) -> pa.Table:
         }
         for name in sorted({*window.documents, *window.tokens, *losses})
     ]
-    return pa.Table.from_pylist(records, schema=SOURCES)
+    return pa.Table.from_pylist(records, schema=_SOURCES)
 
 
 def _scores(folder: Path) -> WordScores | None:

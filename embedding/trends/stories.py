@@ -98,7 +98,7 @@ def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, .
 
 
 @dataclass(frozen=True)
-class Sightings:
+class StoryDocuments:
     """Where a story stands: documents that hold most of its words first, and the days of all."""
 
     documents: tuple[Evidence, ...]
@@ -108,7 +108,7 @@ class Sightings:
 
 def sightings(
     story: Story, evidence: EvidenceStore, start: datetime, end: datetime, n: int = 3
-) -> Sightings:
+) -> StoryDocuments:
     """The n most typical documents of a story, of those whose addresses were kept in [start, end).
 
     The days are those of documents that hold two of its words, where there are such. Raises
@@ -125,7 +125,7 @@ def sightings(
     several = [url for url in held if len(held[url]) > 1] or [*held]
     days = sorted(known[url].published for url in several)
     order = sorted(held, key=lambda url: (-len(held[url]), -known[url].published.timestamp(), url))
-    return Sightings(
+    return StoryDocuments(
         tuple(known[url] for url in order[:n]),
         days[0] if days else None,
         days[-1] if days else None,

@@ -17,7 +17,7 @@ from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
 
-LONGEST = 40
+_LONGEST = 40
 REST, RATE = 92, 6
 """Cells that a word's table takes without its sources, and those of a rate."""
 _CSV = (
@@ -46,14 +46,15 @@ def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
 def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     """A ranking for the terminal."""
     before = report.compared_with.label if report.compared_with else "nothing"
-    said = [note.text for note in report.notes]
+    sentences = [note.text for note in report.notes]
     if ranking(report, name):
-        said.append(sure_note(any(row.significant for row in ranking(report, name))))
+        sentences.append(sure_note(any(row.significant for row in ranking(report, name))))
         if any(row.contexts for row in ranking(report, name)[:limit]):
-            said.append("+ and −: what stands beside a word more, and less, than before.")
-        said += _resting(ranking(report, name)[:limit])
+            sentences.append("+ and −: what stands beside a word more, and less, than before.")
+        sentences += _resting(ranking(report, name)[:limit])
     table = Table(
-        title=f"{name} · {report.snapshot.label} against {before}", caption=" ".join(said) or None
+        title=f"{name} · {report.snapshot.label} against {before}",
+        caption=" ".join(sentences) or None,
     )
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")
@@ -91,11 +92,11 @@ def _resting(rows: Sequence[TrendRow]) -> list[str]:
     """Which changes do not stand without some authors, or without one source."""
     known = [(row.word, row.support) for row in rows if row.support is not None]
     few = [shortened(word) for word, one in known if one.few_authors]
-    said = [f"Mostly one group of authors: {', '.join(few)}."] if few else []
+    sentences = [f"Mostly one group of authors: {', '.join(few)}."] if few else []
     for source in sorted({name for _, one in known for name in one.needs}):
         words = ", ".join(shortened(word) for word, one in known if source in one.needs)
-        said.append(f"Not without {shortened(source)}: {words}.")
-    return [escape(one) for one in said]
+        sentences.append(f"Not without {shortened(source)}: {words}.")
+    return [escape(one) for one in sentences]
 
 
 def sure_note(any_significant: bool) -> str:
@@ -138,15 +139,15 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
 
     width  cells of the terminal; where they do, each source has a column with its rate
     """
-    said = [note.text for note in history.notes]
+    sentences = [note.text for note in history.notes]
     sources = sorted({s.source for point in history.points for s in point.sources})
     wanted = sum(max(cell_len(shortened(source)), RATE) + 3 for source in sources)
     shown = sources if len(sources) > 1 and REST + wanted <= width else []
     if len(sources) > 1 and not shown:
-        said.append("Rates by source: --csv, or a wider terminal.")
-    said += [] if change is None else [_dated(change)]
-    said += [f"Read before as: {escape(' · '.join(history.parts))}."] if history.parts else []
-    table = Table(title=escape(shortened(history.word)), caption=" ".join(said) or None)
+        sentences.append("Rates by source: --csv, or a wider terminal.")
+    sentences += [] if change is None else [_dated(change)]
+    sentences += [f"Read before as: {escape(' · '.join(history.parts))}."] if history.parts else []
+    table = Table(title=escape(shortened(history.word)), caption=" ".join(sentences) or None)
     table.add_column("window")
     for title in ("count", "documents", "per 1,000", *map(escape, map(shortened, shown))):
         table.add_column(title, justify="right")
@@ -223,7 +224,7 @@ def word_csv(history: WordHistory) -> str:
 
 def shortened(word: str) -> str:
     """A word cut to what fits a line."""
-    return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+    return word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…"
 
 
 def names_of(neighbours: Iterable[object], n: int | None = None) -> str:

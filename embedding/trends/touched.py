@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-MOST_PARTS = 4
-LONGEST = 24
+_MOST_PARTS = 4
+_LONGEST = 24
 
 
 def touched_words(before: Collection[str], after: Collection[str]) -> set[str]:
@@ -30,9 +30,9 @@ def touched_words(before: Collection[str], after: Collection[str]) -> set[str]:
     return found
 
 
-def _parts(word: str, known: Collection[str], most: int = MOST_PARTS) -> tuple[str, ...]:
+def _parts(word: str, known: Collection[str], most: int = _MOST_PARTS) -> tuple[str, ...]:
     """The fewest known words that the word is made of, at least two; () when there are none."""
-    if not 2 <= len(word) <= LONGEST:
+    if not 2 <= len(word) <= _LONGEST:
         return ()
     best: dict[int, tuple[str, ...]] = {0: ()}
     for end in range(1, len(word) + 1):

@@ -1,7 +1,7 @@
 """How differently a word is used in two windows, from sums of its contexts in replicas.
 
 Temporal referencing (Dubossarsky et al. 2019) in closed form: a word has a row for each window and
-source, the mean m of what its contexts say (`worker/usage.py`), in the one space of a model that
+source, the mean m of what its contexts say (`worker/usage`), in the one space of a model that
 went on learning, so that nothing has to be aligned. Two times are compared within each source,
 so a change in the mix of sources is no change of meaning.
 
@@ -25,14 +25,14 @@ import numpy as np
 
 from embedding.kernel.records import IntArray
 from embedding.trends.replicas import (
-    Division,
     Replicas,
+    SourceSplit,
     UsedWords,
+    observed,
     signed_root,
-    truly,
     unbiased,
 )
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 _BLOCK = 128
 """Words at a time: their means, by division too, stay within some ten MB a source."""
@@ -47,7 +47,7 @@ def usage_shift(
     past: Sequence[UsedWords] = (),
     *,
     later: Sequence[UsedWords] = (),
-) -> Figures:
+) -> TestArray:
     """float64 [n]: √e² with the sign of e²; NaN for a word that no source used at both times.
 
     past   windows before `before` that are compared with along with it
@@ -61,10 +61,10 @@ def usage_squares(
     before: UsedWords,
     after: UsedWords,
     past: Sequence[UsedWords] = (),
-    divisions: Sequence[Division] = (truly,),
+    divisions: Sequence[SourceSplit] = (observed,),
     *,
     later: Sequence[UsedWords] = (),
-) -> tuple[Figures, Figures]:
+) -> tuple[TestArray, TestArray]:
     """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as `usage_shift`."""
     squared, noise = (np.full((len(divisions), len(after.rows)), np.nan) for _ in range(2))
     for part, sources in _blocks((before, *past), (after, *later)):
@@ -95,7 +95,7 @@ def drift(one: UsedWords, other: UsedWords) -> float:
     return float(np.median(squared[known]) / max(float(np.median(noise[known])), 1e-12))
 
 
-def usage_pairs(words: UsedWords) -> Figures:
+def usage_pairs(words: UsedWords) -> TestArray:
     """float64 [n]: N over all sources and replicas."""
     total = np.zeros(len(words.rows))
     for source in words.usage.by_source:

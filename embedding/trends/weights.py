@@ -35,7 +35,7 @@ from embedding.evaluation.bias import source_losses, source_weights
 from embedding.snapshots.format import Manifest
 from embedding.trends.config import TrendsConfig
 
-Weights = Mapping[str, float]
+_Weights = Mapping[str, float]
 _HALVINGS = 30
 _WITHOUT = 3
 """Windows without weights that a mean is compared with."""
@@ -60,7 +60,7 @@ class Proposal:
     returning: bool
 
 
-def propose(manifests: Sequence[Manifest], used: Weights, config: TrendsConfig) -> Proposal:
+def propose(manifests: Sequence[Manifest], used: _Weights, config: TrendsConfig) -> Proposal:
     """Weights after the window of the last of `manifests`, which are in order of time.
 
     used  weights in use, 1 for a source that is not named
@@ -95,7 +95,7 @@ def propose(manifests: Sequence[Manifest], used: Weights, config: TrendsConfig) 
     return Proposal(rounded, reach, rise(reach) if gains else None, measured, returning)
 
 
-def predicted_rise(weights: Weights, shares: Weights, gains: Weights) -> float:
+def predicted_rise(weights: _Weights, shares: _Weights, gains: _Weights) -> float:
     """Nats by which the mean is expected to rise: −Σ share_s g_s ln w_s."""
     return -sum(shares[n] * gains.get(n, 0.0) * math.log(w) for n, w in weights.items())
 
@@ -121,7 +121,7 @@ def learning_gains(manifests: Sequence[Manifest]) -> dict[str, float]:
     return {name: known.get(name, most) for name in points} if known else {}
 
 
-def measured_rise(manifests: Sequence[Manifest], current: Weights) -> float | None:
+def measured_rise(manifests: Sequence[Manifest], current: _Weights) -> float | None:
     """By which part of it the mean of the last window is above that without weights.
 
     The latest windows without weights, as many as three, are what it is compared with; each with
@@ -153,7 +153,7 @@ def _fall(points: Sequence[tuple[float, float]]) -> float:
     return max(-float(at @ loss) / spread, 0.0) if spread > 0 else 0.0
 
 
-def _shares(manifest: Manifest, names: Sequence[str] | Weights) -> dict[str, float]:
+def _shares(manifest: Manifest, names: Sequence[str] | _Weights) -> dict[str, float]:
     """Parts of the window's tokens of these sources, 1 together."""
     total = sum(manifest.tokens.get(name, 0) for name in names)
     if not total:
@@ -161,12 +161,12 @@ def _shares(manifest: Manifest, names: Sequence[str] | Weights) -> dict[str, flo
     return {name: manifest.tokens.get(name, 0) / total for name in names}
 
 
-def _towards(aim: Weights, part: float, shares: Weights, most: float) -> dict[str, float]:
+def _towards(aim: _Weights, part: float, shares: _Weights, most: float) -> dict[str, float]:
     """So far on the way, in logs, from no weights to `aim`."""
     return _levelled({name: weight**part for name, weight in aim.items()}, shares, most)
 
 
-def _levelled(weights: Weights, shares: Weights, most: float) -> dict[str, float]:
+def _levelled(weights: _Weights, shares: _Weights, most: float) -> dict[str, float]:
     """Mean 1 over the shares; none leaves [1 / most, most]."""
     mean = sum(weights[name] * share for name, share in shares.items()) or 1.0
     return {name: min(max(weight / mean, 1 / most), most) for name, weight in weights.items()}

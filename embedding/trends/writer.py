@@ -11,15 +11,15 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import counts_of, neighbours_then_now
 from embedding.trends.expressions import parts_of
 from embedding.trends.frequency import Frequency
-from embedding.trends.material import Material
+from embedding.trends.material import ReportInput
 from embedding.trends.rows import TrendRow
-from embedding.trends.significance import Figures
+from embedding.trends.significance import TestArray
 
 
 class RowWriter:
     """Adds counts, sources, neighbours and series to ranked words."""
 
-    def __init__(self, material: Material, before: Frequency, config: TrendsConfig) -> None:
+    def __init__(self, material: ReportInput, before: Frequency, config: TrendsConfig) -> None:
         self._material = material
         self._before = before
         self._config = config
@@ -58,7 +58,7 @@ class RowWriter:
         return out
 
 
-def top(chosen: IntArray, score: Figures, words: Sequence[str], n: int) -> list[int]:
+def top(chosen: IntArray, score: TestArray, words: Sequence[str], n: int) -> list[int]:
     """The n of `chosen` with the highest score, equal ones by word."""
     order = sorted(chosen.tolist(), key=lambda at: (-round(float(score[at]), 9), words[at]))
     return order[:n]

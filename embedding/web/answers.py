@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence, EvidenceStore
-from embedding.trends.axis import AxisHistory, Kept, axis_history
+from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import SourceContrast, source_contrast
@@ -20,8 +20,8 @@ from embedding.trends.disagreement import Disagreement, disagreement
 from embedding.trends.evidence import nearest_words
 from embedding.trends.history import HistoryPoint
 from embedding.trends.mapping import NeighbourMap, neighbour_map
-from embedding.trends.rows import Neighbour, Story, TrendReport
-from embedding.trends.stories import Sightings, sightings
+from embedding.trends.rows import NeighbourRow, Story, TrendReport
+from embedding.trends.stories import StoryDocuments, sightings
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.reader import Reader, Recent
@@ -38,7 +38,7 @@ class Answers:
         self._reader = reader
         self._values: Recent[Any] = Recent(KEPT)
         self._slow: Recent[Future[Any]] = Recent(32)
-        self._axes: Kept = {}
+        self._axes: AxisCache = {}
         self._evidence = None if config.evidence is None else EvidenceStore(config.evidence)
 
     @property
@@ -53,7 +53,7 @@ class Answers:
         there = (
             {w for w, _ in self._nearest(other.snapshot, word, n)} if other is not None else set()
         )
-        near = tuple(Neighbour(w, s, bool(there) and w not in there) for w, s in own)
+        near = tuple(NeighbourRow(w, s, bool(there) and w not in there) for w, s in own)
         return replace(point, neighbours=near)
 
     def _nearest(self, id: str, word: str, n: int) -> list[tuple[str, float]]:  # noqa: A002
@@ -61,7 +61,7 @@ class Answers:
             ("nearest", id, word, n), lambda: nearest_words(self._reader.open(id), word, n)
         )
 
-    def sightings(self, story: Story, start: str, end: str) -> Sightings | None:
+    def sightings(self, story: Story, start: str, end: str) -> StoryDocuments | None:
         """Where a story stands in a window; None where addresses are not kept."""
         if self._evidence is None:
             return None
@@ -87,10 +87,10 @@ class Answers:
 
     def map(self, word: str) -> NeighbourMap:
         """A word's map through all windows."""
-        trends, compass = self._config.trends, self._reader.compass
+        trends, neighbour_cache = self._config.trends, self._reader.neighbour_cache
         return self._kept(
             ("map", word, self._latest()),
-            lambda: neighbour_map(self._reader, word, trends, compass=compass),
+            lambda: neighbour_map(self._reader, word, trends, neighbour_cache=neighbour_cache),
         )
 
     def axis(self, word: str, name: str) -> tuple[AxisConfig, AxisHistory]:

@@ -17,9 +17,9 @@ from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web.site import Site
 
-WAIT_S = 60.0
-RETRY_S = 3
-Limit = Annotated[int | None, Query(ge=1, le=10_000)]
+API_WAIT_S = 60.0
+_RETRY_S = 3
+LimitQuery = Annotated[int | None, Query(ge=1, le=10_000)]
 
 
 def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
@@ -31,7 +31,7 @@ def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         return as_text(storage.dumps(_report(site, id)))
 
     @routes.get("/stories")
-    def stories(id: str = LATEST, limit: Limit = None) -> Response:  # noqa: A002
+    def stories(id: str = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
         found = _report(site, id)
         head = {"snapshot": found.snapshot, "compared_with": found.compared_with}
         return as_answer(to_plain({**head, "stories": found.stories[:limit]}))
@@ -61,7 +61,7 @@ def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         return as_answer(site.stream.read())
 
     @routes.get("/{ranking}")
-    def ranking(ranking: str, id: str = LATEST, limit: Limit = None) -> Response:  # noqa: A002
+    def ranking(ranking: str, id: str = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
         if ranking not in RANKINGS:
             raise HTTPException(404, f"api/{ranking[:40]}: there is no such answer.")
         return as_text(table.ranking_json(_report(site, id), ranking, limit))
@@ -71,7 +71,7 @@ def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
 def _report(site: Site, id: str) -> TrendReport:  # noqa: A002
     known = site.reader.open(id).id
-    report = site.reader.report(known, wait_s=WAIT_S)
+    report = site.reader.report(known, wait_s=API_WAIT_S)
     if report is None:
         raise not_yet()
     return report
@@ -80,7 +80,7 @@ def _report(site: Site, id: str) -> TrendReport:  # noqa: A002
 def not_yet() -> HTTPException:
     """The answer to ask again for."""
     return HTTPException(
-        503, "the answer is being computed: ask again.", headers={"Retry-After": str(RETRY_S)}
+        503, "the answer is being computed: ask again.", headers={"Retry-After": str(_RETRY_S)}
     )
 
 

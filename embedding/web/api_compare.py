@@ -13,7 +13,7 @@ from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import table
 from embedding.trends.plain import to_plain
-from embedding.web.api import WAIT_S, as_answer, as_text, not_yet
+from embedding.web.api import API_WAIT_S, as_answer, as_text, not_yet
 from embedding.web.axisview import axis_view, said
 from embedding.web.changeview import change_view
 from embedding.web.site import Site
@@ -39,14 +39,14 @@ def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
     @routes.get("/contrast")
     def contrast(a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
-        found = site.answers.contrast(a, b, site.reader.open(id).id, WAIT_S)
+        found = site.answers.contrast(a, b, site.reader.open(id).id, API_WAIT_S)
         if found is None:
             raise not_yet()
         return as_text(table.as_json(found))
 
     @routes.get("/since")
     def since(request: Request, w: str) -> Response:
-        found = site.answers.change(w, WAIT_S)
+        found = site.answers.change(w, API_WAIT_S)
         if found is None:
             raise not_yet()
         said = change_view(found, site.words(request))

@@ -8,14 +8,14 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.web import formats
-from embedding.web.charts import Line, lines
-from embedding.web.text import Words
+from embedding.web.charts import ChartLine, lines
+from embedding.web.text import PageText
 
 OVERALL = 7
 """Colour of all sources together; each source has the one of its frequency."""
 
 
-def axis_view(history: AxisHistory, t: Words, order: Sequence[str]) -> dict[str, Any]:
+def axis_view(history: AxisHistory, t: PageText, order: Sequence[str]) -> dict[str, Any]:
     """`chart` (None when the word was used too rarely), `sentence` for the last window, and the
     words of both ends.
 
@@ -32,7 +32,7 @@ def axis_view(history: AxisHistory, t: Words, order: Sequence[str]) -> dict[str,
     }
 
 
-def said(error: InputError, t: Words) -> str:
+def said(error: InputError, t: PageText) -> str:
     """Why sums of usage say nothing, in the reader's language where that is known."""
     sentence = str(error)
     if "server.usage" in sentence:
@@ -41,14 +41,14 @@ def said(error: InputError, t: Words) -> str:
 
 
 def _chart(
-    history: AxisHistory, labels: list[str], t: Words, order: Sequence[str]
+    history: AxisHistory, labels: list[str], t: PageText, order: Sequence[str]
 ) -> dict[str, object]:
     at = {(point.label, point.source): point for point in history.points}
     sources = sorted({point.source for point in history.points} - {ALL})
     colours = {name: i for i, name in enumerate(order)}
     shown = [_line(name, at, labels, colour=colours.get(name, 0)) for name in sources]
     overall = _line(ALL, at, labels, colour=OVERALL)
-    overall = Line(
+    overall = ChartLine(
         t("all_sources"),
         overall.values,
         low=[_low(at.get((label, ALL))) for label in labels],
@@ -69,9 +69,11 @@ def _chart(
     return lines([*shown, overall], short, tips, title=title, bottom=-1.0, top=1.0)
 
 
-def _line(name: str, at: dict[tuple[str, str], AxisPoint], labels: list[str], colour: int) -> Line:
+def _line(
+    name: str, at: dict[tuple[str, str], AxisPoint], labels: list[str], colour: int
+) -> ChartLine:
     values = [p.position if (p := at.get((label, name))) else None for label in labels]
-    return Line(name, values, dashed=name != ALL, colour=colour)
+    return ChartLine(name, values, dashed=name != ALL, colour=colour)
 
 
 def _low(point: AxisPoint | None) -> float | None:
@@ -92,7 +94,7 @@ def _figure(point: AxisPoint) -> str:
     return f"{_signed(point.position)} ({_signed(point.low)} … {_signed(point.high)})"
 
 
-def _sentence(point: AxisPoint, t: Words) -> str:
+def _sentence(point: AxisPoint, t: PageText) -> str:
     sure = point.low is not None and point.high is not None and (point.low > 0 or point.high < 0)
     key = "axis_unsure" if not sure else "axis_positive" if point.position > 0 else "axis_negative"
     window = t.window(point.label)

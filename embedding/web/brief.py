@@ -9,9 +9,9 @@ from datetime import datetime
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import Note, Story, TrendReport, TrendRow
-from embedding.trends.stories import Sightings
+from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 STORY_WORDS = 12
 """Words of one role that a story names."""
@@ -41,7 +41,7 @@ def headline(report: TrendReport) -> list[str]:
     return list(dict.fromkeys(words))[:3]
 
 
-def lede(report: TrendReport, t: Words) -> list[str]:
+def lede(report: TrendReport, t: PageText) -> list[str]:
     """Where no story leads: the surest word of each kind in sentences, or that there is none."""
     if report.compared_with is None or report.significant_stories():
         return []
@@ -63,7 +63,7 @@ def lede(report: TrendReport, t: Words) -> list[str]:
     return said
 
 
-def read(report: TrendReport, t: Words) -> str:
+def read(report: TrendReport, t: PageText) -> str:
     """How much was read, up to when, and which sources are missing."""
     documents = report.snapshot.documents
     said = t(
@@ -76,7 +76,7 @@ def read(report: TrendReport, t: Words) -> str:
     return " ".join([said, t("lede_missing", sources=", ".join(missing))] if missing else [said])
 
 
-def differ(found: Disagreement | None, t: Words) -> list[str]:
+def differ(found: Disagreement | None, t: PageText) -> list[str]:
     """The word that a source uses most differently than the others, where one is clear."""
     if found is None or not found.uses:
         return []
@@ -98,7 +98,10 @@ class StoryView:
 
 
 def story_views(
-    report: TrendReport, n: int, seen: Callable[[Story, str, str], Sightings | None], t: Words
+    report: TrendReport,
+    n: int,
+    seen: Callable[[Story, str, str], StoryDocuments | None],
+    t: PageText,
 ) -> list[StoryView]:
     """The n surest significant stories.
 
@@ -138,7 +141,7 @@ def completeness(report: TrendReport) -> list[SourceLine]:
     return sorted(lines, key=lambda line: (-line.documents, line.source))
 
 
-def say(notes: Sequence[Note], label: str, t: Words) -> list[str]:
+def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
     """Notes in the reader's language, each kind once."""
     window = t.window(label)
     return list(dict.fromkeys(t(f"note_{note.code}", window=window) for note in notes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embedding.trends.dating import ChangeDate, WordChange
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class ChangeView:
     about: str
 
 
-def change_view(change: WordChange, t: Words) -> ChangeView:
+def change_view(change: WordChange, t: PageText) -> ChangeView:
     """A date is named only when it stands out among words of like frequency."""
     if change.date is None:
         return ChangeView(t("change_unknown"), t("change_unknown_about"))
@@ -27,11 +27,11 @@ def change_view(change: WordChange, t: Words) -> ChangeView:
     return ChangeView(window, " · ".join(part for part in beside if part))
 
 
-def interval(date: ChangeDate, t: Words) -> str:
+def interval(date: ChangeDate, t: PageText) -> str:
     """Its ends; one window when they are the same."""
     low, high = (t.window(end) for end in (date.low, date.high))
     return t("change_surely") if low == high else f"{low} – {high}"
 
 
-def _share(p: float, t: Words) -> str:
+def _share(p: float, t: PageText) -> str:
     return t("change_share", share=f"{100 * p:.1f}".removesuffix(".0"))

@@ -19,7 +19,7 @@ Values = Sequence[float | None]
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """One line of a chart; `low` and `high` draw an interval around it, `dashed` a thin line."""
 
     name: str
@@ -31,7 +31,7 @@ class Line:
 
 
 def lines(
-    shown: Sequence[Line],
+    shown: Sequence[ChartLine],
     labels: Sequence[str],
     tips: Sequence[str],
     *,

@@ -23,7 +23,7 @@ from embedding.web.pages import computing, csv_file, latest_known, unknown
 from embedding.web.pairview import pair_view
 from embedding.web.plain import plain_report, plain_rows
 from embedding.web.site import Site
-from embedding.web.text import Words
+from embedding.web.text import PageText
 from embedding.web.watchview import watch_line
 
 PATIENCE_S = 3.0
@@ -206,7 +206,7 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
     )
 
 
-def _unfit(names: Sequence[str], chosen: Sequence[str], t: Words) -> str:
+def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
     """Why two sources cannot be compared; empty where they can."""
     if chosen[0] == chosen[1]:
         return t("sources_same")

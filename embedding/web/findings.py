@@ -12,25 +12,25 @@ from collections.abc import Sequence
 from embedding.trends.contrast import ContrastRow
 from embedding.trends.rows import Story, StoryWord, TrendReport, TrendRow
 from embedding.web import formats
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
-NAMED = 3
+_NAMED = 3
 """Words or sources that a sentence names."""
 SUREST = 1000
 """No finding is said to be surer than one fluke in so many."""
 
 
-def said_of_row(name: str, row: TrendRow, report: TrendReport, t: Words) -> tuple[str, ...]:
+def said_of_row(name: str, row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
     """What a row of the ranking `name` found, in sentences; none where its record says nothing."""
     if name == "moved":
         return _moved(row, report, t)
     return (_born(row, report, t),) if name == "born" else (_rate(name, row, report, t),)
 
 
-def said_of_story(story: Story, report: TrendReport, t: Words) -> tuple[str, str]:
+def said_of_story(story: Story, report: TrendReport, t: PageText) -> tuple[str, str]:
     """What happened and since when; who wrote it and how sure that is."""
     role = story.words[0].role
-    words = ", ".join(formats.short_word(one.word) for one in _of_role(story, role)[:NAMED])
+    words = ", ".join(formats.short_word(one.word) for one in _of_role(story, role)[:_NAMED])
     new = story.first == report.snapshot.label
     happened = t(
         f"said_{role}" if new else f"said_{role}_since", words=words, window=t.window(story.first)
@@ -46,7 +46,7 @@ def said_of_story(story: Story, report: TrendReport, t: Words) -> tuple[str, str
     return happened, who
 
 
-def said_of_use(row: ContrastRow, first: str, second: str, t: Words) -> tuple[str, str]:
+def said_of_use(row: ContrastRow, first: str, second: str, t: PageText) -> tuple[str, str]:
     """That two sources use a word differently, and how often each used it."""
     names = formats.short_word(first, 24), formats.short_word(second, 24)
     differs = t("use_differs", word=formats.short_word(row.word), source=names[0], other=names[1])
@@ -60,7 +60,7 @@ def said_of_use(row: ContrastRow, first: str, second: str, t: Words) -> tuple[st
     return differs, often
 
 
-def sureness(q: float, t: Words, *, significant: bool) -> str:
+def sureness(q: float, t: PageText, *, significant: bool) -> str:
     """How many of such findings are flukes; that it may be one where it is no finding."""
     n = one_in(q)
     return t("odds", n=formats.number(n)) if significant and n > 1 else t("no_odds")
@@ -77,8 +77,8 @@ def first_seen(row: TrendRow, report: TrendReport) -> str | None:
     return next((label for label, rate in held if rate > 0), None)
 
 
-def _moved(row: TrendRow, report: TrendReport, t: Words) -> tuple[str, ...]:
-    more = row.pulled_by(NAMED)[0]
+def _moved(row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
+    more = row.pulled_by(_NAMED)[0]
     said = []
     if row.neighbours and row.neighbours_before and report.compared_with is not None:
         window = t.window(report.compared_with.label)
@@ -90,7 +90,7 @@ def _moved(row: TrendRow, report: TrendReport, t: Words) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _born(row: TrendRow, report: TrendReport, t: Words) -> str:
+def _born(row: TrendRow, report: TrendReport, t: PageText) -> str:
     now = report.snapshot.label
     said = [t("born_documents", n=formats.number(row.documents), window=t.window(now))]
     first = first_seen(row, report)
@@ -101,7 +101,7 @@ def _born(row: TrendRow, report: TrendReport, t: Words) -> str:
     return " ".join(said)
 
 
-def _rate(name: str, row: TrendRow, report: TrendReport, t: Words) -> str:
+def _rate(name: str, row: TrendRow, report: TrendReport, t: PageText) -> str:
     before = row.usual
     was, now = formats.rates(before, row.rate)
     goes = "rate_more" if row.rate > before else "rate_less"
@@ -122,5 +122,5 @@ def _of_role(story: Story, role: str) -> list[StoryWord]:
 
 
 def _few(names: Sequence[str]) -> str:
-    shown = [formats.short_word(name, 30) for name in names[:NAMED]]
-    return ", ".join(shown) + (" …" if len(names) > NAMED else "")
+    shown = [formats.short_word(name, 30) for name in names[:_NAMED]]
+    return ", ".join(shown) + (" …" if len(names) > _NAMED else "")

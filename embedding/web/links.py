@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-LONGEST = 6000
+_LONGEST = 6000
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ class Links:
 
     def _query(self, page: str, **values: str) -> str:
         coded = urlencode({name: value for name, value in values.items() if value})
-        return "" if len(coded) > LONGEST else f"{self.root}/{page}?{coded}"
+        return "" if len(coded) > _LONGEST else f"{self.root}/{page}?{coded}"
 
     def _word(self, base: str, word: str) -> str:
         coded = quote(word, safe="")
-        if len(coded) > LONGEST:
+        if len(coded) > _LONGEST:
             return ""
         # A browser takes "." and ".." for folders, and servers decode %2F before they route.
         awkward = not word.strip(".") or "/" in word or "\\" in word

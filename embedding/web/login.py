@@ -17,7 +17,7 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.private import ensure_secret
 
 COOKIE = "yeoron_session"
-SHORTEST = 16
+_SHORTEST = 16
 LARGEST_FORM = 4096
 MOST_TRIES = 10
 """Wrong tokens of one client in `TRY_SECONDS`; after them it waits."""
@@ -44,9 +44,9 @@ def ensure_token(path: Path) -> str:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"login token {path}: cannot be read: {error}.") from error
-    if len(token) < SHORTEST:
+    if len(token) < _SHORTEST:
         raise ConfigError(
-            f"login token {path}: it has {len(token)} characters, at least {SHORTEST} are "
+            f"login token {path}: it has {len(token)} characters, at least {_SHORTEST} are "
             "accepted; remove the file and a new one is made."
         )
     return token

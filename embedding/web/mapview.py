@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from embedding.trends.mapping import MapWindow, NeighbourMap
 from embedding.web import formats
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class MapView:
     nearest: tuple[tuple[str, float], ...]
 
 
-def map_view(found: NeighbourMap, t: Words) -> MapView:
+def map_view(found: NeighbourMap, t: PageText) -> MapView:
     """The map of all windows, the last one shown first."""
     places = [(p.x, p.y) for window in found.windows for p in window.places] or [(0.0, 0.0)]
     xs, ys = ([0.0, *(place[at] for place in places)] for at in (0, 1))

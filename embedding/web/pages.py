@@ -17,7 +17,7 @@ from embedding.trends import table
 from embedding.trends.bias import SourceBias
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, Story, TrendReport
-from embedding.trends.stories import Sightings
+from embedding.trends.stories import StoryDocuments
 from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
@@ -28,7 +28,7 @@ from embedding.web.wordview import said_of, word_view
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 3
+_RETRY_S = 3
 AT_ONCE_S = 0.03
 
 
@@ -109,7 +109,7 @@ def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport |
 def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
     report = site.reader.report(id, wait_s=60.0)
     if report is None:
-        raise HTTPException(503, headers={"Retry-After": str(RETRY_S)})
+        raise HTTPException(503, headers={"Retry-After": str(_RETRY_S)})
     return report
 
 
@@ -156,10 +156,10 @@ def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
         return None
 
 
-def _seen(site: Site) -> Callable[[Story, str, str], Sightings | None]:
+def _seen(site: Site) -> Callable[[Story, str, str], StoryDocuments | None]:
     """Where a story stands; None where addresses are not kept or cannot be read."""
 
-    def seen(story: Story, start: str, end: str) -> Sightings | None:
+    def seen(story: Story, start: str, end: str) -> StoryDocuments | None:
         try:
             return site.answers.sightings(story, start, end)
         except SnapshotError as error:
@@ -237,7 +237,7 @@ def _search(site: Site, request: Request, query: str) -> HTMLResponse:
 def computing(site: Site, request: Request) -> HTMLResponse:
     """Asks again by itself."""
     response = site.render(request, "computing.html", 202)
-    response.headers["Refresh"] = str(RETRY_S)
+    response.headers["Refresh"] = str(_RETRY_S)
     return response
 
 

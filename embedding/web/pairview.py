@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.together import Together
 from embedding.web import formats
-from embedding.web.charts import Line, lines
-from embedding.web.text import Words
+from embedding.web.charts import ChartLine, lines
+from embedding.web.text import PageText
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def pair_view(
     second: WordHistory,
     points: tuple[HistoryPoint, HistoryPoint],
     nearness: Sequence[Together],
-    t: Words,
+    t: PageText,
 ) -> PairView:
     """points: of both words in one window, with their nearest words."""
     names = [{n.word for n in point.neighbours} for point in points]
@@ -55,12 +55,12 @@ def pair_view(
     )
 
 
-def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, object]:
+def _frequency(first: WordHistory, second: WordHistory, t: PageText) -> dict[str, object]:
     other = {point.snapshot: point for point in second.points}
     pairs = [(point, other.get(point.snapshot)) for point in first.points]
     shown = [
-        Line(formats.short_word(first.word, 24), [a.per_1000_documents for a, _ in pairs]),
-        Line(
+        ChartLine(formats.short_word(first.word, 24), [a.per_1000_documents for a, _ in pairs]),
+        ChartLine(
             formats.short_word(second.word, 24),
             [None if b is None else b.per_1000_documents for _, b in pairs],
             colour=1,
@@ -78,7 +78,7 @@ def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, o
     return lines(shown, labels, tips, title=t("per_1000"))
 
 
-def _nearness(points: Sequence[Together], t: Words) -> dict[str, object]:
+def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
     values = [point.cosine for point in points]
     tips = [
         f"{t.window(point.label)}\n"
@@ -89,5 +89,10 @@ def _nearness(points: Sequence[Together], t: Words) -> dict[str, object]:
     low = min((value for value in values if value is not None), default=0.0)
     bottom = 0.0 if low >= 0 else -1.0
     return lines(
-        [Line(t("nearness"), values)], labels, tips, title=t("nearness"), bottom=bottom, top=1.0
+        [ChartLine(t("nearness"), values)],
+        labels,
+        tips,
+        title=t("nearness"),
+        bottom=bottom,
+        top=1.0,
     )

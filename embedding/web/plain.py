@@ -12,18 +12,18 @@ from pathlib import Path
 
 from embedding.trends.contrast import ContrastRow
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.rows import Neighbour, TrendReport, TrendRow
+from embedding.trends.rows import NeighbourRow, TrendReport, TrendRow
 
-FILE = Path(__file__).parent / "function_words.txt"
+_FILE = Path(__file__).parent / "function_words.txt"
 
 
 @cache
 def function_words() -> frozenset[str]:
     """The words of the list that comes with the page."""
-    return frozenset(FILE.read_text(encoding="utf-8").split())
+    return frozenset(_FILE.read_text(encoding="utf-8").split())
 
 
-def topical(words: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
+def topical(words: Sequence[NeighbourRow]) -> tuple[NeighbourRow, ...]:
     """Those that have a topic."""
     return tuple(one for one in words if one.word not in function_words())
 

@@ -19,13 +19,13 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
-from embedding.trends.compass import Compass
 from embedding.trends.history import WordHistory, word_history
+from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
 from embedding.web.checksums import Checksums
 from embedding.web.config import WebConfig
-from embedding.web.search import Vocabulary
+from embedding.web.search import SearchVocabulary
 from embedding.web.text import unit_of
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Recent(Generic[V]):
 
 
 @dataclass(frozen=True)
-class Listing:
+class SnapshotListing:
     """The snapshots of the store, and the sentences about those that cannot be read."""
 
     refs: tuple[SnapshotRef, ...]
@@ -86,17 +86,17 @@ class Reader:
         self._snapshots: Recent[Snapshot] = Recent(config.open_snapshots)
         self._histories: Recent[WordHistory] = Recent(512)
         self.checksums = Checksums()
-        self.compass = Compass(config.trends.candidate_words, config.open_snapshots)
-        self._vocabularies: Recent[Vocabulary] = Recent(2)
+        self.neighbour_cache = NeighbourCache(config.trends.candidate_words, config.open_snapshots)
+        self._vocabularies: Recent[SearchVocabulary] = Recent(2)
         self._saved: Recent[TrendReport] = Recent(config.open_snapshots)
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
         self._reports: tuple[float, tuple[str, ...], dict[str, TrendReport]] | None = None
-        self._listing: tuple[float, Listing] | None = None
+        self._listing: tuple[float, SnapshotListing] | None = None
         self._lock = threading.Lock()
 
-    def listing(self) -> Listing:
+    def listing(self) -> SnapshotListing:
         """All snapshots, read again when the last reading is older than `refresh_s`."""
         with self._lock:
             now = time.monotonic()
@@ -105,7 +105,7 @@ class Reader:
                 damaged = dict(self.checksums.damaged)
                 broken |= damaged
                 refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
-                self._listing = (now, Listing(refs, broken))
+                self._listing = (now, SnapshotListing(refs, broken))
             return self._listing[1]
 
     def unit(self) -> str:
@@ -180,7 +180,7 @@ class Reader:
         try:
             refs = self.listing().refs
             for ref in refs[-self._config.trends.history_windows :]:
-                self.compass.of(self.open(ref.id))
+                self.neighbour_cache.of(self.open(ref.id))
             if refs:
                 self.vocabulary().suggest("가", 1)
         except Exception as error:  # noqa: BLE001 - whoever asks for it gets the sentence
@@ -197,7 +197,11 @@ class Reader:
         return self._histories.get(
             key,
             lambda: word_history(
-                self, word, self._config.trends, reports=reports, compass=self.compass
+                self,
+                word,
+                self._config.trends,
+                reports=reports,
+                neighbour_cache=self.neighbour_cache,
             ),
         )
 
@@ -223,9 +227,9 @@ class Reader:
             for snapshot in self._snapshots.values():
                 snapshot.release()
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> SearchVocabulary:
         """The words of the latest snapshot, searchable; raises SnapshotError."""
         snapshot = self.open()
         return self._vocabularies.get(
-            (snapshot.id,), lambda: Vocabulary(snapshot.words, snapshot.counts)
+            (snapshot.id,), lambda: SearchVocabulary(snapshot.words, snapshot.counts)
         )

@@ -17,7 +17,7 @@ NEAREST_WITHIN = 50_000
 LONGEST_QUERY = 200
 
 
-class Vocabulary:
+class SearchVocabulary:
     """The words of one snapshot, most frequent first."""
 
     def __init__(self, words: Sequence[str], counts: IntArray) -> None:

@@ -21,10 +21,10 @@ from embedding.web.links import Links
 from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader
-from embedding.web.text import LANGUAGES, Words, choose
+from embedding.web.text import LANGUAGES, PageText, choose
 
-HERE = Path(__file__).parent
-FOLDERS = ("static", "vendor")
+_HERE = Path(__file__).parent
+_FOLDERS = ("static", "vendor")
 LANGUAGE_COOKIE = "yeoron_lang"
 FILTERS: tuple[Callable[..., str], ...] = (
     formats.number,
@@ -64,7 +64,7 @@ class Site:
     def static(self) -> dict[str, bytes]:
         """The shipped files by name."""
         return {
-            name: next(p for f in FOLDERS if (p := HERE / f / name).is_file()).read_bytes()
+            name: next(p for f in _FOLDERS if (p := _HERE / f / name).is_file()).read_bytes()
             for name in STATIC_TYPES
         }
 
@@ -80,7 +80,7 @@ class Site:
     def templates(self) -> Environment:
         """Jinja with autoescape; an unknown name in a template is an error."""
         environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
+            loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -98,9 +98,9 @@ class Site:
         """Addresses under the prefix of this request."""
         return Links(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
 
-    def words(self, request: Request, unit: str | None = None) -> Words:
+    def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
-        return Words(
+        return PageText(
             choose(
                 request.query_params.get("lang"),
                 request.cookies.get(LANGUAGE_COOKIE),

@@ -21,7 +21,7 @@ from babel.messages.pofile import read_po
 
 LOCALE = Path(__file__).parent / "locale"
 FALLBACK = "en"
-UNITS = ("hour", "day", "week", "month", "period")
+UNIT_KEYS = ("hour", "day", "week", "month", "period")
 """What a window may be; a period is one of no calendar's unit."""
 UNIT_WORDS = ("unit", "this", "before", "earlier", "each")
 """Places that every text may have: what a window and its neighbours in time are called."""
@@ -32,7 +32,7 @@ _RANGE = re.compile(r"(\d{8}T\d{4})_(\d{8}T\d{4})")
 
 
 def unit_of(label: str) -> str:
-    """What a window of this label is (`Window.label`), of UNITS."""
+    """What a window of this label is (`Window.label`), of UNIT_KEYS."""
     one, two = _LABEL.fullmatch(label), _RANGE.fullmatch(label)
     if one is not None:
         return "hour" if one[4] else "day" if one[3] else "month"
@@ -47,7 +47,7 @@ def _moment(text: str) -> datetime:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class TextCatalogue:
     """The texts of one language: their forms by key, and which of them a number takes."""
 
     forms: Mapping[str, tuple[str, ...]]
@@ -65,7 +65,7 @@ class Catalogue:
 
 
 @cache
-def catalogue(language: str, folder: Path = LOCALE) -> Catalogue:
+def catalogue(language: str, folder: Path = LOCALE) -> TextCatalogue:
     """The catalogue of a language."""
     with (folder / f"{language}.po").open("rb") as file:
         found = read_po(file, locale=language, abort_invalid=True)
@@ -78,7 +78,7 @@ def catalogue(language: str, folder: Path = LOCALE) -> Catalogue:
         key = message.id if isinstance(message.id, str) else message.id[0]
         if said and all(said):
             forms[key] = tuple(said)
-    return Catalogue(forms, found.plural_expr)
+    return TextCatalogue(forms, found.plural_expr)
 
 
 def languages(folder: Path = LOCALE) -> tuple[str, ...]:
@@ -89,10 +89,10 @@ def languages(folder: Path = LOCALE) -> tuple[str, ...]:
 LANGUAGES = languages()
 
 
-class Words:
+class PageText:
     """The texts of one language.
 
-    unit    of the windows that are shown, of UNITS
+    unit    of the windows that are shown, of UNIT_KEYS
     folder  of the catalogues
     """
 
@@ -102,7 +102,7 @@ class Words:
         self.others = tuple(one for one in known if one != self.language)
         self._catalogues = (catalogue(self.language, folder), catalogue(FALLBACK, folder))
         self._folder = folder
-        self._unit = unit if unit in UNITS else "period"
+        self._unit = unit if unit in UNIT_KEYS else "period"
 
     def __call__(self, key: str, **values: object) -> str:
         """The text `key` with its places filled; `n` chooses between singular and plural."""

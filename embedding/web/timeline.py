@@ -13,14 +13,14 @@ from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web.brief import headline
 from embedding.web.reader import Reader
 
-SHOWN = 12
+_SHOWN = 12
 """Windows in the line."""
 LOOKED_BACK = 60
 """Windows among which the last one with a finding is looked for."""
 
 
 @dataclass(frozen=True)
-class Stop:
+class TimelineStop:
     """One window: its findings (None: not known yet), its words, whether it is the one shown."""
 
     id: str
@@ -31,23 +31,23 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class WindowTimeline:
     """The line, the neighbours of the window shown, and the last one before it with a finding."""
 
-    line: tuple[Stop, ...]
-    previous: Stop | None
-    next: Stop | None
-    last: Stop | None
+    line: tuple[TimelineStop, ...]
+    previous: TimelineStop | None
+    next: TimelineStop | None
+    last: TimelineStop | None
 
 
-def timeline(reader: Reader, shown: str) -> Timeline:
+def timeline(reader: Reader, shown: str) -> WindowTimeline:
     """The windows around the snapshot `shown`; the line ends with the latest that has it."""
     refs = reader.listing().refs
     ids = [ref.id for ref in refs]
     at = ids.index(shown) if shown in ids else len(ids) - 1
-    end = min(len(refs), max(at + 1 + SHOWN // 2, SHOWN))
-    line = [_stop(reader, ref, shown) for ref in refs[max(0, end - SHOWN) : end]]
-    return Timeline(
+    end = min(len(refs), max(at + 1 + _SHOWN // 2, _SHOWN))
+    line = [_stop(reader, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
+    return WindowTimeline(
         line=tuple(line),
         previous=_stop(reader, refs[at - 1], shown) if at > 0 else None,
         next=_stop(reader, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
@@ -60,14 +60,14 @@ def findings_of(report: TrendReport) -> int:
     return len({row.word for name in RANKINGS for row in report.significant(name)})
 
 
-def _last(reader: Reader, before: Sequence[SnapshotRef]) -> Stop | None:
+def _last(reader: Reader, before: Sequence[SnapshotRef]) -> TimelineStop | None:
     found = (_stop(reader, ref, "") for ref in reversed(before))
     return next((one for one in found if one.findings), None)
 
 
-def _stop(reader: Reader, ref: SnapshotRef, shown: str) -> Stop:
+def _stop(reader: Reader, ref: SnapshotRef, shown: str) -> TimelineStop:
     report = reader.known_report(ref.id)
-    return Stop(
+    return TimelineStop(
         id=ref.id,
         label=ref.id.rpartition("-")[0],
         findings=None if report is None else findings_of(report),

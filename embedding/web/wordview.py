@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
-from embedding.web.charts import Line, lines
+from embedding.web.charts import ChartLine, lines
 from embedding.web.plain import topical
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ Sharper = Callable[[HistoryPoint, HistoryPoint | None], HistoryPoint]
 
 
 def word_view(
-    history: WordHistory, then: str | None, now: str | None, t: Words, sharper: Sharper
+    history: WordHistory, then: str | None, now: str | None, t: PageText, sharper: Sharper
 ) -> WordView:
     """Charts over all windows, and the neighbours of two of them (snapshot ids; None: choose).
 
@@ -67,7 +67,7 @@ def word_view(
     )
 
 
-def said_of(history: WordHistory, t: Words) -> list[str]:
+def said_of(history: WordHistory, t: PageText) -> list[str]:
     """The latest window in sentences: how often the word was used, and whether it changed."""
     last = history.points[-1]
     if not last.read_documents or last.per_1000_documents is None:
@@ -101,7 +101,7 @@ def said_of(history: WordHistory, t: Words) -> list[str]:
     return said
 
 
-def _against_usual(figure: ShiftFigure, t: Words) -> str:
+def _against_usual(figure: ShiftFigure, t: PageText) -> str:
     """Whether words of like frequency change as much; empty where no report says it."""
     if figure.expected_high is None:
         return ""
@@ -137,11 +137,11 @@ def _labels(history: WordHistory) -> list[str]:
     return [formats.short_label(point.label) for point in history.points]
 
 
-def frequency_chart(history: WordHistory, sources: Sequence[str], t: Words) -> dict[str, object]:
+def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -> dict[str, object]:
     """Documents that hold the word, per 1,000 of each source."""
     tables = [{s.source: s for s in point.sources} for point in history.points]
     shown = [
-        Line(
+        ChartLine(
             name,
             [row[name].per_1000_documents if name in row else None for row in tables],
             colour=at,
@@ -160,21 +160,21 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: Words) -> d
     return lines(shown, _labels(history), tips, title=title)
 
 
-def _shift(history: WordHistory, t: Words) -> dict[str, object] | None:
+def _shift(history: WordHistory, t: PageText) -> dict[str, object] | None:
     """None where no two windows can be compared."""
     previous = [point.shift_previous for point in history.points]
     first = [point.shift_first for point in history.points]
     if not any((*previous, *first)):
         return None
     shown = [
-        Line(
+        ChartLine(
             t("noise_line"),
             [f.expected_high if f else None for f in previous],
             dashed=True,
             colour=6,
         ),
-        Line(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
-        Line(
+        ChartLine(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
+        ChartLine(
             t("shift_previous"),
             [f.shift if f else None for f in previous],
             low=[f.low if f else None for f in previous],
@@ -186,7 +186,7 @@ def _shift(history: WordHistory, t: Words) -> dict[str, object] | None:
     return lines(shown, _labels(history), tips, title=title, top=1.0)
 
 
-def _tip(point: HistoryPoint, t: Words) -> str:
+def _tip(point: HistoryPoint, t: PageText) -> str:
     parts = [t.window(point.label)]
     for key, figure in (
         ("shift_previous", point.shift_previous),

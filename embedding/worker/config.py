@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +14,10 @@ Weight = Annotated[float, Field(gt=0, le=100)]
 
 class NodeConfig(Config):
     """How a node fills its blocks and how much of the past it repeats."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "young_replay_ratio": "initial_replay_ratio",
+    }
 
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
@@ -51,7 +56,7 @@ class NodeConfig(Config):
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 
-    young_replay_ratio: float = Field(default=6.0, ge=0, le=100)
+    initial_replay_ratio: float = Field(default=6.0, ge=0, le=100)
     """The same, where it is more, while the model is young: until 250,000 tokens were learnt from,
     by all nodes together, and from then on in inverse proportion to them. Nothing where
     replay_ratio is 0."""
@@ -94,7 +99,7 @@ class NodeConfig(Config):
 
     curvature: float = Field(default=0.03, ge=0, le=10)
     """How quickly a row comes to rest under updates, for adding up what several nodes moved it by
-    (see `worker/combining.py`); 0 adds all up."""
+    (see `worker/learning/combining.py`); 0 adds all up."""
 
     minibatch: int = Field(default=512, ge=1, le=1_000_000)
     """Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More

@@ -78,10 +78,10 @@ class NodeSpec(Config):
     """One node of a pool."""
 
     name: str
-    """Name of the node, the same in every life: the server numbers its pushes by it."""
+    """Name of the node, the same in every incarnation: the server numbers its pushes by it."""
 
-    life: str = ""
-    """Mark of one life of the node: each start of its two processes has another."""
+    incarnation: str = ""
+    """Mark of one incarnation of the node: each start of its two processes has another."""
 
     peers: tuple[str, ...] = ()
     """Names of all nodes of the pool, this one too."""

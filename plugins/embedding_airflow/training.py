@@ -132,7 +132,7 @@ def train_setting(
     from embedding.training import train_corpus
 
     request = request_of(settings, setting, store)
-    # A retried task begins anew, and a training takes no store that holds snapshots.
+    # A retried task begins again, and a training takes no store that holds snapshots.
     shutil.rmtree(store, ignore_errors=True)
     result = train_corpus(request)
     ref = result.snapshots[-1]

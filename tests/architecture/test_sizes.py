@@ -13,7 +13,7 @@ PARAMETERS = 8
 ATTRIBUTES = 15
 """Of an object: names that its class stores to `self`."""
 
-KERNELS = ("embedding/models/", "embedding/worker/contexts.py", "embedding/server/rows/triton")
+KERNELS = ("embedding/models/", "embedding/worker/usage", "embedding/server/rows/triton")
 """Compiled functions take arrays and numbers alone: numba and triton know no objects there."""
 WIDE_FUNCTIONS = {
     "plugins/embedding_airflow/triggers.py __init__": "Airflow calls a trigger by its fields",
@@ -25,7 +25,7 @@ WIDE_FUNCTIONS |= dict.fromkeys(
         "embedding/server/recovery/erasing.py erase_state",
         "embedding/server/rows/tables.py __init__",
         "embedding/server/state.py __init__",
-        "embedding/worker/learner.py __init__",
+        "embedding/worker/learning/learner.py __init__",
     ),
     "to be mended",
 )
@@ -39,10 +39,10 @@ WIDE_CLASSES = dict.fromkeys(
         "embedding/server/shards/state.py ShardState",
         "embedding/server/state.py ServerState",
         "embedding/server/words/vocabulary.py Vocabulary",
-        "embedding/worker/convergence.py Convergence",
-        "embedding/worker/crawling.py CrawlProcess",
-        "embedding/worker/gradient.py GradientProcess",
-        "embedding/worker/learner.py Learner",
+        "embedding/worker/learning/convergence.py Convergence",
+        "embedding/worker/crawling/crawling.py CrawlProcess",
+        "embedding/worker/process/gradient.py GradientProcess",
+        "embedding/worker/learning/learner.py Learner",
     ),
     "to be mended",
 )

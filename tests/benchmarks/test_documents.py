@@ -13,9 +13,9 @@ from benchmarks import documents as bench
 
 
 def labels(units: int, deals: int = 199) -> np.ndarray:
-    truly = np.repeat([0.0, 1.0], units).astype(np.float32)[None]
+    observed = np.repeat([0.0, 1.0], units).astype(np.float32)[None]
     rng = np.random.default_rng(0)
-    return np.concatenate([truly, rng.permuted(np.repeat(truly, deals, axis=0), axis=1)])
+    return np.concatenate([observed, rng.permuted(np.repeat(observed, deals, axis=0), axis=1)])
 
 
 def side(mean: np.ndarray, documents: int, seed: int, units: int = 16) -> bench.Uses:

@@ -35,7 +35,8 @@ def test_a_process_imports_scipy_and_pandas_only_where_it_uses_them():
 import sys
 import embedding.settings, embedding.server.service, embedding.server.shards.service
 print(*[name for name in ("scipy.special", "scipy.sparse") if name in sys.modules])
-import embedding.training.running, embedding.worker.crawling, embedding.worker.gradient
+import embedding.training.running
+import embedding.worker.crawling.crawling, embedding.worker.process.gradient
 import pyarrow as pa
 table = pa.table({"a": pa.array(["list"])})
 print("pandas" in sys.modules)

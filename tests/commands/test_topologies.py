@@ -45,7 +45,7 @@ def train(process, text: Path, out: Path, *options: object) -> dict:
     [
         (("--topology", "allreduce"), 3),
         (("--topology", "hybrid", "--sync", "bsp"), 2),
-        (("--groups", "1", "--sync", "asp"), 3),
+        (("--aggregators", "1", "--sync", "asp"), 3),
     ],
     ids=["allreduce", "hybrid", "groups"],
 )
@@ -125,11 +125,11 @@ def kill_oldest_of_two(pid: int) -> None:
     [
         (("--topology", "allreduce", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
         (("--topology", "hybrid", "--sync", "easgd"), "bsp, ssp, asp are accepted"),
-        (("--topology", "allreduce", "--groups", "1"), "they are accepted with topology ps"),
+        (("--topology", "allreduce", "--aggregators", "1"), "they are accepted with topology ps"),
         (("--topology", "allreduce", "--compression", "topk"), "none, fp16 are accepted"),
-        (("--groups", "3"), "there are 2 nodes"),
-        (("--groups", "1", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
-        (("--groups", "1", "--compression", "onebit"), "none, fp16 are accepted"),
+        (("--aggregators", "3"), "there are 2 nodes"),
+        (("--aggregators", "1", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
+        (("--aggregators", "1", "--compression", "onebit"), "none, fp16 are accepted"),
         (("--topology", "mesh"), "'ps', 'allreduce' or 'hybrid'"),
     ],
 )

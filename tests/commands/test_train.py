@@ -18,7 +18,7 @@ from gensim.models import KeyedVectors
 
 from embedding.snapshots.export import export
 from embedding.snapshots.store import SnapshotStore
-from embedding.worker.forking import forked
+from embedding.worker.process.forking import forked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0")
@@ -141,7 +141,7 @@ def dated(path: Path, months: tuple[str, ...] = ("01", "02", "03")) -> Path:
 
 def test_a_snapshot_for_each_window(process, tmp_path: Path) -> None:
     corpus = dated(tmp_path / "posts.jsonl")
-    options = ("--dated", "--window", "month", "--window", "3", "--min-count", "2")
+    options = ("--dated", "--window", "month", "--context", "3", "--min-count", "2")
     told = train(process, corpus, tmp_path / "store", *options)
     refs = told["snapshots"]
     assert [ref["window_start"][:7] for ref in refs] == ["2020-01", "2020-02", "2020-03"]

@@ -39,7 +39,7 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
         (("--sync", "hogwild"), "hogwild"),
         (("--compression", "onebit"), "compression onebit"),
         (("--cache-mb", 1), "cache_bytes"),
-        (("--nodes", 2, "--groups", 1), "groups 1"),
+        (("--nodes", 2, "--aggregators", 1), "aggregators 1"),
         (("--nodes", 2, "--topology", "allreduce"), "topology allreduce with split columns"),
         (("--nodes", 2, "--topology", "hybrid"), "topology hybrid with split columns"),
         (("--learning-rate", 5000), "learning_rate 5000.0 with split columns: at most 1000"),

@@ -98,7 +98,7 @@ def kill_group(pid: int) -> int:
     [
         (("--server-groups", "3"), "there are 2 nodes"),
         (("--server-groups", "2", "--topology", "allreduce"), "topology allreduce"),
-        (("--server-groups", "2", "--groups", "1"), "groups 1"),
+        (("--server-groups", "2", "--aggregators", "1"), "aggregators 1"),
         (("--server-groups", "2", "--split", "columns"), "with any number of shards, is accepted"),
         (
             ("--server-groups", "2", "--sync", "hogwild"),

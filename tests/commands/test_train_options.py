@@ -7,7 +7,7 @@ from calling import train_options
 
 from embedding.commands.train_options import request_of
 from embedding.kernel.errors import ConfigError
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 
 
 def asked(**options: object) -> ModelConfig:
@@ -17,7 +17,7 @@ def asked(**options: object) -> ModelConfig:
 
 def test_a_dated_training_falls_in_each_window_and_draws_fresh_noise() -> None:
     model = asked(dated=True, window=["month"])
-    assert model.schedule is Schedule.WINDOW
+    assert model.schedule is LearningRateSchedule.WINDOW
     assert (model.noise_own, model.move) == (12, 6)
     assert model.noise_share == ModelConfig().noise_share
 
@@ -44,4 +44,4 @@ def test_other_trainings_draw_noise_as_before() -> None:
     usual = ModelConfig()
     for model in (asked(), asked(dated=True, window=["day"], split="columns")):
         assert (model.noise_own, model.move) == (usual.noise_own, usual.move)
-    assert asked().schedule is Schedule.LINEAR
+    assert asked().schedule is LearningRateSchedule.LINEAR

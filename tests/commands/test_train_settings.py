@@ -13,7 +13,7 @@ from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
 from embedding.training.request import TrainRequest
-from embedding.training.settings import SECTIONS, UNUSED, taken
+from embedding.training.settings import TRAINING_SECTIONS, UNUSED, taken
 
 
 def request(settings: dict[str, dict[str, Any]], **options: object) -> TrainRequest:
@@ -73,7 +73,7 @@ def test_environment_wins_over_the_file(alone: Path, monkeypatch: pytest.MonkeyP
 def test_every_setting_of_its_sections_is_used_or_refused() -> None:
     """What is set reaches the request's own configurations, or is named in UNUSED."""
     options = set(SETTING.values()) | {("model", "window"), ("exchange", "cache_bytes")}
-    for section in SECTIONS:
+    for section in TRAINING_SECTIONS:
         room = Settings.model_fields[section].annotation
         assert room is not None
         for name in room.model_fields:

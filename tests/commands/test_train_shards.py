@@ -94,7 +94,7 @@ def test_what_does_not_go_with_shards_is_one_sentence(yeoron, corpus, options, r
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "way"), [(("--topology", "hybrid"), "allreduce"), (("--groups", 1), "host")]
+    ("options", "way"), [(("--topology", "hybrid"), "allreduce"), (("--aggregators", 1), "host")]
 )
 def test_n_gram_rows_on_shards_go_by_every_way(process, corpus, tmp_path, options, way):
     """Summed by all nodes, or added up by an aggregator, each word is learnt as often."""

@@ -49,7 +49,7 @@ def test_every_token_is_learnt_once(process, corpus: Path, options: tuple[str, .
         ("--sync sandblaster --shards 2", ["2 shards", "sandblaster", "1 shard"]),
         ("--sync sandblaster --compression topk", ["sandblaster", "topk", "none, fp16"]),
         ("--sync sandblaster --topology allreduce", ["allreduce", "sandblaster", "bsp, ssp, asp"]),
-        ("--sync sandblaster --nodes 2 --groups 1", ["groups 1", "sandblaster"]),
+        ("--sync sandblaster --nodes 2 --aggregators 1", ["aggregators 1", "sandblaster"]),
         ("--sync-setting tau", ["--sync-setting tau", "NAME=VALUE"]),
         ("--sync-setting policy=bsp", ["policy=bsp", "--sync"]),
         ("--sync-setting tau=0", ["tau", "0"]),

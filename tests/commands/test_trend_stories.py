@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from embedding.snapshots.evidence import SCHEMA, EvidenceStore
+from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 
 PLANTED = {"코로나", "신천지", "마스크", "도배"}
@@ -34,7 +34,7 @@ def home(planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "url": [f"https://news.example/{name}" for _, name, _ in rows],
             "published": times,
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
     EvidenceStore(tmp_path / "evidence").add(table, "node-1")
     return tmp_path

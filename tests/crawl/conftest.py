@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.fetcher import Answer, Fetcher, Request
+from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.simweb.testing import running
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -136,7 +136,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     once = Fetcher._once
 
     def only(*paths: str, timeout: float = 0.3) -> None:
-        async def chosen(self: Fetcher, request: Request, *rest: Any, **more: Any) -> Answer:
+        async def chosen(self: Fetcher, request: Request, *rest: Any, **more: Any) -> Response:
             if not request.url.endswith(paths):
                 return await once(self, request, *rest, **more)
             twin = copy.copy(self)

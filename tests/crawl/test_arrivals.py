@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from embedding.crawl.arrivals import Arrival, Arrivals
+from embedding.crawl.arrivals import ArrivalQueue, ReadDocument
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rows import Fetched
 from embedding.crawl.shingles import NearDuplicates, signature
@@ -23,8 +23,8 @@ def frontier(tmp_path: Path) -> Iterator[Frontier]:
 
 
 @pytest.fixture
-def arrivals(frontier: Frontier) -> Arrivals:
-    return Arrivals(frontier, NearDuplicates(0.85, 100))
+def arrivals(frontier: Frontier) -> ArrivalQueue:
+    return ArrivalQueue(frontier, NearDuplicates(0.85, 100))
 
 
 def claimed(frontier: Frontier, n: int) -> list[str]:
@@ -32,14 +32,14 @@ def claimed(frontier: Frontier, n: int) -> list[str]:
     return [claim.key for claim in frontier.claim("s", n, 2.0, 900.0)]
 
 
-def arrival(key: str, text: str = "", *names: str) -> Arrival:
+def arrival(key: str, text: str = "", *names: str) -> ReadDocument:
     code = text or None
     sketch = signature(f"{text} 가 나 다 라 마") if text else b""
-    return Arrival(Fetched(key, "s", content_hash=code), frozenset(names), sketch)
+    return ReadDocument(Fetched(key, "s", content_hash=code), frozenset(names), sketch)
 
 
 async def test_pages_that_come_together_take_one_transaction(
-    frontier: Frontier, arrivals: Arrivals
+    frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     keys = claimed(frontier, 40)
     begun: list[str] = []
@@ -51,7 +51,7 @@ async def test_pages_that_come_together_take_one_transaction(
 
 
 async def test_of_equal_texts_in_one_group_the_first_stays(
-    frontier: Frontier, arrivals: Arrivals
+    frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     a, b, c = claimed(frontier, 3)
     asked = [arrivals.settle(arrival(key, "same")) for key in (a, b)]
@@ -61,7 +61,7 @@ async def test_of_equal_texts_in_one_group_the_first_stays(
 
 
 async def test_a_page_that_is_known_by_another_address(
-    frontier: Frontier, arrivals: Arrivals
+    frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     a, b = claimed(frontier, 2)
     asked = (arrivals.settle(arrival(a, "", "final")), arrivals.settle(arrival(b, "", "final")))
@@ -69,7 +69,7 @@ async def test_a_page_that_is_known_by_another_address(
 
 
 async def test_texts_too_short_to_be_duplicates_are_recorded(
-    frontier: Frontier, arrivals: Arrivals
+    frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     keys = claimed(frontier, 2)
     assert await asyncio.gather(*(arrivals.settle(arrival(k)) for k in keys)) == [None, None]
@@ -77,7 +77,7 @@ async def test_texts_too_short_to_be_duplicates_are_recorded(
 
 
 async def test_who_is_cancelled_has_recorded_nothing(
-    frontier: Frontier, arrivals: Arrivals
+    frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     a, b = claimed(frontier, 2)
     going, staying = (asyncio.create_task(arrivals.settle(arrival(k, k))) for k in (a, b))
@@ -89,7 +89,7 @@ async def test_who_is_cancelled_has_recorded_nothing(
 
 
 async def test_what_the_database_raises_reaches_everyone_who_waits(
-    frontier: Frontier, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+    frontier: Frontier, arrivals: ArrivalQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = claimed(frontier, 2)
 

@@ -21,7 +21,7 @@ from embedding.crawl.services import make_pseudonyms
 from embedding.kernel.records import Document
 from embedding.simweb.sources import sources_toml
 from embedding.simweb.testing import running
-from embedding.sources.base import Page
+from embedding.sources.base import FetchedPage
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.feed import read_feed
 from embedding.text.config import TextConfig
@@ -238,7 +238,7 @@ JSON_FEED = (
 )
 def test_authors_of_a_feed(text: str) -> None:
     source = SourceConfig(name="s", kind="feed", url="http://e.org/feed")
-    (one,) = read_feed(source, Page(source.url, text, text.encode(), {})).references
+    (one,) = read_feed(source, FetchedPage(source.url, text, text.encode(), {})).references
     assert one.authors == ("홍길동",)
 
 

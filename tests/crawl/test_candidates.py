@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from embedding.crawl.candidates import (
     Known,
     Listed,
-    Sample,
+    SampledDocument,
     divergence,
     name_of,
     named,
@@ -28,9 +28,9 @@ def text(*words: str) -> str:
     return " ".join(f"{word}{n}" for n in range(30) for word in words)
 
 
-def sample(url: str, *words: str) -> Sample:
+def sample(url: str, *words: str) -> SampledDocument:
     body = text(*words)
-    return Sample(url, Counter(body.split()), signature(body))
+    return SampledDocument(url, Counter(body.split()), signature(body))
 
 
 def listed(name: str, kind: str, ids: range, *words: str, requests: int = 1) -> Listed:
@@ -73,7 +73,7 @@ def test_what_is_read_already_is_no_proposal_and_a_part_of_it_counts_less() -> N
 def test_copies_under_other_addresses_are_not_new() -> None:
     original = listed("rss", "feed", range(10, 20), "시장")
     samples = tuple(
-        Sample(f"https://copy.kr/{one.url[-2:]}", one.words, one.signature)
+        SampledDocument(f"https://copy.kr/{one.url[-2:]}", one.words, one.signature)
         for one in original.samples
     )
     copy = Listed(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from embedding.crawl.charset import decode
 from embedding.crawl.extract import read_page
-from embedding.crawl.fetcher import Answer
+from embedding.crawl.fetcher import Response
 from embedding.kernel.errors import FetchError
 
 TEXT = "여론은 글에서 움직인다. 똠방각하 펲시콜라"  # the last two words are outside EUC-KR
@@ -38,7 +38,7 @@ def test_a_few_broken_bytes_do_not_lose_a_page() -> None:
 def test_what_is_refused_is_named_by_its_address() -> None:
     noise = bytes(range(128, 256)) * 50 + b"\x80\xff"
     with pytest.raises(FetchError, match=r"^http://a/b: "):
-        Answer("http://a/b", 200, {}, noise).text()
+        Response("http://a/b", 200, {}, noise).text()
     with pytest.raises(FetchError, match=r"^http://a/b: "):
         read_page(noise, "text/html", "http://a/b", "UTC")
 

@@ -235,16 +235,16 @@ async def test_a_restart_loses_nothing_and_repeats_nothing(
     talk = SourceConfig(name="c", kind="comments", url=f"{site.base}/api", every=0.1, rate=1000)
     site.answers |= {path: reply(PAGE.format(path, words(n))) for n, path in enumerate(paths)}
     learnt: list[str] = []
-    for life in range(3):
+    for incarnation in range(3):
         frontier = Frontier(f"sqlite:///{tmp_path}/f.db")
         crawler = Crawler([source, talk], quick(site.host), frontier)
         found: list[Document] = []
         async for document in crawler.documents():
             found.append(document)
-            if life == 2 or len(found) <= 4:
+            if incarnation == 2 or len(found) <= 4:
                 crawler.acknowledge([document.url])
                 learnt.append(document.url)
-            if (life < 2 and len(found) == 6) or len(set(learnt)) == 14:
+            if (incarnation < 2 and len(found) == 6) or len(set(learnt)) == 14:
                 crawler.stop()
         frontier.close()
     assert sorted(learnt) == sorted(set(learnt))

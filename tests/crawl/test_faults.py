@@ -21,10 +21,10 @@ from embedding.crawl.extract import read_page
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.reasons import EVENTS, REASONS
 from embedding.crawl.robots import Robots
-from embedding.crawl.silence import Event
+from embedding.crawl.staleness import Event
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Found, Item, Listing, Page, Pseudonyms
+from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter, read_listing
 from generated import examples
@@ -220,15 +220,15 @@ class OneAnswer:
     def __init__(self, body: bytes, kind: str) -> None:
         self.answer = body, kind
 
-    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+    async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
         from embedding.crawl.charset import decode
 
         body, kind = self.answer
         headers = {"content-type": kind}
         text = "" if body.startswith(b"\x1f\x8b") else decode(body, headers)
-        return Page(url, text, body, headers)
+        return FetchedPage(url, text, body, headers)
 
-    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         return read_listing(source, page)
 
     async def render(
@@ -253,7 +253,7 @@ def test_any_listing_is_items_or_a_named_failure(way: Any) -> None:
         frontier = Frontier("sqlite://")
 
         async def poll() -> None:
-            items: AsyncIterator[Item] = make_adapter(source, Pseudonyms(b"k")).poll(
+            items: AsyncIterator[ListedItem] = make_adapter(source, Pseudonyms(b"k")).poll(
                 OneAnswer(body, kind)
             )
             async for item in items:

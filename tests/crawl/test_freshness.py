@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.crawl.freshness import Changes, poll_rates, price_of
+from embedding.crawl.freshness import ChangeRates, poll_rates, price_of
 
 RATES = st.lists(st.tuples(st.floats(1e-3, 50), st.floats(0.1, 10)), min_size=1, max_size=30)
 
 
-def changes(pairs: list[tuple[float, float]], least: float = 0.0, most: float = 1e9) -> Changes:
+def changes(pairs: list[tuple[float, float]], least: float = 0.0, most: float = 1e9) -> ChangeRates:
     rates, weights = np.array(pairs).T
     n = len(rates)
-    return Changes(
+    return ChangeRates(
         quiet=rates,
         heard=np.zeros(n),
         signals=np.zeros(n),
@@ -26,7 +26,7 @@ def changes(pairs: list[tuple[float, float]], least: float = 0.0, most: float = 
     )
 
 
-def closed_form(one: Changes, budget: float) -> np.ndarray:
+def closed_form(one: ChangeRates, budget: float) -> np.ndarray:
     """Azar et al. 2018: the k sources of largest weight / rate are polled, for the right k."""
     order = np.argsort(-one.weight / one.rate)
     for k in range(len(order), 0, -1):

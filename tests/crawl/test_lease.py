@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from embedding.crawl.lease import LeaseConfig, Life, Pool, Standing, Told
+from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
 from generated import examples
 
 CONFIG = LeaseConfig(seconds=30, allocate_every=60)
-FIRST = Told(first=True)
+FIRST = Heartbeat(first=True)
 
 
 def pool(*sources: str) -> Pool:
@@ -22,19 +22,21 @@ def pool(*sources: str) -> Pool:
     return found
 
 
-def life(node: str, n: int = 0) -> Life:
-    return Life(node, f"m{n}")
+def incarnation(node: str, n: int = 0) -> Incarnation:
+    return Incarnation(node, f"m{n}")
 
 
-def beat(found: Pool, who: Life, now: float, seen: Standing | None, **more: object) -> Standing:
-    """The next beat of a life that did what it heard before."""
+def beat(
+    found: Pool, who: Incarnation, now: float, seen: LeaseView | None, **more: object
+) -> LeaseView:
+    """The next beat of an incarnation that did what it heard before."""
     held = frozenset() if seen is None else seen.held
-    return found.beat(who, replace(FIRST if seen is None else Told(holds=held), **more), now)
+    return found.beat(who, replace(FIRST if seen is None else Heartbeat(holds=held), **more), now)
 
 
 def test_a_node_alone_reads_everything_at_once() -> None:
     found = pool("s", "t")
-    seen = beat(found, life("a"), 0.0, None)
+    seen = beat(found, incarnation("a"), 0.0, None)
     assert seen.reading == {"s", "t"}
     assert not seen.replaced
     assert not seen.owing
@@ -42,35 +44,35 @@ def test_a_node_alone_reads_everything_at_once() -> None:
 
 def test_nodes_that_are_expected_get_their_share_before_they_are_there() -> None:
     found = pool("s", "t")
-    first = beat(found, life("a"), 0.0, None, peers=("a", "b"))
-    second = beat(found, life("b"), 9.0, None, peers=("a", "b"))
+    first = beat(found, incarnation("a"), 0.0, None, peers=("a", "b"))
+    second = beat(found, incarnation("b"), 9.0, None, peers=("a", "b"))
     assert len(first.reading) == len(second.reading) == 1
     assert found.moves == 0
 
 
 def test_a_node_that_never_comes_loses_its_share() -> None:
     found = pool("s", "t")
-    seen = beat(found, life("a"), 0.0, None, peers=("a", "b"))
+    seen = beat(found, incarnation("a"), 0.0, None, peers=("a", "b"))
     for now in (10.0, 20.0, 29.0):
-        seen = beat(found, life("a"), now, seen)
+        seen = beat(found, incarnation("a"), now, seen)
         assert len(seen.held) == 1
-    assert beat(found, life("a"), 31.0, seen).reading == {"s", "t"}
+    assert beat(found, incarnation("a"), 31.0, seen).reading == {"s", "t"}
 
 
 def test_a_dead_node_leaves_debts_that_must_be_settled_before_reading() -> None:
     found = pool("s", "t")
     peers = ("a", "b")
-    a = beat(found, life("a"), 0.0, None, peers=peers)
-    b = beat(found, life("b"), 0.0, None, peers=peers)
+    a = beat(found, incarnation("a"), 0.0, None, peers=peers)
+    b = beat(found, incarnation("b"), 0.0, None, peers=peers)
     (moved,) = a.held
-    b = beat(found, life("b"), 20.0, b)
-    b = beat(found, life("b"), 31.0, b)
+    b = beat(found, incarnation("b"), 20.0, b)
+    b = beat(found, incarnation("b"), 31.0, b)
     assert b.held == {"s", "t"}
-    assert b.debts == {moved: (life("a"),)}
+    assert b.debts == {moved: (incarnation("a"),)}
     assert moved not in b.reading
-    b = beat(found, life("b"), 32.0, b, settled=frozenset({moved}))
+    b = beat(found, incarnation("b"), 32.0, b, settled=frozenset({moved}))
     assert b.reading == {"s", "t"}
-    late = found.beat(life("a"), Told(holds=a.held), 33.0)
+    late = found.beat(incarnation("a"), Heartbeat(holds=a.held), 33.0)
     assert late.replaced
     assert found.leases[moved].fence == 2
 
@@ -78,44 +80,44 @@ def test_a_dead_node_leaves_debts_that_must_be_settled_before_reading() -> None:
 def test_debts_outlive_the_death_of_who_took_them_on() -> None:
     found = pool("s")
     for n, node in enumerate("abc"):
-        seen = beat(found, life(node), 100.0 * n, None)
-    assert seen.debts == {"s": (life("a"), life("b"))}
+        seen = beat(found, incarnation(node), 100.0 * n, None)
+    assert seen.debts == {"s": (incarnation("a"), incarnation("b"))}
 
 
 def test_a_new_life_takes_over_at_once_and_the_old_one_is_told() -> None:
     found = pool("s")
-    old = beat(found, life("a", 1), 0.0, None)
-    new = beat(found, life("a", 2), 1.0, None)
-    assert new.debts == {"s": (life("a", 1),)}
+    old = beat(found, incarnation("a", 1), 0.0, None)
+    new = beat(found, incarnation("a", 2), 1.0, None)
+    assert new.debts == {"s": (incarnation("a", 1),)}
     assert new.owing
-    assert found.beat(life("a", 1), Told(holds=old.held), 2.0).replaced
-    assert not beat(found, life("a", 2), 3.0, new, settled=frozenset({"s"})).owing
+    assert found.beat(incarnation("a", 1), Heartbeat(holds=old.held), 2.0).replaced
+    assert not beat(found, incarnation("a", 2), 3.0, new, settled=frozenset({"s"})).owing
 
 
 def test_what_a_life_owes_is_known_until_another_node_has_settled_it() -> None:
     found = pool("s", "t")
     peers = ("a", "b")
-    beat(found, life("a", 1), 0.0, None, peers=peers)
-    b = beat(found, life("b"), 0.0, None, peers=peers)
+    beat(found, incarnation("a", 1), 0.0, None, peers=peers)
+    b = beat(found, incarnation("b"), 0.0, None, peers=peers)
     for now in (15.0, 29.0, 40.0):
-        b = beat(found, life("b"), now, b)
-    assert set(b.debts.values()) == {(life("a", 1),)}
-    again = beat(found, life("a", 2), 41.0, None)
+        b = beat(found, incarnation("b"), now, b)
+    assert set(b.debts.values()) == {(incarnation("a", 1),)}
+    again = beat(found, incarnation("a", 2), 41.0, None)
     assert again.owing, "node b has not looked yet at what the server had from the first life"
-    b = beat(found, life("b"), 42.0, b, settled=frozenset(b.debts))
-    assert not beat(found, life("a", 2), 43.0, again).owing
+    b = beat(found, incarnation("b"), 42.0, b, settled=frozenset(b.debts))
+    assert not beat(found, incarnation("a", 2), 43.0, again).owing
 
 
 def test_a_source_moves_only_after_its_node_let_go_of_it() -> None:
     found = pool("s", "t", "u")
-    a = beat(found, life("a"), 0.0, None)
-    b = beat(found, life("b"), 1.0, None)
+    a = beat(found, incarnation("a"), 0.0, None)
+    b = beat(found, incarnation("b"), 1.0, None)
     assert b.held == frozenset()
-    a = beat(found, life("a"), 2.0, a)
+    a = beat(found, incarnation("a"), 2.0, a)
     (leaving,) = a.leaving
-    assert beat(found, life("b"), 3.0, b).held == frozenset()
-    a = beat(found, life("a"), 4.0, a, released=a.leaving)
-    b = beat(found, life("b"), 5.0, b)
+    assert beat(found, incarnation("b"), 3.0, b).held == frozenset()
+    a = beat(found, incarnation("a"), 4.0, a, released=a.leaving)
+    b = beat(found, incarnation("b"), 5.0, b)
     assert b.reading == {leaving}
     assert not b.debts, "nothing of it was under way"
     assert a.reading == {"s", "t", "u"} - {leaving}
@@ -124,11 +126,11 @@ def test_a_source_moves_only_after_its_node_let_go_of_it() -> None:
 
 def test_sources_that_are_published_no_longer_are_given_up() -> None:
     found = pool("s", "t")
-    seen = beat(found, life("a"), 0.0, None)
+    seen = beat(found, incarnation("a"), 0.0, None)
     found.publish({"t": 1.0, "new": 1.0})
-    seen = beat(found, life("a"), 1.0, seen)
+    seen = beat(found, incarnation("a"), 1.0, seen)
     assert (seen.reading, seen.leaving) == ({"t", "new"}, {"s"})
-    seen = beat(found, life("a"), 2.0, seen, released=seen.leaving)
+    seen = beat(found, incarnation("a"), 2.0, seen, released=seen.leaving)
     assert seen.held == {"t", "new"}
 
 
@@ -136,10 +138,10 @@ def test_measured_rates_even_out_the_nodes() -> None:
     names = [f"s{n}" for n in range(8)]
     rates = dict(zip(names, (3000, 1000, 900, 800, 700, 600, 500, 400), strict=True))
     found = pool(*names)
-    lives = [life("a"), life("b")]
-    seen: dict[Life, Standing | None] = dict.fromkeys(lives)
+    incarnations = [incarnation("a"), incarnation("b")]
+    seen: dict[Incarnation, LeaseView | None] = dict.fromkeys(incarnations)
     for step in range(100):
-        for who in lives:
+        for who in incarnations:
             last = seen[who]
             more: dict[str, object] = {"peers": ("a", "b")} if last is None else {}
             if last is not None:
@@ -169,9 +171,9 @@ class Lives(RuleBasedStateMachine):
         self.pool = pool("s", "t", "u", "v")
         self.now = 0.0
         self.marks = 0
-        self.current: dict[str, Life] = {}
-        self.heard: dict[Life, tuple[Standing, float]] = {}
-        self.unsettled: dict[str, set[Life]] = {name: set() for name in "stuv"}
+        self.current: dict[str, Incarnation] = {}
+        self.heard: dict[Incarnation, tuple[LeaseView, float]] = {}
+        self.unsettled: dict[str, set[Incarnation]] = {name: set() for name in "stuv"}
         """By source: lives that read it and neither let it go nor were settled."""
 
     @initialize()
@@ -182,7 +184,7 @@ class Lives(RuleBasedStateMachine):
     def start(self, node: str) -> None:
         """A node starts, or is killed and starts again."""
         self.marks += 1
-        self.current[node] = who = life(node, self.marks)
+        self.current[node] = who = incarnation(node, self.marks)
         self.hear(who, beat(self.pool, who, self.now, None))
 
     @rule(node=st.sampled_from("abc"), release=st.booleans(), settle=st.booleans())
@@ -193,8 +195,8 @@ class Lives(RuleBasedStateMachine):
         seen, _ = self.heard[who]
         released = seen.leaving - set(seen.debts) if release else frozenset()
         settled = frozenset(seen.debts) if settle else frozenset()
-        told = Told(holds=seen.held, released=released, settled=settled)
-        answer = self.pool.beat(who, told, self.now)
+        heartbeat = Heartbeat(holds=seen.held, released=released, settled=settled)
+        answer = self.pool.beat(who, heartbeat, self.now)
         if not answer.replaced:
             for name in settled:
                 self.unsettled[name] &= {who}
@@ -205,16 +207,16 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.heard)
     @rule(data=st.data())
     def come_back(self, data: st.DataObject) -> None:
-        """A life that was stopped, perhaps replaced meanwhile, gives a sign."""
+        """An incarnation that was stopped, perhaps replaced meanwhile, gives a sign."""
         who = data.draw(st.sampled_from(sorted(self.heard, key=str)))
         seen, _ = self.heard[who]
-        self.hear(who, self.pool.beat(who, Told(holds=seen.held), self.now))
+        self.hear(who, self.pool.beat(who, Heartbeat(holds=seen.held), self.now))
 
     @rule(seconds=st.sampled_from([1.0, 7.0, 29.0, 31.0, 61.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
-    def hear(self, who: Life, answer: Standing) -> None:
+    def hear(self, who: Incarnation, answer: LeaseView) -> None:
         if answer.replaced:
             self.heard.pop(who, None)
             return
@@ -248,30 +250,30 @@ TestLives = Lives.TestCase
 def test_no_lease_is_lost_while_nobody_could_give_a_sign_of_life() -> None:
     found = pool("s", "t")
     peers = ("a", "b")
-    a = beat(found, life("a"), 0.0, None, peers=peers)
-    b = beat(found, life("b"), 5.0, None, peers=peers)
-    a = beat(found, life("a"), 7.0, a)
+    a = beat(found, incarnation("a"), 0.0, None, peers=peers)
+    b = beat(found, incarnation("b"), 5.0, None, peers=peers)
+    a = beat(found, incarnation("a"), 7.0, a)
     # The database is away for ten minutes; the first that it answers takes nothing.
-    assert beat(found, life("a"), 607.0, a).held == a.held
-    assert not beat(found, life("b"), 625.0, b).replaced
+    assert beat(found, incarnation("a"), 607.0, a).held == a.held
+    assert not beat(found, incarnation("b"), 625.0, b).replaced
     for now in (634.0, 648.0):
-        assert beat(found, life("a"), now, a).held == a.held
-    assert beat(found, life("a"), 656.0, a).held == {"s", "t"}, "b has died meanwhile"
+        assert beat(found, incarnation("a"), now, a).held == a.held
+    assert beat(found, incarnation("a"), 656.0, a).held == {"s", "t"}, "b has died meanwhile"
 
 
 def test_after_a_pool_that_was_not_running_leases_are_free() -> None:
     found = pool("s", "t")
-    beat(found, life("b"), 0.0, None)
-    assert beat(found, life("a"), 600.0, None).held == {"s", "t"}
+    beat(found, incarnation("b"), 0.0, None)
+    assert beat(found, incarnation("a"), 600.0, None).held == {"s", "t"}
 
 
 def test_a_clock_that_is_put_back_delays_no_takeover() -> None:
     found = pool("s", "t")
     peers = ("a", "b")
-    beat(found, life("a"), 10_000.0, None, peers=peers)
-    b = beat(found, life("b"), 10_005.0, None, peers=peers)
+    beat(found, incarnation("a"), 10_000.0, None, peers=peers)
+    b = beat(found, incarnation("b"), 10_005.0, None, peers=peers)
     back = 10_005.0 - 3600.0
     for now in (back, back + 15.0, back + 26.0):
-        b = beat(found, life("b"), now, b)
+        b = beat(found, incarnation("b"), now, b)
     assert b.held == {"s", "t"}, "a was silent for 30 s"
     assert found.allocated_at <= back + 26.0

@@ -11,13 +11,13 @@ import pytest
 
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.keys import key_digest
-from embedding.crawl.lease import LeaseConfig, Life, Standing, Told
+from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched
 from embedding.sources.config import SourceConfig
 
 CONFIG = LeaseConfig(seconds=30, allocate_every=60)
-A, B = Life("a", "m1"), Life("b", "m2")
+A, B = Incarnation("a", "m1"), Incarnation("b", "m2")
 
 
 def source(name: str, **more: object) -> SourceConfig:
@@ -38,8 +38,8 @@ def leases(frontier: Frontier) -> Leases:
     return found
 
 
-def first(leases: Leases, life: Life, now: float, *peers: str) -> Standing:
-    return leases.beat(life, Told(first=True, peers=peers), now)
+def first(leases: Leases, incarnation: Incarnation, now: float, *peers: str) -> LeaseView:
+    return leases.beat(incarnation, Heartbeat(first=True, peers=peers), now)
 
 
 def test_sources_are_published_with_their_settings(leases: Leases) -> None:
@@ -52,8 +52,8 @@ def test_sources_are_published_with_their_settings(leases: Leases) -> None:
 def test_a_standing_is_the_same_for_whoever_looks(leases: Leases, frontier: Frontier) -> None:
     seen = first(leases, A, 100.0)
     assert seen.reading == {"s", "t"}
-    told = Told(holds=seen.held, tokens={"s": 600}, seconds=6.0)
-    assert frontier.leases(CONFIG).beat(A, told, 106.0).reading == {"s", "t"}
+    heartbeat = Heartbeat(holds=seen.held, tokens={"s": 600}, seconds=6.0)
+    assert frontier.leases(CONFIG).beat(A, heartbeat, 106.0).reading == {"s", "t"}
     shown = leases.show()
     assert shown["sources"]["s"]["held_by"] == "a"
 
@@ -61,11 +61,11 @@ def test_a_standing_is_the_same_for_whoever_looks(leases: Leases, frontier: Fron
 def test_a_lease_that_ran_out_goes_to_another_node_with_its_debts(leases: Leases) -> None:
     seen = first(leases, A, 100.0)
     assert first(leases, B, 110.0).held == frozenset()
-    taken = leases.beat(B, Told(), 131.0)
+    taken = leases.beat(B, Heartbeat(), 131.0)
     assert taken.held == {"s", "t"}
     assert taken.debts == {"s": (A,), "t": (A,)}
-    assert leases.beat(A, Told(holds=seen.held), 132.0).replaced
-    settled = leases.beat(B, Told(holds=taken.held, settled=taken.held), 133.0)
+    assert leases.beat(A, Heartbeat(holds=seen.held), 132.0).replaced
+    settled = leases.beat(B, Heartbeat(holds=taken.held, settled=taken.held), 133.0)
     assert settled.reading == {"s", "t"}
 
 
@@ -79,8 +79,9 @@ def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
     frontier.discover("s", [("k1", 1.0), ("k2", 2.0), ("k3", 3.0)], 101.0)
     assert [claim.key for claim in frontier.claim("s", 3, 102.0, 900.0)] == ["k1", "k2", "k3"]
     frontier.record([Fetched("k1", "s")], [], 103.0)
-    leases.beat(B, Told(first=True), 131.0)
-    # The life of node a was stopped; now it comes back and goes on as if nothing had happened.
+    leases.beat(B, Heartbeat(first=True), 131.0)
+    # The incarnation of node a was stopped; now it comes back and goes on as if nothing had
+    # happened.
     assert frontier.acknowledge(["k1"], 140.0) == 0
     frontier.record([Fetched("k2", "s")], [], 140.0)
     frontier.fail("k3", 140.0, "timeout")
@@ -96,23 +97,23 @@ def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
 
 def test_beats_of_many_nodes_at_once_leave_one_holder_a_source(leases: Leases) -> None:
     leases.publish([source(f"s{n}") for n in range(20)])
-    lives = [Life(f"n{n}", f"m{n}") for n in range(6)]
-    names = tuple(life.node for life in lives)
+    incarnations = [Incarnation(f"n{n}", f"m{n}") for n in range(6)]
+    names = tuple(incarnation.node for incarnation in incarnations)
     heard: dict[str, frozenset[str]] = {}
     failures: list[BaseException] = []
 
-    def live(life: Life) -> None:
-        told = Told(first=True, peers=names)
+    def live(incarnation: Incarnation) -> None:
+        heartbeat = Heartbeat(first=True, peers=names)
         try:
             for _ in range(5):
-                seen = leases.beat(life, told)
+                seen = leases.beat(incarnation, heartbeat)
                 assert not seen.replaced
-                told = Told(holds=seen.held)
-            heard[life.node] = seen.held
+                heartbeat = Heartbeat(holds=seen.held)
+            heard[incarnation.node] = seen.held
         except BaseException as error:  # noqa: BLE001 - told by the test's own thread
             failures.append(error)
 
-    threads = [threading.Thread(target=live, args=(life,)) for life in lives]
+    threads = [threading.Thread(target=live, args=(incarnation,)) for incarnation in incarnations]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -136,7 +137,7 @@ def test_a_write_and_a_taking_exclude_each_other(
     mine = Frontier(database)
     for round_ in range(5):
         now = 1000.0 * (round_ + 1)
-        old, new = Life("a", f"old{round_}"), Life("b", f"new{round_}")
+        old, new = Incarnation("a", f"old{round_}"), Incarnation("b", f"new{round_}")
         first(leases, old, now)
         frontier.held_by(old)
         keys = [f"{round_}-{n}" for n in range(60)]

@@ -18,7 +18,7 @@ from embedding.crawl.extractor import Extractor
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.shorten import shortened
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Listing, Page
+from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing
 from waiting import until
@@ -40,9 +40,9 @@ SLOW = FEED.format(f"<description>{'&lt;a ' * 600_000}</description>")
 """feedparser takes minutes for it."""
 
 
-def page(text: str | bytes) -> Page:
+def page(text: str | bytes) -> FetchedPage:
     raw = text if isinstance(text, bytes) else text.encode()
-    return Page(f"{BASE}/list", "" if isinstance(text, bytes) else text, raw, {})
+    return FetchedPage(f"{BASE}/list", "" if isinstance(text, bytes) else text, raw, {})
 
 
 def source(kind: str, **more: Any) -> SourceConfig:
@@ -60,8 +60,10 @@ def source(kind: str, **more: Any) -> SourceConfig:
         (source("page", next="a.n", links="/[ab]$"), page(LINKS)),
     ],
 )
-async def test_a_process_reads_a_listing_as_a_thread_does(of: SourceConfig, answer: Page) -> None:
-    found: list[Listing] = []
+async def test_a_process_reads_a_listing_as_a_thread_does(
+    of: SourceConfig, answer: FetchedPage
+) -> None:
+    found: list[ListingPage] = []
     for processes in (0, 1):
         extractor = Extractor(processes, 20.0, 50_000)
         try:

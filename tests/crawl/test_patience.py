@@ -16,7 +16,7 @@ from pgserver import new_database
 
 from disks import full, small_disk
 from embedding.crawl import patience
-from embedding.crawl.arrivals import Arrival, Arrivals
+from embedding.crawl.arrivals import ArrivalQueue, ReadDocument
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import LONGEST, Outage, Patience, opened
@@ -177,12 +177,12 @@ async def test_who_gave_up_while_the_database_was_away_has_recorded_nothing(
     frontier: Frontier, file: Path
 ) -> None:
     waiting = Patience()
-    arrivals = Arrivals(frontier, NearDuplicates(0.85, 100), waiting)
+    arrivals = ArrivalQueue(frontier, NearDuplicates(0.85, 100), waiting)
     frontier.discover("s", [("k1", 1.0), ("k2", 2.0)], 1.0)
     keys = [claim.key for claim in frontier.claim("s", 2, 2.0, 900.0)]
     with Locked(file):
         first, second = (
-            asyncio.create_task(arrivals.settle(Arrival(Fetched(key, "s")))) for key in keys
+            asyncio.create_task(arrivals.settle(ReadDocument(Fetched(key, "s")))) for key in keys
         )
         await away(waiting)
         first.cancel()

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from embedding.crawl.fetcher import Answer
-from embedding.crawl.places import Places
-from embedding.crawl.statics import StaticFiles
+from embedding.crawl.assetcache import StaticFiles
+from embedding.crawl.fetcher import Response
+from embedding.crawl.slots import Slots
 
 
 async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:
-    places = Places(2)
+    places = Slots(2)
     inside: set[str] = set()
     order: list[str] = []
 
@@ -30,7 +30,7 @@ async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:
 
 
 async def test_a_cancelled_wait_gives_its_places_back() -> None:
-    places = Places(2)
+    places = Slots(2)
     async with places.one():
         waiting = asyncio.create_task(places.every().__aenter__())
         await asyncio.sleep(0.01)
@@ -43,9 +43,9 @@ async def test_a_cancelled_wait_gives_its_places_back() -> None:
         pass
 
 
-def answer(size: int, **headers: str) -> Answer:
+def answer(size: int, **headers: str) -> Response:
     named = {key.replace("_", "-"): value for key, value in headers.items()}
-    return Answer("http://e.org/a.js", 200, named, b"x" * size)
+    return Response("http://e.org/a.js", 200, named, b"x" * size)
 
 
 def test_scripts_are_kept_as_long_as_they_say_and_for_one_source() -> None:

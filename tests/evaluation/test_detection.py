@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from embedding.evaluation.detection import Judgement, average_precision, detect, overlap
-from embedding.evaluation.planting import Kind, Planted, PlantedCorpus
+from embedding.evaluation.planting import ChangeKind, PlantedChange, PlantedCorpus
 
 CORPUS = PlantedCorpus(
     windows=(([],) * 9, ([],) * 4, ([],) * 3),
     planted=(
-        Planted("a", Kind.EXCHANGED, 1, 0.5, 0, "b"),
-        Planted("b", Kind.EXCHANGED, 1, 0.5, 0, "a"),
-        Planted("c", Kind.GAINED, 2, 1.0, 1, "gone"),
-        Planted("d", Kind.RISEN, 1, 1.0, 0),
+        PlantedChange("a", ChangeKind.EXCHANGED, 1, 0.5, 0, "b"),
+        PlantedChange("b", ChangeKind.EXCHANGED, 1, 0.5, 0, "a"),
+        PlantedChange("c", ChangeKind.GAINED, 2, 1.0, 1, "gone"),
+        PlantedChange("d", ChangeKind.RISEN, 1, 1.0, 0),
     ),
     touched=frozenset({"gone"}),
 )

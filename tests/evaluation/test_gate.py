@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.evaluation import gate
-from embedding.evaluation.gate import Floor, judge, pin, read_floors, written
+from embedding.evaluation.gate import QualityBound, judge, pin, read_floors, written
 from embedding.kernel.errors import InputError
 
 CORPUS, OTHER = "a" * 64, "b" * 64
@@ -17,7 +17,10 @@ values = st.floats(-1e6, 1e6, allow_nan=False)
 
 
 def test_a_figure_below_its_floor_fails_with_both_numbers():
-    floors = (Floor(metric="similarity/ws", at_least=0.5), Floor(metric="nll", at_most=2.5))
+    floors = (
+        QualityBound(metric="similarity/ws", at_least=0.5),
+        QualityBound(metric="nll", at_most=2.5),
+    )
     good = judge({"similarity/ws": 0.5, "nll": 2.5}, floors, corpus=None)
     assert good.passed
     bad = judge({"similarity/ws": 0.49, "nll": 2.6}, floors, corpus=None)
@@ -28,12 +31,12 @@ def test_a_figure_below_its_floor_fails_with_both_numbers():
 
 
 def test_a_figure_that_could_not_be_had_fails():
-    verdict = judge({}, (Floor(metric="nll", at_most=2.5),), corpus=None)
+    verdict = judge({}, (QualityBound(metric="nll", at_most=2.5),), corpus=None)
     assert verdict.failed == ("nll could not be measured, and a floor asks for it",)
 
 
 def test_a_floor_of_another_corpus_is_left_aside():
-    floors = (Floor(metric="nll", at_most=2.5, corpus=CORPUS),)
+    floors = (QualityBound(metric="nll", at_most=2.5, corpus=CORPUS),)
     assert not judge({"nll": 9.0}, floors, corpus=CORPUS).passed
     for corpus, what in ((OTHER, OTHER[:12]), (None, "a stream")):
         verdict = judge({"nll": 9.0}, floors, corpus=corpus)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.evaluation.planting import DECOYS, NEW_SPELLING, Kind, PlantingConfig, plant
+from embedding.evaluation.planting import DECOYS, NEW_SPELLING, ChangeKind, PlantingConfig, plant
 from embedding.kernel.errors import InputError
 from generated import examples
 
@@ -35,7 +35,7 @@ def test_every_band_gets_its_changes_and_no_word_two(documents):
     corpus = plant(documents, CONFIG)
     for band in range(2):
         kinds = Counter(one.kind for one in corpus.planted if one.band == band)
-        assert kinds == {Kind.EXCHANGED: 4, Kind.GAINED: 1} | dict.fromkeys(DECOYS, 1)
+        assert kinds == {ChangeKind.EXCHANGED: 4, ChangeKind.GAINED: 1} | dict.fromkeys(DECOYS, 1)
     names = [one.word for one in corpus.planted]
     assert len(set(names)) == len(names)
     assert {one.strength for one in corpus.planted if one.kind.genuine} == {0.5, 1.0}
@@ -61,13 +61,13 @@ def test_decoys_change_how_often_and_where_but_not_the_words_around(documents):
     for one in corpus.planted:
         inside, size = by_window[one.window][one.word], [c[one.word] for c in by_window]
         earlier, later = np.mean(size[: one.window]), np.mean(size[one.window :])
-        if one.kind is Kind.RISEN:
+        if one.kind is ChangeKind.RISEN:
             assert later > 2 * earlier
-        elif one.kind is Kind.FALLEN:
+        elif one.kind is ChangeKind.FALLEN:
             assert earlier > 2 * later
-        elif one.kind is Kind.WAVE:
+        elif one.kind is ChangeKind.WAVE:
             assert inside > 2 * np.mean([n for at, n in enumerate(size) if at != one.window])
-        elif one.kind is Kind.SEASON:
+        elif one.kind is ChangeKind.SEASON:
             own = [n for at, n in enumerate(size) if at % 3 == one.window % 3]
             assert np.mean(own) > 1.5 * np.mean(size)
         else:
@@ -86,7 +86,7 @@ def test_long_texts_lose_the_sentences_that_hold_a_decoy_and_keep_the_others(doc
     assert [one.word for one in texts.planted] == [one.word for one in sentences.planted]
     left = [sum(counted([d for w in c.windows for d in w]).values()) for c in (texts, sentences)]
     assert left[0] < 0.7 * 24_000 < 0.8 * 24_000 < left[1]
-    risen = [one for one in sentences.planted if one.kind is Kind.RISEN]
+    risen = [one for one in sentences.planted if one.kind is ChangeKind.RISEN]
     by_window = [counted(docs) for docs in sentences.windows]
     for one in risen:
         before = np.mean([counts[one.word] for counts in by_window[: one.window]])

@@ -283,7 +283,7 @@ def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store
     for run_id in alike:
         data = client.get_run(run_id).data
         assert named.items() <= data.params.items()
-        for name in provenance.TAGS:
+        for name in provenance.TAG_PARAMS:
             assert data.tags[f"yeoron.{name}"] == named[name]
     for asked in ("params.model = 'sgns'", "tags.`yeoron.model` = 'sgns'"):
         places = [one.experiment_id for one in client.search_experiments()]

@@ -12,9 +12,16 @@ import numpy as np
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.ring import rendezvous
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.protocol import (
+    PROTOCOL_VERSION,
+    Ack,
+    PulledRows,
+    PullRequest,
+    Push,
+    VocabularyDelta,
+)
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -31,18 +38,18 @@ class Line:
     def __init__(self, state: ServerState, node: str) -> None:
         self.state, self.node = state, node
         self.pushes: list[Push] = []
-        state.hello(node, version=VERSION, digest="", clock=0)
+        state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        del testimony
+        del contributors
         return self.state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self.state.delta(since)
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         for _ in range(30):
             found = self.state.pull(
                 self.node,
@@ -52,7 +59,7 @@ class Line:
                 request.score,
                 grams=request.grams,
             )
-            if isinstance(found, Rows):
+            if isinstance(found, PulledRows):
                 return found
         raise AssertionError(f"{self.node} waits for {found} for ever")
 
@@ -114,7 +121,7 @@ def in_step(
         names = tuple(f"n{i}" for i in range(len(scripts)))
         spec = MeetingSpec(port=port, names=names)
         timeout_s = config.peer_timeout_s
-        meeting = Meeting(spec, name=names[rank], life=str(rank), timeout_s=timeout_s)
+        meeting = Meeting(spec, name=names[rank], incarnation=str(rank), timeout_s=timeout_s)
         route = ReducingTransport(
             ran.lines[rank],
             meeting,
@@ -163,7 +170,7 @@ def learn(
             deltas=tuple(RowDelta(table, ids, moved.copy()) for table in WORD_TABLES),
             tokens=len(words),
             progress=progress,
-            place=str(sequence + 1 if behind is None else behind),
+            offset=str(sequence + 1 if behind is None else behind),
         )
     )
     return dict(zip(words, np.array(rows.vectors, dtype=np.float32), strict=True))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.exchange.batch import Material, Offer, Result, Task, read_result, work
+from embedding.exchange.batch import Offer, PortionInput, Result, Task, read_result, work
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
 from generated import examples
@@ -21,7 +21,7 @@ def codes(*values: int) -> Any:
     return np.array(values, dtype=np.int32)
 
 
-MATERIAL = Material(
+MATERIAL = PortionInput(
     tokens=codes(0, 1, -1, 1),
     sentences=codes(0, 2, 4),
     keep=np.ones(2, dtype=np.float32),
@@ -57,7 +57,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("material", [MATERIAL, None])
-def test_offers_tasks_and_answers_come_out_as_they_went_in(material: Material | None) -> None:
+def test_offers_tasks_and_answers_come_out_as_they_went_in(material: PortionInput | None) -> None:
     offer = replace(OFFER, material=material)
     assert same(Offer.read(sent(offer.message())), offer)
     rows = np.ones((2, 4), dtype=np.float32), np.zeros((3, 4), dtype=np.float32)

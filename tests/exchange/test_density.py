@@ -7,18 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.exchange.allreduce.density import MOST, STAYS, Touches, choose, threshold
+from embedding.exchange.allreduce.density import DENSE_SHARE, STAYS, Touches, choose, threshold
 
 
 @pytest.mark.parametrize(
     ("nodes", "row_bytes", "expected"),
-    [(1, 2, MOST), (2, 2, MOST), (2, 4, 0.5), (4, 2, 0.75), (4, 4, 0.375), (8, 2, 0.4375)],
+    [
+        (1, 2, DENSE_SHARE),
+        (2, 2, DENSE_SHARE),
+        (2, 4, 0.5),
+        (4, 2, 0.75),
+        (4, 4, 0.375),
+        (8, 2, 0.4375),
+    ],
 )
 def test_the_threshold_is_where_both_connections_carry_the_same(
     nodes: int, row_bytes: int, expected: float
 ) -> None:
     assert threshold(nodes, row_bytes) == pytest.approx(expected)
-    if expected < MOST:
+    if expected < DENSE_SHARE:
         server = nodes * expected * row_bytes
         ring = 2 * (nodes - 1) / nodes * 4
         assert server == pytest.approx(ring)

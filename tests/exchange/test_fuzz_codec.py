@@ -15,7 +15,7 @@ from embedding.exchange.payload import (
     ContextSums,
     CountGroup,
     RowDelta,
-    Surroundings,
+    WordContexts,
 )
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message, decode, encode
@@ -44,7 +44,7 @@ PUSH = codec.encode_push(
         ),
         progress=(SourceProgress("s", 1, 3, 0.0, 0, (1.0,)),),
         tokens=3,
-        young=Surroundings(
+        rare=WordContexts(
             ints(0, 1), ints(3, 9), ints(1, 2), ints(1, 0, 1), np.ones(3, np.float32)
         ),
         usage=(
@@ -123,10 +123,10 @@ def test_all_that_a_push_brings_fits_one_message():
     assert len(found.usage) == 1
     (shift,) = found.shifts
     assert (shift.sizes.tolist(), shift.contexts.tolist()) == ([2], [0, 1])
-    young = found.young
-    assert young is not None
-    assert (young.ids.tolist(), young.mentions.tolist()) == ([0, 1], [3, 9])
-    assert (young.sizes.tolist(), young.contexts.tolist()) == ([1, 2], [1, 0, 1])
+    rare = found.rare
+    assert rare is not None
+    assert (rare.ids.tolist(), rare.mentions.tolist()) == ([0, 1], [3, 9])
+    assert (rare.sizes.tolist(), rare.contexts.tolist()) == ([1, 2], [1, 0, 1])
 
 
 @settings(max_examples=examples(200))

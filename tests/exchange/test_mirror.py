@@ -15,7 +15,7 @@ from embedding.exchange.codec import encode_pull
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PullRequest, Push, Rows
+from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -212,7 +212,7 @@ def test_a_broken_stream_begins_anew(server, nodes):
 
 def test_rows_without_the_nodes_last_push_come_whole():
     stream, ids = StreamMirror(1 << 20, 0), np.arange(3)
-    rows = Rows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
+    rows = PulledRows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
     asked = {Table.IN: ids, Table.OUT: ids[:0]}
     assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows) is not None
     stream.learnt(Push("n", 2, 0, (RowDelta(Table.IN, ids, rows.vectors),), keeps=True))

@@ -28,7 +28,7 @@ SCRIPTS = st.lists(st.lists(BLOCKS, max_size=12), min_size=2, max_size=3)
 CONFIGS = st.builds(
     TopologyConfig,
     kind=st.sampled_from(["allreduce", "hybrid"]),
-    settle_blocks=st.integers(1, 4),
+    write_back_blocks=st.integers(1, 4),
     rechoose_blocks=st.integers(1, 3),
 )
 SYNCS = st.builds(SyncConfig, policy=st.sampled_from(["bsp", "ssp", "asp"]))
@@ -110,7 +110,7 @@ def test_a_row_that_gets_rare_is_the_server_s_again() -> None:
 
 def test_the_server_has_the_tables_before_anybody_learns_of_a_new_window() -> None:
     days = [Block(("a",), 1, 0), Block(("a",), 1, 0), Block(("a",), 1, 86_400)]
-    ran = in_step([days, days], TopologyConfig(kind="allreduce", settle_blocks=1_000))
+    ran = in_step([days, days], TopologyConfig(kind="allreduce", write_back_blocks=1_000))
     (leader, other) = (line.pushes for line in ran.lines)
     # Two blocks, what both nodes moved by then, the block of the new day, the rest.
     assert [bool(push.deltas) for push in leader] == [False, False, True, False, True]
@@ -123,7 +123,7 @@ def test_the_server_has_the_tables_when_the_last_node_leaves_a_window() -> None:
     """The leader is in the new window before the other: what that learns of the old one counts."""
     early = [Block(("a",), 1, 0), *(Block(("a",), 1, 86_400) for _ in range(3))]
     late = [*(Block(("a",), 1, 0) for _ in range(3)), Block(("a",), 1, 86_400)]
-    ran = in_step([early, late], TopologyConfig(kind="allreduce", settle_blocks=1_000))
+    ran = in_step([early, late], TopologyConfig(kind="allreduce", write_back_blocks=1_000))
     brought = [push for push in ran.lines[0].pushes if push.deltas]
     # Before the leader's second block, before the other's fourth, at the end.
     assert [round(float(push.deltas[0].values[0, 0])) for push in brought] == [2, 4, 2]

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from nodes_in_step import DIM, Block, Line, learn
 
-from embedding.exchange.allreduce.meeting import Meeting, Member, Standing, decide, depart
+from embedding.exchange.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart
 from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
@@ -92,12 +92,12 @@ class World:
                 each.result(timeout=100)
 
     def node(self, spec: MeetingSpec, rank: int) -> None:
-        for life, fate in enumerate([*self.fates[rank], Fate()]):
+        for incarnation, fate in enumerate([*self.fates[rank], Fate()]):
             try:
-                self.live(spec, rank, str(life), fate)
+                self.live(spec, rank, str(incarnation), fate)
             except DiedError:
                 name = self.names[rank]
-                depart(spec, name, str(life))
+                depart(spec, name, str(incarnation))
                 self.state.lost(name, self.state.ledger.of(name).session)
                 if self.late:
                     self.started.wait()
@@ -105,12 +105,12 @@ class World:
                 continue
             return
 
-    def live(self, spec: MeetingSpec, rank: int, life: str, fate: Fate) -> None:
+    def live(self, spec: MeetingSpec, rank: int, incarnation: str, fate: Fate) -> None:
         name = self.names[rank]
         line = Line(self.state, name)
         entry = self.state.ledger.of(name)
-        began, done = entry.accepted, int(entry.place or 0)
-        meeting = Meeting(spec, name=name, life=life, timeout_s=20.0)
+        began, done = entry.accepted, int(entry.offset or 0)
+        meeting = Meeting(spec, name=name, incarnation=incarnation, timeout_s=20.0)
         form, rings = meeting.form, []
 
         def forming(step: int, *, tells: bool) -> Any:
@@ -128,7 +128,7 @@ class World:
                 half=False,
                 tokens=lambda place: int(place or 0),
                 sequence=began,
-                place=entry.place,
+                offset=entry.offset,
             )
             self.routes.append(route)
             for n, block in enumerate(self.scripts[rank][done:]):
@@ -174,7 +174,7 @@ SCRIPTS = st.lists(st.lists(BLOCKS, min_size=3, max_size=8), min_size=2, max_siz
 CONFIGS = st.builds(
     TopologyConfig,
     kind=st.sampled_from(["allreduce", "hybrid"]),
-    settle_blocks=st.integers(1, 4),
+    write_back_blocks=st.integers(1, 4),
     rechoose_blocks=st.integers(1, 3),
     dense_share=st.sampled_from([0.3, 0.6]),
     peer_timeout_s=st.just(20.0),
@@ -190,7 +190,7 @@ def test_whoever_dies_at_any_moment_each_movement_is_counted_once_or_its_loss_is
     world = World(config, scripts, fates)
     world.run()
     for name, script in zip(world.names, scripts, strict=True):
-        assert int(world.state.ledger.of(name).place) == len(script)
+        assert int(world.state.ledger.of(name).offset) == len(script)
     words = sum(len(set(block.words)) for script in scripts for block in script)
     assert world.state.meters.tokens == words, "each block is counted once"
     if not world.noticed():
@@ -205,7 +205,7 @@ def test_one_death_loses_nothing(victim: int, calls: int, after: bool) -> None:
     scripts = [[Block(("a", "b"), 1)] * 6, [Block(("b", "c"), 10)] * 6]
     fates: list[list[Fate]] = [[], []]
     fates[victim].append(Fate(calls, after))
-    world = World(TopologyConfig(kind="allreduce", settle_blocks=3), scripts, fates)
+    world = World(TopologyConfig(kind="allreduce", write_back_blocks=3), scripts, fates)
     world.run()
     # Who comes again after the other has ended begins from the server, which has all by then.
     assert not any(route.lost_tokens for route in world.routes)
@@ -223,7 +223,7 @@ def test_one_that_comes_again_when_the_other_has_ended_loses_nothing(
     calls: int, after: bool
 ) -> None:
     scripts = [[Block(("a", "b"), 1)] * 6, [Block(("b", "c"), 10)] * 6]
-    config = TopologyConfig(kind="allreduce", settle_blocks=3)
+    config = TopologyConfig(kind="allreduce", write_back_blocks=3)
     world = World(config, scripts, [[Fate(calls, after)], []], late=True)
     world.run()
     assert not any(route.lost_tokens for route in world.routes)
@@ -232,19 +232,19 @@ def test_one_that_comes_again_when_the_other_has_ended_loses_nothing(
 
 def test_the_first_generation_waits_for_all_and_later_ones_for_who_is_left() -> None:
     names = ("a", "b", "c")
-    stands = {name: Standing(f"{name}1", 1) for name in "ab"}
+    stands = {name: Arrived(f"{name}1", 1) for name in "ab"}
     assert decide(names, 1, None, stands, {}) is None
-    members = decide(names, 1, None, {**stands, "c": Standing("c1", 1)}, {})
-    assert members == tuple(Member(name, f"{name}1", -1) for name in names)
-    left = {"a": Standing("a1", 1, 3), "b": Standing("b1", 2, 4), "c": Standing("c1", 2, 3)}
+    members = decide(names, 1, None, {**stands, "c": Arrived("c1", 1)}, {})
+    assert members == tuple(RingMember(name, f"{name}1", -1) for name in names)
+    left = {"a": Arrived("a1", 1, 3), "b": Arrived("b1", 2, 4), "c": Arrived("c1", 2, 3)}
     assert decide(names, 2, members, left, {}) is None, "a may still come"
     found = decide(names, 2, members, left, {"a": "a1"})
     assert [member.name for member in found or ()] == ["b", "c"], "the one with most sums leads"
-    again = {**left, "a": Standing("a2", 2)}
+    again = {**left, "a": Arrived("a2", 2)}
     found = decide(names, 2, members, again, {"a": "a1"})
     assert [member.name for member in found or ()] == ["b", "c", "a"]
     found = decide(names, 2, members, left, {}, patient=False)
     assert [member.name for member in found or ()] == ["b", "c"], "one that hangs is left out"
-    tells = {**left, "b": Standing("b1", 2, 3), "c": Standing("c1", 2, 3, tells=True)}
+    tells = {**left, "b": Arrived("b1", 2, 3), "c": Arrived("c1", 2, 3, tells=True)}
     found = decide(names, 2, members, tells, {"a": "a1"})
     assert [member.name for member in found or ()] == ["c", "b"], "who led leads on"

@@ -13,7 +13,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.rowcache import Kept, RowCache
+from embedding.exchange.rowcache import CachedRows, RowCache
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -160,7 +160,7 @@ def test_malformed_claims_are_refused(nodes):
         {"op": "pull", "kept": [1, 0]},
         {"clocks": np.array([4]), "vectors.kept": np.array([0, 1, 0], dtype=np.uint8)},
     )
-    assert Kept.read(good, asked).since[Table.IN].tolist() == [-1, 4, -1]
+    assert CachedRows.read(good, asked).since[Table.IN].tolist() == [-1, 4, -1]
     for bad in (
         replace(good, header={"kept": 7}),
         replace(good, header={"kept": [1, True]}),
@@ -169,4 +169,4 @@ def test_malformed_claims_are_refused(nodes):
         replace(good, arrays={**good.arrays, "vectors.kept": np.zeros(2, dtype=np.uint8)}),
     ):
         with pytest.raises(RefusedError):
-            Kept.read(bad, asked)
+            CachedRows.read(bad, asked)

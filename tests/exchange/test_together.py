@@ -44,7 +44,7 @@ def a_push(node: str, rows: dict[int, int], words: dict[str, int], *, half: bool
         loss_sum=1.5,
         pairs=3,
         tokenizer_digest="d",
-        place="there",
+        offset="there",
         usage=tuple(used(part, len(rows)) for part in range(len(words))),
         shifts=tuple(shifted(n) for n in range(len(rows) % 3)),
     )
@@ -84,7 +84,7 @@ def test_what_comes_out_is_what_each_node_gave_and_the_sum_of_the_rows(
     for before, after in zip(pushes, found, strict=True):
         for name in ("node", "sequence", "clock", "progress", "tokens", "loss_sum", "pairs"):
             assert getattr(after, name) == getattr(before, name)
-        assert (after.tokenizer_digest, after.place) == ("d", "there")
+        assert (after.tokenizer_digest, after.offset) == ("d", "there")
         assert after.counts.words.to_pylist() == before.counts.words
         assert after.counts.groups == before.counts.groups
         for name in ("ids", "counts", "documents"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.exchange.wire import SCHEMA, SLOTS, Message, decode, encode, text_array
+from embedding.exchange.wire import MESSAGE_SCHEMA, SLOTS, Message, decode, encode, text_array
 from embedding.kernel.errors import RefusedError
 
 numbers = st.sampled_from(["f2", "f4", "f8", "i4", "i8"])
@@ -18,7 +18,7 @@ numbers = st.sampled_from(["f2", "f4", "f8", "i4", "i8"])
 def roundtrip(message: Message) -> Message:
     batch, header = encode(message)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+    with pa.ipc.new_stream(sink, MESSAGE_SCHEMA) as writer:
         writer.write_batch(batch)
     with pa.ipc.open_stream(sink.getvalue()) as reader:
         return decode(reader.read_next_batch(), pa.py_buffer(header))
@@ -128,7 +128,7 @@ def test_words_that_are_not_utf8_are_refused():
     slots = [pa.array([b""], pa.large_binary())] * SLOTS
     slots[0] = pa.array([np.array([0, 2], dtype=np.int32).tobytes()], pa.large_binary())
     slots[1] = pa.array([b"\xff\xff"], pa.large_binary())
-    batch = pa.RecordBatch.from_arrays(slots, schema=SCHEMA)
+    batch = pa.RecordBatch.from_arrays(slots, schema=MESSAGE_SCHEMA)
     with pytest.raises(RefusedError, match="UTF-8"):
         decode(batch, pa.py_buffer(json.dumps({"parts": [["w", "str", [1]]]}).encode()))
 
@@ -138,15 +138,19 @@ def test_offsets_outside_the_bytes_are_refused(offsets):
     slots = [pa.array([b""], pa.large_binary())] * SLOTS
     slots[0] = pa.array([np.array(offsets, dtype=np.int32).tobytes()], pa.large_binary())
     slots[1] = pa.array([b"ab"], pa.large_binary())
-    batch = pa.RecordBatch.from_arrays(slots, schema=SCHEMA)
+    batch = pa.RecordBatch.from_arrays(slots, schema=MESSAGE_SCHEMA)
     with pytest.raises(RefusedError, match="outside"):
         decode(batch, pa.py_buffer(json.dumps({"parts": [["w", "str", [1]]]}).encode()))
 
 
 def test_another_schema_or_row_count_is_refused():
     other = pa.record_batch({"x": pa.array([1])})
-    empty = pa.RecordBatch.from_arrays([pa.array([], pa.large_binary())] * SLOTS, schema=SCHEMA)
-    null = pa.RecordBatch.from_arrays([pa.array([None], pa.large_binary())] * SLOTS, schema=SCHEMA)
+    empty = pa.RecordBatch.from_arrays(
+        [pa.array([], pa.large_binary())] * SLOTS, schema=MESSAGE_SCHEMA
+    )
+    null = pa.RecordBatch.from_arrays(
+        [pa.array([None], pa.large_binary())] * SLOTS, schema=MESSAGE_SCHEMA
+    )
     for batch in (other, empty, null):
         with pytest.raises(RefusedError):
             decode(batch, pa.py_buffer(b"{}"))
@@ -155,7 +159,7 @@ def test_another_schema_or_row_count_is_refused():
 @given(st.binary(max_size=200), st.lists(st.binary(max_size=40), min_size=SLOTS, max_size=SLOTS))
 def test_no_bytes_do_more_than_be_refused(header, slots):
     arrays = [pa.array([slot], pa.large_binary()) for slot in slots]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    batch = pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
     with contextlib.suppress(RefusedError):
         decode(batch, pa.py_buffer(header))
 
@@ -185,8 +189,8 @@ def test_slots_with_offsets_outside_their_bytes_are_refused(offsets):
     good_slot = pa.array([b"12345678"], pa.large_binary())
     # What a damaged message holds after transport: Arrow takes such buffers as they come.
     sink = pa.BufferOutputStream()
-    batch = pa.RecordBatch.from_arrays([good_slot] * SLOTS, schema=SCHEMA)
-    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+    batch = pa.RecordBatch.from_arrays([good_slot] * SLOTS, schema=MESSAGE_SCHEMA)
+    with pa.ipc.new_stream(sink, MESSAGE_SCHEMA) as writer:
         writer.write_batch(batch)
     raw = bytearray(sink.getvalue().to_pybytes())
     good_ends = np.array([0, 8], dtype=np.int64).tobytes()

@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from embedding.models.contextbags import MOST, Bags, ContextBags, added_up
+from embedding.models.contextbags import MAX_CONTEXTS, ContextBag, ContextBags, added_up
 
 
-def bags(*each: tuple[list[int], list[float]], mentions: int = 1) -> Bags:
-    return Bags(
+def bags(*each: tuple[list[int], list[float]], mentions: int = 1) -> ContextBag:
+    return ContextBag(
         np.array([len(contexts) for contexts, _ in each], np.int64),
         np.array([id_ for contexts, _ in each for id_ in contexts], np.int32),
         np.array([weight for _, weights in each for weight in weights], np.float32),
@@ -82,7 +82,7 @@ def test_too_many_contexts_are_halved_and_shares_stay_true():
         rare = (100 + 50 * at + np.arange(50)).tolist()
         held.add([1], bags(([1, *rare], [5.0, *[0.2] * 50]), mentions=5))
     found = one(held, 1)
-    assert len(found) <= MOST
+    assert len(found) <= MAX_CONTEXTS
     assert held.mentions([1])[0] <= 150
     assert abs(found[1] / sum(found.values()) - 1 / 3) < 0.1, "5 of 15"
 

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.sampling import NoiseTable, keep_probabilities, kept_tokens
 from generated import examples
 
@@ -89,13 +89,15 @@ def test_settings_that_cannot_work_are_refused(change: dict[str, object], field:
 
 
 def test_the_linear_schedule_falls_to_its_floor() -> None:
-    config = ModelConfig(schedule=Schedule.LINEAR, learning_rate=0.05, min_learning_rate=0.01)
+    config = ModelConfig(
+        schedule=LearningRateSchedule.LINEAR, learning_rate=0.05, min_learning_rate=0.01
+    )
     assert [config.rate(p) for p in (-1, 0, 0.5, 0.9, 2)] == [0.05, 0.05, 0.025, 0.01, 0.01]
     assert ModelConfig(learning_rate=0.05).rate(0.9) == 0.05
     assert ModelConfig(model="glove", dim=10).width == 11
 
 
 def test_a_window_is_learnt_at_the_learning_rate_in_the_mean() -> None:
-    config = ModelConfig(schedule=Schedule.WINDOW, learning_rate=0.05, window_swing=0.5)
+    config = ModelConfig(schedule=LearningRateSchedule.WINDOW, learning_rate=0.05, window_swing=0.5)
     rates = [config.rate(p) for p in (-1, 0, 0.5, 1, 2)]
     assert rates == pytest.approx([0.075, 0.075, 0.05, 0.025, 0.025])

@@ -29,7 +29,7 @@ class World:
         return fit / fit.sum()
 
     def read(self, word: int, weight: float) -> np.ndarray:
-        """The sum over contexts of this weight in all, a word's own, drawn anew."""
+        """The sum over contexts of this weight in all, a word's own, drawn again."""
         n = int(weight)
         drawn = self.rng.choice(ROWS, n, p=self.chances(word))
         return (weight / n * directions(self.rows)[drawn].sum(axis=0)).astype(np.float32)

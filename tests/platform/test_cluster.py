@@ -22,7 +22,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig
 from embedding.training.nodes import local_cluster
-from embedding.worker.node import NodeOutcome
+from embedding.worker.process.node import NodeOutcome
 from embedding.worker.spec import NodeSpec
 from waiting import until
 

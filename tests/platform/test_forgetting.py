@@ -35,7 +35,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.settings import PathsConfig, RetentionConfig, Settings
 from embedding.snapshots import erasing
-from embedding.snapshots.evidence import SCHEMA, EvidenceStore
+from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 
 NAME, SOURCE, PAGE = "홍길동", "숨은게시판", "https://board.example/p/17"
@@ -105,7 +105,7 @@ def fill(settings: Settings) -> None:
         phrase = Phrase("홍길동전", (NAME, "전"), AT, AT, 0)
         node.read("뉴스", words, (phrase,))
         node.read(SOURCE, ["말", NAME, "드문말"])
-        server.cutter.cut(DAY)
+        server.snapshotter.cut(DAY)
         node.read("뉴스", ["글"])
         node.client.close()
     frontier = Frontier(frontier_of(settings))
@@ -126,7 +126,7 @@ def fill(settings: Settings) -> None:
             "url": [row[2] for row in rows],
             "published": [AT] * 3,
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
     EvidenceStore(paths.evidence).add(table, "n0")
     report = paths.trends / SnapshotStore(paths.snapshots).list()[0].id
@@ -373,7 +373,7 @@ def test_old_snapshots_that_are_not_the_newest_go(settings: Settings) -> None:
         node = Node(server, settings.digest())
         later = Window(datetime(2020, 2, 4, tzinfo=UTC), datetime(2020, 2, 5, tzinfo=UTC))
         node.client.close()
-        server.cutter.cut(later)
+        server.snapshotter.cut(later)
     store = SnapshotStore(settings.paths.snapshots)
     first, last = store.list()
     assert "Snapshots: 1 would be removed." in retain(settings, now=NOW, dry=True)

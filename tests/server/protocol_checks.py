@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from embedding.exchange.protocol import Push, Rows
+from embedding.exchange.protocol import PulledRows, Push
 from embedding.kernel.records import Table
 from embedding.server.policies.board import Drop, Instruction
 from embedding.server.state import ServerState
@@ -42,7 +42,7 @@ class Node:
     """
 
     name: str
-    life: int = 0
+    incarnation: int = 0
     alive: bool = False
     connected: bool = False
     fresh: bool = True
@@ -78,7 +78,7 @@ class Checks:
 
     def figures(self) -> tuple[object, ...]:
         meters = self.state.meters
-        ledger = {n: (e.accepted, e.applied, e.place) for n, e in self.state.ledger.nodes.items()}
+        ledger = {n: (e.accepted, e.applied, e.offset) for n, e in self.state.ledger.nodes.items()}
         return meters.tokens, meters.documents, meters.pushes, ledger, len(self.state.pushes.held)
 
     def remember_drops(self) -> None:
@@ -90,7 +90,7 @@ class Checks:
             held = self.dropped if what == "dropped" else self.learnt
             held.add(f"{name}{sequence - 1}")
 
-    def check_read(self, node: Node, rows: Rows) -> None:
+    def check_read(self, node: Node, rows: PulledRows) -> None:
         """What the ruling policy promises to a reader at this clock."""
         machine, at = self.state.machine, rows.clock
         policy, since = machine.policy.running, machine.board.since
@@ -131,7 +131,7 @@ class Checks:
         total = 0
         for name, node in self.nodes.items():
             entry = self.state.ledger.of(name)
-            read = int(entry.place or 0)
+            read = int(entry.offset or 0)
             assert entry.accepted == entry.applied == read, "a push is a document"
             assert not node.alive or node.document == read
             total += read

@@ -15,7 +15,7 @@ from protocol_checks import DIM, Checks, Node, Watched
 
 from embedding.exchange.batch import ROUND, ready, work
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Push, Welcome
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push, Welcome
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -80,8 +80,8 @@ class World(Checks):
         self.state = Watched(config, self.sync, dim=DIM, seed=1, epoch=self.epoch)
         self.state.fate = {}
         self.recovery = Recovery(self.state, self.folder, every_s=1e9)
-        for life in self.fenced:
-            self.refused_as_fenced(life)
+        for incarnation in self.fenced:
+            self.refused_as_fenced(incarnation)
 
     def crash(self, *, torn: bool = False) -> None:
         """kill -9 of the server, perhaps while it notes new words, and another one in its place."""
@@ -139,7 +139,7 @@ class World(Checks):
             self.crash()
 
     def silence(self) -> None:
-        """Time passes; who has a connection gives signs of life, the others do not."""
+        """Time passes; who has a connection gives heartbeats, the others do not."""
         self.time.now += 1000.0
         self.unnoticed.clear()
         for node in self.nodes.values():
@@ -152,14 +152,14 @@ class World(Checks):
     def greet(self, node: Node) -> None:
         """Connect, and send again what the server lost; as a new process if the last was killed."""
         if not node.alive:
-            self.nodes[node.name] = node = Node(node.name, node.life + 1, alive=True)
-        welcome = self.hello(self.life(node), node.heard)
+            self.nodes[node.name] = node = Node(node.name, node.incarnation + 1, alive=True)
+        welcome = self.hello(self.incarnation(node), node.heard)
         node.connected, node.session = True, welcome.session
         self.unnoticed.discard(node.name)
         node.heard = max(node.heard, welcome.clock)
         if node.fresh:
             node.sequence = node.owed = welcome.sequence
-            node.clock, node.document = welcome.clock, int(welcome.place or 0)
+            node.clock, node.document = welcome.clock, int(welcome.offset or 0)
             node.reading = []
             gone = [word for word in self.learnt if word[0] == node.name]
             self.learnt -= {word for word in gone if int(word[1:]) >= node.document}
@@ -172,9 +172,11 @@ class World(Checks):
                 assert not self.state.push(push, node.session).duplicate
         assert self.state.ledger.of(node.name).accepted == node.sequence
 
-    def hello(self, life: str, clock: int = 0) -> Welcome:
-        name = life.split("/")[0]
-        return self.state.hello(name, version=VERSION, digest="", clock=clock, life=life)
+    def hello(self, incarnation: str, clock: int = 0) -> Welcome:
+        name = incarnation.split("/")[0]
+        return self.state.hello(
+            name, version=PROTOCOL_VERSION, digest="", clock=clock, incarnation=incarnation
+        )
 
     def waits_for_a_checkpoint(self, node: Node) -> bool:
         """Whether it may not read yet what others could not read again."""
@@ -214,7 +216,7 @@ class World(Checks):
             named([word], source=node.name),
             (SourceProgress(node.name, 1, 1, 0.0, 0, (1.0,)),),
             tokens=1,
-            place=str(node.document + 1),
+            offset=str(node.document + 1),
             busy_s=busy_s,
         )
 
@@ -246,23 +248,23 @@ class World(Checks):
 
     def fence(self, node: Node) -> None:
         """Its sources are given to others, who go on where it was: it may not push any more."""
-        life, session = self.life(node), node.session
+        incarnation, session = self.incarnation(node), node.session
         ghost = self.made(node) if node.reading else None
-        answer = self.state.fence(node.name, life)
+        answer = self.state.fence(node.name, incarnation)
         entry = self.state.ledger.of(node.name)
-        assert (answer.accepted, answer.place) == (entry.accepted, entry.place)
-        self.fenced.append(life)
+        assert (answer.accepted, answer.offset) == (entry.accepted, entry.offset)
+        self.fenced.append(incarnation)
         if ghost is not None:
             before = self.figures()
             with pytest.raises(FencedError):
                 self.state.push(ghost, session)
             assert self.figures() == before
-        self.refused_as_fenced(life)
+        self.refused_as_fenced(incarnation)
         node.alive = node.connected = False
 
-    def refused_as_fenced(self, life: str) -> None:
+    def refused_as_fenced(self, incarnation: str) -> None:
         with pytest.raises(FencedError):
-            self.hello(life)
+            self.hello(incarnation)
 
     def kill(self, node: Node, *, noticed: bool, on_its_way: bool) -> None:
         """kill -9; its last push may still be on its way, and the server may not know."""
@@ -312,9 +314,9 @@ class World(Checks):
         durable = self.state.confirm(node.name).durable
         for push in node.kept:
             if push.sequence <= durable:
-                self.done[node.name] = max(self.done[node.name], int(push.place))
+                self.done[node.name] = max(self.done[node.name], int(push.offset))
         node.kept = [push for push in node.kept if push.sequence > durable]
 
     @staticmethod
-    def life(node: Node) -> str:
-        return f"{node.name}/{node.life}"
+    def incarnation(node: Node) -> str:
+        return f"{node.name}/{node.incarnation}"

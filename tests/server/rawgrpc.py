@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import grpc
 import pyarrow as pa
 
-from embedding.exchange.protocol import VERSION
+from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.wire import COMMAND, Message, encode
 
 METHOD = "/arrow.flight.protocol.FlightService/DoExchange"
@@ -64,7 +64,7 @@ def parts(message: Message, compression: str | None = None) -> tuple[bytes, byte
 def greeting(node: str) -> Message:
     """The first message of a stream."""
     return Message(
-        {"op": "hello", "version": VERSION, "node": node, "config_digest": "", "clock": 0}
+        {"op": "hello", "version": PROTOCOL_VERSION, "node": node, "config_digest": "", "clock": 0}
     )
 
 

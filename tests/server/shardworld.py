@@ -70,7 +70,7 @@ class Network:
 
     def __enter__(self) -> Network:
         self._patches = [patch(f"embedding.{p}.Channel", self.channel) for p in PLACES]
-        self._patches.append(patch("embedding.server.shards.state.WAIT_S", 0.005))
+        self._patches.append(patch("embedding.server.shards.state.SHARD_WAIT_S", 0.005))
         self._patches.append(patch("embedding.exchange.shards.links.KEEP_S", 1e6))
         self._patches.append(patch("embedding.server.groups.sharded._REACH_S", 0.02))
         self._patches.append(patch("embedding.server.groups.leader.TRY_S", 0.02))
@@ -116,8 +116,8 @@ class Line:
             raise UnavailableError(f"{self.location} is away.")
         if "at" in message.header:
             network.before()
-        leads = self.location.startswith("grpc://leader")
-        fault = network.faults.pop(0) if network.faults and leads else "ok"
+        is_sharded = self.location.startswith("grpc://leader")
+        fault = network.faults.pop(0) if network.faults and is_sharded else "ok"
         if fault == "request lost":
             raise UnavailableError("the request was lost.")
         sent, header = encode(message)
@@ -155,14 +155,14 @@ class Server:
             group=group,
             max_message_bytes=1 << 16,
         )
-        self.lives = 0
+        self.incarnations = 0
         self.kept: tuple[Content, list[Content]] | None = None
         self.link: GroupLink | None = None
         self.start()
 
     def start(self) -> None:
-        """A new life from what is kept."""
-        self.lives += 1
+        """A new incarnation from what is kept."""
+        self.incarnations += 1
         follows = self.config.group.leader is not None
         config = following_config(self.config) if follows else self.config
         seed = 2 if follows else 1
@@ -174,7 +174,7 @@ class Server:
             SyncConfig(policy="asp"),
             dim=DIM,
             seed=seed,
-            epoch=self.lives,
+            epoch=self.incarnations,
             rows=ShardedRows if self.shards > 1 else LocalRows,
             upstream=leader,
         )
@@ -212,8 +212,8 @@ class Server:
         if self.link is not None or self.config.group.leader is not None:
             state = following_shard(spec)
         else:
-            self.lives += 1
-            state = ShardState(spec, epoch=self.lives)
+            self.incarnations += 1
+            state = ShardState(spec, epoch=self.incarnations)
             state.ledger.keeps_checkpoints = True
             if held is not None:
                 shardrecovery.restore(state, held, "test")

@@ -18,7 +18,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import VERSION, PullRequest, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
@@ -54,7 +54,13 @@ def channel(server):
 
 
 def greet(channel: Channel, **changes) -> Message:
-    header = {"op": "hello", "version": VERSION, "node": "fuzz", "config_digest": "", "clock": 0}
+    header = {
+        "op": "hello",
+        "version": PROTOCOL_VERSION,
+        "node": "fuzz",
+        "config_digest": "",
+        "clock": 0,
+    }
     return channel.request(Message({**header, **changes}))
 
 

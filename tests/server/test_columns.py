@@ -12,7 +12,7 @@ from threads import fleet, sharded
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
-from embedding.exchange.protocol import VERSION, PullRequest, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.shards.minibatches import (
     Minibatches,
@@ -317,7 +317,7 @@ def test_a_wrong_block_is_refused_and_the_stream_goes_on(message, reason):
     with columns(1, max_message_bytes=1_000_000) as server:
         channel = Channel(fleet(server).servers[0].location, QUICK)
         channel.open()
-        hello = {"op": "hello", "version": VERSION, "node": "fuzz", "first": 1}
+        hello = {"op": "hello", "version": PROTOCOL_VERSION, "node": "fuzz", "first": 1}
         channel.request(Message(hello))
         with pytest.raises(RefusedError, match=reason):
             channel.request(message)
@@ -351,7 +351,9 @@ def test_rows_here_refuse_a_block(connect):
         ids = node.words(*WORD_LIST)
         channel = Channel(fleet(server).servers[0].location, QUICK)
         channel.open()
-        channel.request(Message({"op": "hello", "version": VERSION, "node": "x", "first": 1}))
+        channel.request(
+            Message({"op": "hello", "version": PROTOCOL_VERSION, "node": "x", "first": 1})
+        )
         with pytest.raises(RefusedError, match="learnt where columns lie"):
             channel.request(opening())
         batch = block(ids, 1)

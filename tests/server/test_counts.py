@@ -115,7 +115,7 @@ def test_sums_are_those_of_counting_by_hand_whatever_words_come_and_go(happening
         elif kind == "admit":
             names.admit(*what)
         elif kind == "evict":
-            held.settle()
+            held.resolve()
             names.evict(*what)
         else:
             held.table(*what)

@@ -104,7 +104,7 @@ def test_a_window_is_cut_once_also_when_many_ask_at_the_same_time_and_after_a_re
         node.push(counts=counted(["말"]), window=AT)
 
         def cut() -> None:
-            found.append(server.cutter.cut(WINDOW))
+            found.append(server.snapshotter.cut(WINDOW))
 
         threads = [threading.Thread(target=cut) for _ in range(4)]
         for thread in threads:
@@ -169,9 +169,9 @@ def test_the_watermark_cuts_windows_by_itself(tmp_path, connect):
             counts=counted(["말"], window=AT + DAY), window=AT + DAY, published=AT + DAY + 10.0
         )
         deadline = time.monotonic() + 120
-        while not server.cutter.refs() and time.monotonic() < deadline:
+        while not server.snapshotter.refs() and time.monotonic() < deadline:
             time.sleep(0.05)
-        (ref,) = server.cutter.refs()
+        (ref,) = server.snapshotter.refs()
         assert ref.window_start == START
         assert node.client.cut(WINDOW) == ref
 
@@ -188,20 +188,20 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
             counts=counted(["말"], window=AT + DAY), window=AT + DAY, published=AT + DAY + 10.0
         )
         with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(server.cutter.cut, WINDOW) if by_hand else None
+            asked = pool.submit(server.snapshotter.cut, WINDOW) if by_hand else None
             time.sleep(1.0)
-            assert not server.cutter.refs()
+            assert not server.snapshotter.refs()
             node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT + DAY}})
             if asked is not None:
                 asked.result(timeout=60)
-            until(lambda: server.cutter.refs())
-        (ref,) = server.cutter.refs()
+            until(lambda: server.snapshotter.refs())
+        (ref,) = server.snapshotter.refs()
         quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
         assert quality["settled"] == 1.0
 
 
 def test_a_window_that_does_not_settle_in_time_is_cut_and_says_so(tmp_path, connect):
-    chosen = config(tmp_path, settle_seconds=0.5)
+    chosen = config(tmp_path, convergence_seconds=0.5)
     with running_server(chosen, dim=DIM) as server:
         node = connect(server)
         node.words("말")
@@ -293,7 +293,9 @@ def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_
     tmp_path, connect, monkeypatch
 ):
     """A checkpoint of that moment says that it is cut, and its snapshot never came to be."""
-    chosen = config(tmp_path, state_dir=str(tmp_path / "state"), cut="watermark", settle_seconds=0)
+    chosen = config(
+        tmp_path, state_dir=str(tmp_path / "state"), cut="watermark", convergence_seconds=0
+    )
     store, killed = SnapshotStore(str(tmp_path / "snapshots")), threading.Event()
 
     def never(*_: object) -> None:
@@ -303,7 +305,7 @@ def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_
     with running_server(chosen, dim=DIM) as server:
         node = connect(server)
         node.words("말", "글")
-        monkeypatch.setattr(server.cutter._store, "publish", never)
+        monkeypatch.setattr(server.snapshotter._store, "publish", never)
         node.push(counts=counted(["말"]), window=AT, published=AT + 60.0)
         after = AT + DAY
         node.push(counts=counted(["글"], window=after), window=after, published=after + 60.0)
@@ -339,7 +341,7 @@ def test_training_goes_on_while_a_window_is_written(tmp_path, connect):
         trainer.start()
         try:
             time.sleep(0.1)
-            ref = server.cutter.cut(WINDOW)
+            ref = server.snapshotter.cut(WINDOW)
         finally:
             stop.set()
             trainer.join(120)
@@ -383,7 +385,7 @@ def test_a_manifest_says_what_the_nodes_that_are_there_train_with(tmp_path, conn
         # A training's last window is cut when all its nodes have gone.
         one.client.close()
         other.client.close()
-        ref = server.cutter.cut(Window.holding(START + timedelta(days=3), WindowUnit.DAY))
+        ref = server.snapshotter.cut(Window.holding(START + timedelta(days=3), WindowUnit.DAY))
         assert store.open(ref.id).manifest.config["compression"] == "fp16, none, onebit"
 
 

@@ -1,4 +1,6 @@
-"""A life whose sources were given to others pushes nothing any more, whatever dies meanwhile."""
+"""An incarnation whose sources were given to others pushes nothing any more, whatever dies
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,18 @@ from embedding.server.ledger.fences import FENCED, Fences
 from embedding.server.service import running_server
 
 
-def greet(location: str, life: str) -> None:
-    client = ParameterClient(location, node="n0", config=QUICK, life=life)
+def greet(location: str, incarnation: str) -> None:
+    client = ParameterClient(location, node="n0", config=QUICK, incarnation=incarnation)
     try:
         client.hello()
     finally:
         client.close()
 
 
-def fence(location: str, node: str, life: str) -> dict:
+def fence(location: str, node: str, incarnation: str) -> dict:
     channel = Channel(location, QUICK)
     try:
-        return channel.action("fence", {"node": node, "life": life})
+        return channel.action("fence", {"node": node, "life": incarnation})
     finally:
         channel.close()
 
@@ -50,7 +52,7 @@ def test_a_server_that_is_killed_goes_on_refusing_a_fenced_life(
 
 def test_a_fenced_life_that_is_connected_is_refused_at_once(tmp_path: Path) -> None:
     with running_server(config(tmp_path), dim=4) as server:
-        client = ParameterClient(server.location, node="n0", config=QUICK, life="old")
+        client = ParameterClient(server.location, node="n0", config=QUICK, incarnation="old")
         client.hello()
         fence(server.location, "n0", "old")
         with pytest.raises(FencedError):
@@ -68,7 +70,7 @@ def test_the_file_forgets_the_oldest_lives_and_torn_lines(tmp_path: Path) -> Non
     with path.open("ab") as file:
         file.write(b'nonsense\n[1]\n{"node": "c", "li')
     again = Fences(path)
-    assert again.lives == fences.lives
+    assert again.incarnations == fences.incarnations
     assert len(path.read_bytes().splitlines()) == FENCED + 1
     assert again.holds("a", f"m{3 * FENCED - 1}")
     assert not again.holds("a", "m0")

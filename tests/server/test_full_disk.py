@@ -62,7 +62,7 @@ def test_a_life_that_could_not_be_noted_is_not_fenced_and_spoils_no_other(tmp_pa
     assert not fences.holds("a", "2")
     assert fences.add("b", "3")
     assert fences.add("a", "2")
-    assert Fences(path).lives == {"a": ("1", "2"), "b": ("3",)}
+    assert Fences(path).incarnations == {"a": ("1", "2"), "b": ("3",)}
 
 
 def test_a_node_gets_its_words_once_there_is_room_and_they_keep_their_ids(

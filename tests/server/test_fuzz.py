@@ -26,7 +26,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.strictjson import loads
-from embedding.exchange.wire import SCHEMA, Message, decode
+from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
@@ -224,8 +224,8 @@ def test_slots_without_offsets_or_with_nulls_are_refused(server):
     _, header, metadata, body = parts(greeting("fuzz"))
     none = header.replace(struct.pack("<q", 16), struct.pack("<q", 0))
     assert b"refused" in say(server, flight_data(none, metadata, body))
-    slots = [pa.array([None], pa.large_binary())] * len(SCHEMA)
-    batch = pa.RecordBatch.from_arrays(slots, schema=SCHEMA)
+    slots = [pa.array([None], pa.large_binary())] * len(MESSAGE_SCHEMA)
+    batch = pa.RecordBatch.from_arrays(slots, schema=MESSAGE_SCHEMA)
     (_, _), (header, body) = ipc(batch)
     assert b"a slot is null" in say(server, flight_data(header, metadata, body))
 
@@ -446,7 +446,7 @@ def test_calls_that_the_service_does_not_have_say_so(server):
         lambda: client.do_get(flight.Ticket(b"x")).read_all(),
         lambda: client.get_flight_info(described),
         lambda: list(client.list_flights()),
-        lambda: client.do_put(described, SCHEMA)[0].close(),
+        lambda: client.do_put(described, MESSAGE_SCHEMA)[0].close(),
     ):
         with pytest.raises((pa.ArrowException, NotImplementedError, OSError)) as caught:
             call()

@@ -16,7 +16,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.entry import encode_rows
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -37,7 +37,13 @@ def server():
     with sharded(config, dim=DIM) as running:
         channel = Channel(running.location, CALM)
         channel.open()
-        hello = {"op": "hello", "version": VERSION, "node": "n", "config_digest": "", "clock": 0}
+        hello = {
+            "op": "hello",
+            "version": PROTOCOL_VERSION,
+            "node": "n",
+            "config_digest": "",
+            "clock": 0,
+        }
         channel.request(Message(hello))
         words, counts = ["말", "글", "집", "길"], ints(1, 1, 1, 1)
         import pyarrow as pa
@@ -72,7 +78,7 @@ def unharmed(server, caplog):
 
 
 def hello(node: str = "fuzz", first: int = 1) -> Message:
-    return Message({"op": "hello", "version": VERSION, "node": node, "first": first})
+    return Message({"op": "hello", "version": PROTOCOL_VERSION, "node": node, "first": first})
 
 
 @pytest.fixture
@@ -92,8 +98,14 @@ def channel(server):
         (hello(first=2**61), "first"),
         (hello(first=0), "first"),
         (Message({"op": "hello", "version": 1, "node": "x", "first": 1}), "speaks"),
-        (Message({"op": "lead", "version": VERSION, "number": 1, "identity": ""}), "training"),
-        (Message({"op": "lead", "version": VERSION, "number": 1, "identity": "x"}), "training"),
+        (
+            Message({"op": "lead", "version": PROTOCOL_VERSION, "number": 1, "identity": ""}),
+            "training",
+        ),
+        (
+            Message({"op": "lead", "version": PROTOCOL_VERSION, "number": 1, "identity": "x"}),
+            "training",
+        ),
         (Message({"op": "log", "first": 0, "entries": []}), "must be `hello`"),
         (Message({"op": "push"}, {"x": np.zeros(100_000)}), "max_message_bytes"),
     ],

@@ -18,7 +18,7 @@ from threads import ThreadFleet
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.groups.entry import encode_entry
-from embedding.exchange.payload import BlockCounts, CountGroup, Surroundings
+from embedding.exchange.payload import BlockCounts, CountGroup, WordContexts
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.kernel.errors import FencedError
@@ -27,7 +27,7 @@ from embedding.server import controls
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.shares import group_shares
-from embedding.server.groups.taking import Cut, Told, compose
+from embedding.server.groups.taking import Cut, NewPushes, compose
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
@@ -187,21 +187,21 @@ def test_the_leaders_snapshot_holds_what_groups_read_until_then(tmp_path, connec
 def test_what_was_scored_and_stood_around_words_reaches_the_leader(leader, connect) -> None:
     with following(leader) as b:
         node = connect(b, "n1")
-        assert node.client.welcome.young_mentions == ServerConfig().young_mentions
+        assert node.client.welcome.rare_mentions == ServerConfig().rare_mentions
         assert node.client.welcome.usage
         ids = node.words("봄", "여름")
         pairs = ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(2, 1), ints(0, 0))
         assert node.pull(ids, ids, score=[pairs]).nll[0] is not None
-        young = Surroundings(
+        rare = WordContexts(
             ids, ints(1, 1), ints(1, 1), ids[::-1].copy(), np.ones(2, dtype=np.float32)
         )
         progress = (SourceProgress("뉴스", 1, 2, 0.0, 0, (1.0,)),)
         node.client.push(
-            Push("n1", 1, node.clock, counts=counted(ids), progress=progress, tokens=2, young=young)
+            Push("n1", 1, node.clock, counts=counted(ids), progress=progress, tokens=2, rare=rare)
         )
         until(lambda: leader.state.meters.pushes == 1)
         assert leader.state.scores.sources["뉴스"].windows[0][1] == 2
-        assert len(leader.state.young) == 2
+        assert len(leader.state.rare) == 2
         assert leader.status()["sources"]["뉴스"]["nll"] > 0
 
 
@@ -353,7 +353,7 @@ def test_lags_of_many_documents_do_not_burst_the_header() -> None:
         SourceProgress(f"s{i}", 5000, 1, 0.0, 0, tuple(np.random.default_rng(i).random(4096)))
         for i in range(60)
     )
-    told = {"n1": Told(0, [Push("n1", 1, 0, progress=progress)])}
+    told = {"n1": NewPushes(0, [Push("n1", 1, 0, progress=progress)])}
     entry = compose(Cut(told, (), (), dict), {}, GroupConfig(), 1, 2).entry
     (message,) = encode_entry(entry, 1 << 22)
     assert len(encode(message)[1]) < MAX_HEADER_BYTES
@@ -371,7 +371,7 @@ def test_a_life_that_a_group_has_fenced_stays_fenced_when_the_group_is_killed(
     config = ServerConfig(min_count=1, state_dir=tmp_path / "state")
     with running_server(config, dim=DIM) as leader:
         with following(leader) as b:
-            old = ParameterClient(b.location, node="n1", config=QUICK, life="old")
+            old = ParameterClient(b.location, node="n1", config=QUICK, incarnation="old")
             if known:
                 old.hello()
             channel = Channel(b.location, QUICK)
@@ -380,14 +380,14 @@ def test_a_life_that_a_group_has_fenced_stays_fenced_when_the_group_is_killed(
             old.close()
         with following(leader) as b:
             with pytest.raises(FencedError, match="given to others"):
-                ParameterClient(b.location, node="n1", config=QUICK, life="old").hello()
-            new = ParameterClient(b.location, node="n1", config=QUICK, life="new")
+                ParameterClient(b.location, node="n1", config=QUICK, incarnation="old").hello()
+            new = ParameterClient(b.location, node="n1", config=QUICK, incarnation="new")
             new.hello()
             new.close()
     with running_server(config, dim=DIM) as leader:
         assert leader.state.ledger.fences.holds("n1", "old")
         with following(leader) as b, pytest.raises(FencedError):
-            ParameterClient(b.location, node="n1", config=QUICK, life="old").hello()
+            ParameterClient(b.location, node="n1", config=QUICK, incarnation="old").hello()
 
 
 def test_two_changes_of_settings_at_once_are_both_made(leader, monkeypatch) -> None:

@@ -8,7 +8,7 @@ from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
-from embedding.exchange.groups.cutting import cut, whole_again
+from embedding.exchange.groups.chunking import cut, whole_again
 from embedding.exchange.groups.entry import merged
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
@@ -25,16 +25,16 @@ LONG = "가" * 1_000_000
 
 
 def test_long_places_of_several_nodes_are_no_part_of_the_header() -> None:
-    pushes = [Push(f"n{i}", 1, 0, place=f"{i}{LONG}") for i in range(5)]
+    pushes = [Push(f"n{i}", 1, 0, offset=f"{i}{LONG}") for i in range(5)]
     message = encode_together(pushes, [1] * 5)
     assert len(encode(message)[1]) < MAX_HEADER_BYTES // 1000
     found, _ = decode_together(message)
-    assert [push.place for push in found] == [push.place for push in pushes]
+    assert [push.offset for push in found] == [push.offset for push in pushes]
 
 
 @pytest.mark.parametrize("sizes", [[5], [4, 0], [-4], "x", None])
 def test_places_that_do_not_fit_their_sizes_are_refused(sizes: object) -> None:
-    message = encode_together([Push("n0", 1, 0, place="봄a")], [1])
+    message = encode_together([Push("n0", 1, 0, offset="봄a")], [1])
     header = {**message.header, "places": sizes}
     with pytest.raises(RefusedError):
         decode_together(Message(header, message.arrays, message.texts))
@@ -90,7 +90,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
                 for node in nodes:
                     counts, place = counted(ids), f"{node.name}{'x' * 30_000}"
                     push = Push(
-                        node.name, 1, 0, counts=counts, tokens=600, usage=(usage,), place=place
+                        node.name, 1, 0, counts=counts, tokens=600, usage=(usage,), offset=place
                     )
                     node.client.push(push)
                 nodes[0].sequence = 1
@@ -102,7 +102,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             (used,) = leader.state.accounts.usage.held([0])
             assert used.documents.shape == (600, UNITS)
             assert used.documents.sum() == 1800
-        place = leader.state.ledger.of("n2").place
+        place = leader.state.ledger.of("n2").offset
         assert len(place) == 30_002
         with following(leader, **small) as b:
-            assert b.state.ledger.of("n2").place == place
+            assert b.state.ledger.of("n2").offset == place

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import decode, encode
 from embedding.kernel.errors import BehindError, UnavailableError
@@ -97,7 +97,7 @@ class Node:
 
     def greet(self, server: ServerState) -> None:
         self.server = server
-        welcome = server.hello(self.name, version=VERSION, digest="", clock=0)
+        welcome = server.hello(self.name, version=PROTOCOL_VERSION, digest="", clock=0)
         self.session = welcome.session
         none = np.empty(0, dtype=np.int64)
         server.pull(self.name, none, none, 0)
@@ -117,7 +117,7 @@ class Node:
             BlockCounts((CountGroup("s", 0, len(ids)),), ids, (), ones, ones),
             (SourceProgress("s", 1, len(ids), 1.0, 0, (0.5,)),),
             tokens=len(ids),
-            place=f"{self.name} {self.sequence}",
+            offset=f"{self.name} {self.sequence}",
         )
         self.log.add(push)
         self.send(push)
@@ -134,7 +134,7 @@ class World:
 
     def __init__(self) -> None:
         self.faults: list[str] = []
-        self.lives = 0
+        self.incarnations = 0
         self.leader = self.new_leader()
         self.leader.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
         self.content = None
@@ -153,9 +153,9 @@ class World:
         )
 
     def new_leader(self) -> ServerState:
-        self.lives += 1
+        self.incarnations += 1
         state = ServerState(
-            self.config(), SyncConfig(policy="asp"), dim=DIM, seed=1, epoch=self.lives
+            self.config(), SyncConfig(policy="asp"), dim=DIM, seed=1, epoch=self.incarnations
         )
         state.ledger.keeps_checkpoints = True
         self.groups = LedGroups(state)
@@ -163,11 +163,16 @@ class World:
 
     def new_group(self, index: int) -> GroupLink:
         group = GroupConfig(leader="grpc://here:1", name=f"g{index}", rows="float32", curvature=0.0)
-        self.lives += 1
+        self.incarnations += 1
         config = following_config(self.config(group))
         leader = Leader(config, partial(Linked, self))
         state = ServerState(
-            config, SyncConfig(policy="asp"), dim=DIM, seed=2, epoch=self.lives, upstream=leader
+            config,
+            SyncConfig(policy="asp"),
+            dim=DIM,
+            seed=2,
+            epoch=self.incarnations,
+            upstream=leader,
         )
         replica = LocalReplica(state.tables, state.vocabulary, state.lock)
         link = GroupLink(Follower(state, leader, replica))
@@ -190,7 +195,8 @@ class World:
         except UnavailableError:
             pass
         except BehindError:
-            # The leader lost entries that this life of the group does not hold: it starts anew.
+            # The leader lost entries that this incarnation of the group does not hold: it starts
+            # again.
             self.kill_group(index)
         finally:
             self.faults = []
@@ -268,7 +274,7 @@ class Exchanging(RuleBasedStateMachine):
         for node in world.nodes:
             entry = leader.ledger.of(node.name)
             assert (entry.applied, entry.accepted) == (node.sequence, node.sequence)
-            assert entry.place == (f"{node.name} {node.sequence}" if node.sequence else "")
+            assert entry.offset == (f"{node.name} {node.sequence}" if node.sequence else "")
 
 
 def test_a_node_keeps_what_only_the_leaders_memory_has() -> None:

@@ -47,8 +47,8 @@ def test_a_cut_after_the_leaders_restart_waits_for_its_groups(tmp_path, connect)
             with running_server(on_port_of(leader, config), dim=DIM) as again:
                 assert again.status()["groups"][0]["state"] == "away"
                 assert "b" not in again.status()["nodes"]
-                cutter = connect(again, "n0")
-                cutting = threading.Thread(target=lambda: cutter.client.cut(WINDOW))
+                snapshotter = connect(again, "n0")
+                cutting = threading.Thread(target=lambda: snapshotter.client.cut(WINDOW))
                 cutting.start()
                 cutting.join(1.0)
                 assert cutting.is_alive(), "it was cut without the group"
@@ -83,7 +83,7 @@ def test_the_watermark_waits_after_the_leaders_restart_for_nodes_of_its_groups(
                 until(lambda: again.state.meters.pushes == 3)
                 again.state.tick()
                 assert not again.state.due(), "n1 has not said how far it is"
-                assert not again.cutter.refs()
+                assert not again.snapshotter.refs()
                 b.link._cycle.release()
                 try:
                     node.push(
@@ -92,7 +92,7 @@ def test_the_watermark_waits_after_the_leaders_restart_for_nodes_of_its_groups(
                         window=late,
                         published=late + 1.0,
                     )
-                    until(lambda: bool(again.cutter.refs()))
+                    until(lambda: bool(again.snapshotter.refs()))
                 finally:
                     b.link._cycle.acquire()
     (ref,) = SnapshotStore(config.snapshots).list()

@@ -47,7 +47,7 @@ class Node:
             BlockCounts((CountGroup("s", 0, len(ids)),), ids, (), ones, ones),
             (SourceProgress("s", 1, len(ids), 1.0, 0, (0.5,)),),
             tokens=len(ids),
-            place=f"{self.name} {self.sequence}",
+            offset=f"{self.name} {self.sequence}",
         )
         try:
             self.clock = self.client.push(push).clock

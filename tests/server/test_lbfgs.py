@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.exchange.batch import Material, Offer, Result, Task
+from embedding.exchange.batch import Offer, PortionInput, Result, Task
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock
@@ -90,7 +90,7 @@ def offer(node: str, number: int, *, shared: bool) -> Offer:
     block, seed = portion(node, number)
     objective = Objective(MODEL, block, seed)
     none = np.empty(0, dtype=np.float32)
-    material = Material(block.tokens, block.sentences, block.keep, block.pool, none, seed)
+    material = PortionInput(block.tokens, block.sentences, block.keep, block.pool, none, seed)
     return Offer(
         number=number,
         words=np.arange(WORDS),

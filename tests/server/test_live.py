@@ -22,8 +22,8 @@ from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
-from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server
+from embedding.server.snapshotting.live import LiveModel
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.query import RowScales, nearest
 
@@ -252,7 +252,7 @@ def test_a_word_that_is_evicted_meanwhile_is_left_out(server, node, monkeypatch)
 
 
 def test_questions_wait_their_turn_for_a_while(server, node, monkeypatch):
-    monkeypatch.setattr("embedding.server.cutting.live._PATIENCE_S", 0.05)
+    monkeypatch.setattr("embedding.server.snapshotting.live._PATIENCE_S", 0.05)
     live = LiveModel(server.state)
     with live._turn, pytest.raises(UnavailableError, match="ask again"):
         live.neighbours("w0", 1)

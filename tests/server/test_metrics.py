@@ -243,19 +243,19 @@ def test_health_tells_of_a_window_that_could_not_be_published(tmp_path, connect)
         node = connect(server)
         node.words("말")
         node.push(counts=named(["말"], 9), window=int(day.timestamp()))
-        future = server.cutter.start(window)
+        future = server.snapshotter.start(window)
         future.result()
         assert server.ailing() == []
-        broken = server.cutter._store
+        broken = server.snapshotter._store
         assert broken is not None
-        server.cutter._store.publish = None
+        server.snapshotter._store.publish = None
         later = Window(window.end, window.end + timedelta(days=1))
         with pytest.raises(TypeError):
-            server.cutter.cut(later)
+            server.snapshotter.cut(later)
         (reason,) = get(server.http_url, "/health").json()["reasons"]
         assert "2020-01-02" in reason
-        del server.cutter._store.publish
-        server.cutter.cut(later)
+        del server.snapshotter._store.publish
+        server.snapshotter.cut(later)
         assert get(server.http_url, "/health").status_code == 200
 
 

@@ -19,7 +19,7 @@ from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.gramindex import GramIndex
 from embedding.models.subwords import Subwords
 from embedding.server.config import ServerConfig
-from embedding.server.rows.composing import Composer
+from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
@@ -275,4 +275,4 @@ def test_composing_no_word_gives_no_row():
     tables = Tables(
         DIM, device=pick_device("cpu"), capacity=4, seed=1, optimizer=Optimizer(), buckets=9
     )
-    assert Composer(tables, lambda ids: [], buckets=9).centres(ints(), ints()).shape == (0, DIM)
+    assert GramComposer(tables, lambda ids: [], buckets=9).centres(ints(), ints()).shape == (0, DIM)

@@ -10,7 +10,7 @@ from embedding.exchange.batch import ROUND
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies.board import Drop, Ticket
+from embedding.server.policies.board import Drop, PendingPush
 from embedding.server.policies.traits import POLICIES
 from generated import examples
 
@@ -34,9 +34,9 @@ class World:
         self.sequence = dict.fromkeys(NODES, 0)
         self.clock: dict[str, int] = {}
         self.reading: dict[str, list[int]] = {node: [] for node in NODES}
-        self.pushed: list[Ticket] = []
-        self.applied: list[Ticket] = []
-        self.dropped: list[Ticket] = []
+        self.pushed: list[PendingPush] = []
+        self.applied: list[PendingPush] = []
+        self.dropped: list[PendingPush] = []
         self.come: set[str] = set()
         self.rounds = 0
 
@@ -98,7 +98,7 @@ class World:
 
     def push(self, node: str) -> None:
         self.sequence[node] += 1
-        ticket = Ticket(node, self.reading[node].pop(0), self.sequence[node])
+        ticket = PendingPush(node, self.reading[node].pop(0), self.sequence[node])
         self.pushed.append(ticket)
         board = self.machine.board
         late = board.since <= ticket.clock < board.closed
@@ -340,7 +340,7 @@ def test_bsp_applies_a_clock_at_once_in_the_order_of_names():
         assert world.pull(node)
     found = []
     for node in ("c", "a", "b"):
-        ticket = Ticket(node, 0, 1)
+        ticket = PendingPush(node, 0, 1)
         found.append(world.machine.push(ticket, now=1.0))
     assert found[:2] == [[], []]
     (instruction,) = found[2]
@@ -366,15 +366,15 @@ def test_clocks_from_the_future_and_out_of_order_are_refused():
         assert world.pull(node)
     machine = world.machine
     with pytest.raises(RefusedError, match="reads at clock 0"):
-        machine.push(Ticket("a", 1, 1), now=1)
+        machine.push(PendingPush("a", 1, 1), now=1)
     with pytest.raises(RefusedError, match="or ahead at 1"):
         machine.pull("a", 2, now=1)
     with pytest.raises(RefusedError, match="greet"):
         machine.pull("stranger", 0, now=1)
     machine.board.members["a"].clock = 5
-    machine.push(Ticket("a", 5, 1), now=1)
+    machine.push(PendingPush("a", 5, 1), now=1)
     with pytest.raises(RefusedError, match="before that was at clock 5"):
-        machine.push(Ticket("a", 4, 2), now=1)
+        machine.push(PendingPush("a", 4, 2), now=1)
 
 
 def test_an_unknown_policy_is_refused_by_name():

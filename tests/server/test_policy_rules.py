@@ -18,7 +18,7 @@ from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies.board import Apply, Drop, Ticket
+from embedding.server.policies.board import Apply, Drop, PendingPush
 from embedding.server.rows.averaging import averaged
 
 
@@ -34,7 +34,7 @@ def machine_of(*nodes: str, **sync: Any) -> ConsistencyMachine:
 
 def tick(machine: ConsistencyMachine, node: str, clock: int, now: float = 0.0) -> list[Any]:
     """Push what was read at `clock`, and read again."""
-    found = machine.push(Ticket(node, clock, clock + 1), now=now)
+    found = machine.push(PendingPush(node, clock, clock + 1), now=now)
     _, _, more = machine.pull(node, machine.board.members[node].clock, now=now)
     return [*found, *more]
 
@@ -44,9 +44,11 @@ def tick(machine: ConsistencyMachine, node: str, clock: int, now: float = 0.0) -
 
 def test_the_first_of_a_clock_are_applied_together_and_the_last_is_dropped():
     machine = machine_of("a", "b", "c", policy="backup", backups=1)
-    assert machine.push(Ticket("c", 0, 1), now=0) == []
-    assert machine.push(Ticket("a", 0, 1), now=0) == [Apply((Ticket("a", 0, 1), Ticket("c", 0, 1)))]
-    assert machine.push(Ticket("b", 0, 1), now=0) == [Drop((Ticket("b", 0, 1),))]
+    assert machine.push(PendingPush("c", 0, 1), now=0) == []
+    assert machine.push(PendingPush("a", 0, 1), now=0) == [
+        Apply((PendingPush("a", 0, 1), PendingPush("c", 0, 1)))
+    ]
+    assert machine.push(PendingPush("b", 0, 1), now=0) == [Drop((PendingPush("b", 0, 1),))]
 
 
 def test_a_late_node_goes_on_at_the_clock_that_is_open():
@@ -54,28 +56,28 @@ def test_a_late_node_goes_on_at_the_clock_that_is_open():
     for clock in range(5):
         tick(machine, "a", clock)
         tick(machine, "b", clock)
-    assert machine.push(Ticket("c", 0, 1), now=0) == [Drop((Ticket("c", 0, 1),))]
+    assert machine.push(PendingPush("c", 0, 1), now=0) == [Drop((PendingPush("c", 0, 1),))]
     assert machine.pull("c", 1, now=0)[:2] == (5, [])
 
 
 def test_a_reader_waits_until_enough_have_pushed_and_no_longer():
     machine = machine_of("a", "b", "c", policy="backup", backups=1)
-    machine.push(Ticket("a", 0, 1), now=0)
+    machine.push(PendingPush("a", 0, 1), now=0)
     assert machine.pull("a", 1, now=0)[1] == ["b", "c"]
-    machine.push(Ticket("c", 0, 1), now=0)
+    machine.push(PendingPush("c", 0, 1), now=0)
     assert machine.pull("a", 1, now=0)[1] == []
 
 
 def test_a_lone_node_drops_nothing_however_many_may_be_late():
     machine = machine_of("a", policy="backup", backups=5)
     for clock in range(4):
-        assert tick(machine, "a", clock) == [Apply((Ticket("a", clock, clock + 1),))]
+        assert tick(machine, "a", clock) == [Apply((PendingPush("a", clock, clock + 1),))]
 
 
 def test_when_a_node_leaves_fewer_close_a_clock():
     machine = machine_of("a", "b", "c", policy="backup", backups=1)
-    machine.push(Ticket("a", 0, 1), now=0)
-    assert machine.leave("c") == [Apply((Ticket("a", 0, 1),))]
+    machine.push(PendingPush("a", 0, 1), now=0)
+    assert machine.leave("c") == [Apply((PendingPush("a", 0, 1),))]
 
 
 def test_what_is_sent_again_after_a_restart_is_applied_however_old():
@@ -84,8 +86,8 @@ def test_what_is_sent_again_after_a_restart_is_applied_however_old():
     machine.pull("fast", 50, now=0)
     machine.join("slow", now=0, clock=12)
     assert machine.board.closed == 50
-    assert machine.push(Ticket("slow", 10, 1), now=0) == [Apply((Ticket("slow", 10, 1),))]
-    assert machine.push(Ticket("slow", 12, 2), now=0) == [Drop((Ticket("slow", 12, 2),))]
+    assert machine.push(PendingPush("slow", 10, 1), now=0) == [Apply((PendingPush("slow", 10, 1),))]
+    assert machine.push(PendingPush("slow", 12, 2), now=0) == [Drop((PendingPush("slow", 12, 2),))]
 
 
 # -- what nodes are told ------------------------------------------------------------------------
@@ -139,9 +141,9 @@ def test_a_malformed_pace_is_refused(wrong):
 @pytest.mark.parametrize(("combine", "average"), [("sum", False), ("mean", True)])
 def test_averaging_adds_up_shares_or_takes_the_mean(combine, average):
     machine = machine_of("a", "b", policy="averaging", combine=combine)
-    assert machine.push(Ticket("b", 0, 1), now=0) == []
-    both = (Ticket("a", 0, 1), Ticket("b", 0, 1))
-    assert machine.push(Ticket("a", 0, 1), now=0) == [Apply(both, average=average)]
+    assert machine.push(PendingPush("b", 0, 1), now=0) == []
+    both = (PendingPush("a", 0, 1), PendingPush("b", 0, 1))
+    assert machine.push(PendingPush("a", 0, 1), now=0) == [Apply(both, average=average)]
 
 
 def test_a_mean_is_taken_over_those_that_touched_a_row():
@@ -180,7 +182,7 @@ def test_nobody_waits_until_those_behind_have_caught_up_clock_by_clock(policy):
     machine.configure(SyncConfig(policy=policy, staleness=0, backups=0))
     assert machine.pull("a", 30, now=0)[1] == ["c"]
     # One block of the slow node's, read before the change, and it is level with the others.
-    assert machine.push(Ticket("c", 0, 1), now=0) == [Apply((Ticket("c", 0, 1),))]
+    assert machine.push(PendingPush("c", 0, 1), now=0) == [Apply((PendingPush("c", 0, 1),))]
     assert machine.pull("c", 1, now=0)[:2] == (30, [])
     assert machine.pull("a", 30, now=0)[1] == []
 
@@ -316,8 +318,8 @@ def test_one_source_or_a_node_that_was_not_heard_tells_nothing():
 
 def test_what_the_barrier_held_is_applied_when_it_is_lifted():
     machine = auto("a", "b", auto_stay_s=0.0)
-    assert machine.push(Ticket("a", 0, 1), now=0) == []
-    assert Apply((Ticket("a", 0, 1),)) in hear(machine, 1.0, 100, 10)
+    assert machine.push(PendingPush("a", 0, 1), now=0) == []
+    assert Apply((PendingPush("a", 0, 1),)) in hear(machine, 1.0, 100, 10)
 
 
 # -- settings -----------------------------------------------------------------------------------

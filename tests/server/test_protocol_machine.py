@@ -61,7 +61,7 @@ class Protocol(RuleBasedStateMachine):
         self.patches = [
             patch("embedding.server.state.time", time),
             patch("embedding.server.flight.rounds.time", time),
-            patch("embedding.server.state.WAIT_S", 0.0),
+            patch("embedding.server.state.PULL_WAIT_S", 0.0),
             patch("os.fsync"),  # no power is cut here
             patch("embedding.server.flight.rounds.HOLD_S", 0.0),
         ]

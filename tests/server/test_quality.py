@@ -9,9 +9,9 @@ import torch
 
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
-from embedding.server.cutting.gold import measure_gold
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.scoring import Cooccurrence, PairRing, ScoreKeeper
+from embedding.server.snapshotting.gold import measure_gold
 
 
 def ints(*values: int) -> np.ndarray:

@@ -274,14 +274,14 @@ def test_a_torn_journal_line_is_left_out_and_cut_off(tmp_path):
 def test_words_noted_after_an_unfinished_checkpoint_and_a_restart_keep_their_ids(tmp_path, connect):
     """The journal goes on where the unfinished checkpoint began one."""
     chosen, known = config(tmp_path), {}
-    for life in range(3):
+    for incarnation in range(3):
         with patch("embedding.server.recovery.checkpoint.CheckpointFolder.write", broken):
             server = ParameterServer(chosen, dim=DIM)
             server.start()
-            node = connect(server, name=f"node-{life}")
+            node = connect(server, name=f"node-{incarnation}")
             for at, word in enumerate(("말", "글", "집")):
-                known |= {f"{word}{life}": int(node.words(f"{word}{life}")[0])}
-                if at == life:
+                known |= {f"{word}{incarnation}": int(node.words(f"{word}{incarnation}")[0])}
+                if at == incarnation:
                     server._recovery._try_write()
             crash(server)
     with running_server(chosen, dim=DIM) as server:

@@ -40,7 +40,7 @@ def chosen(tmp_path, **changes) -> ServerConfig:
         "window": WindowUnit.MONTH,
         "min_count": 1,
         "checkpoint_every_s": 600.0,
-        "young_mentions": 0,
+        "rare_mentions": 0,
     }
     return ServerConfig(**{**given, **changes})
 
@@ -60,9 +60,9 @@ def two_windows(tmp_path, connect):
     with running_server(chosen(tmp_path), dim=DIM, seed=5) as server:
         node = connect(server)
         learn(node, JANUARY, ["말", "글"], 1.0)
-        first = server.cutter.cut(JANUARY)
+        first = server.snapshotter.cut(JANUARY)
         learn(node, FEBRUARY, ["말", "스팸"], 5.0)
-        second = server.cutter.cut(FEBRUARY)
+        second = server.snapshotter.cut(FEBRUARY)
         node.client.close()
     return first, second
 
@@ -79,11 +79,11 @@ def test_the_server_knows_what_the_snapshot_holds_and_no_more(tmp_path, connect,
         state = server.state
         assert sorted(state.vocabulary.names(state.vocabulary.alive())) == ["글", "말"]
         assert list(server.status()["windows"]) == ["2020-01"]
-        assert server.cutter.cut(JANUARY).id == first.id
+        assert server.snapshotter.cut(JANUARY).id == first.id
         node = connect(server)
         ids = learn(node, FEBRUARY, ["말", "새말"], 2.0)
         assert ids.min() >= 0
-        second = server.cutter.cut(FEBRUARY)
+        second = server.snapshotter.cut(FEBRUARY)
         assert second.parent == first.id
         cut = store.open(second.id)
         assert set(cut.words) == {"말", "글", "새말"}
@@ -188,7 +188,7 @@ def ask(home, location: str, name: str, body: dict | None = None):
 
 
 def epoch(home, location: str, process, other_than: int | None = None) -> int:
-    """The server's life, once it answers with another than this."""
+    """The server's incarnation, once it answers with another than this."""
     deadline = time.monotonic() + 120
     while True:
         assert process.poll() is None, "the server ended"
@@ -205,7 +205,7 @@ def epoch(home, location: str, process, other_than: int | None = None) -> int:
 @pytest.mark.slow
 def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path):
     with serving(tmp_path) as (location, process):
-        life = epoch(tmp_path, location, process)
+        incarnation = epoch(tmp_path, location, process)
         line = Settings(paths={"home": tmp_path / "var"}).line(location)
         node = ParameterClient(location, node="n", config=line)
         node.hello()
@@ -222,7 +222,7 @@ def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path
             except RefusedError:
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
-        assert epoch(tmp_path, location, process, life) > life
+        assert epoch(tmp_path, location, process, incarnation) > incarnation
         assert ask(tmp_path, location, "status")["vocabulary"] == 0
         with pytest.raises(RefusedError, match="none of that id"):
             ask(tmp_path, location, "rollback", {"to": "2020-01-00000000"})

@@ -14,11 +14,11 @@ from lacking import FULL, failing
 from named import named
 
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Push, nothing_read
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push, nothing_read
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.changing import Changes
+from embedding.server.rows.changing import ChangeQueue
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 from waiting import until
@@ -31,7 +31,7 @@ ASP = SyncConfig(policy="asp")
 def state() -> ServerState:
     config = ServerConfig(min_count=1, initial_rows=4, device="cpu")
     found = ServerState(config, ASP, dim=DIM, seed=1)
-    found.hello("a", version=VERSION, digest="", clock=0)
+    found.hello("a", version=PROTOCOL_VERSION, digest="", clock=0)
     found.admit(["봄", "여름", "가을"], np.ones(3, dtype=np.int64))
     return found
 
@@ -101,7 +101,7 @@ def test_changes_come_in_order_and_go_on_where_they_stopped() -> None:
 
         return call
 
-    changes = Changes("it")
+    changes = ChangeQueue("it")
     for name in "abc":
         changes.carry_out(lambda name=name: [step(f"{name}{i}") for i in (1, 2)])
     assert (done, changes.waiting) == (["a1", "a2", "b1"], 2)

@@ -255,7 +255,7 @@ def test_no_push_is_half_in_a_snapshot(join, tmp_path):
         found = []
         for day in range(1, 9):
             start = datetime(2024, 3, day, tzinfo=UTC)
-            ref = server.cutter.cut(Window(start, start.replace(hour=12)))
+            ref = server.snapshotter.cut(Window(start, start.replace(hour=12)))
             rows = SnapshotStore(str(tmp_path)).open(ref.id).contexts
             assert len(np.unique(rows)) == 1
             found.append(float(rows[0, 0]))
@@ -471,7 +471,7 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
 
 
 def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, join, monkeypatch):
-    """Else that shard would be behind the primary when everything starts anew."""
+    """Else that shard would be behind the primary when everything starts again."""
     with sharded(settings(2, state_dir=tmp_path, checkpoint_every_s=600.0)) as server:
         node = join(server)
         ids = node.words(*"가나다라")

@@ -23,9 +23,9 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.cutting.live import LiveModel
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.service import ParameterServer, running_server
+from embedding.server.snapshotting.live import LiveModel
 from embedding.snapshots.store import SnapshotStore
 
 DIM, BUCKETS, SEED = 4, 301, 3

@@ -182,7 +182,7 @@ def test_where_columns_lie_there_are_no_rows_to_pack_or_keep():
 def test_no_sums_of_contexts_are_asked_of_nodes_that_have_no_rows(connect):
     with sharded(settings(2, split="columns"), dim=DIM) as server:
         welcome = connect(server).client.welcome
-        assert (welcome.usage, welcome.young_mentions) == (False, 0)
+        assert (welcome.usage, welcome.rare_mentions) == (False, 0)
     with sharded(settings(2), dim=DIM) as server:
         assert connect(server).client.welcome.usage
 

@@ -45,7 +45,7 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
         device="cpu",
         half_life_tokens=None,
     )
-    topology = TopologyConfig(kind=kind, settle_blocks=3, rechoose_blocks=4, peer_timeout_s=60)
+    topology = TopologyConfig(kind=kind, write_back_blocks=3, rechoose_blocks=4, peer_timeout_s=60)
     with sharded(kept, SyncConfig(policy="asp"), dim=DIM) as server, rendezvous() as port:
         spec = MeetingSpec(port=port, names=NAMES)
 
@@ -53,7 +53,7 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
             with greet(server.location, node=NAMES[rank], config=QUICK) as client:
                 route = ReducingTransport(
                     client,
-                    Meeting(spec, name=NAMES[rank], life=str(rank), timeout_s=60),
+                    Meeting(spec, name=NAMES[rank], incarnation=str(rank), timeout_s=60),
                     NAMES,
                     topology,
                     dim=DIM,

@@ -17,8 +17,8 @@ from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.shards.log import Change, as_json, from_json
 from embedding.server.shards.sums import check_tickets
-from embedding.worker.aggregator import Aggregator, AggregatorService
-from embedding.worker.upstreams import Upstreams
+from embedding.worker.process.aggregator import Aggregator, AggregatorService
+from embedding.worker.process.upstreams import Upstreams
 
 DIM, WORDS = 4, 10
 pytestmark = pytest.mark.timeout(600)

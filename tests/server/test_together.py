@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -25,7 +25,7 @@ def a_state(policy: str = "ssp") -> ServerState:
     state = ServerState(config, SyncConfig(policy=policy), dim=DIM, seed=1)
     state.admit(["x", "y"], np.ones(2, dtype=np.int64))
     for node in NODES:
-        state.hello(node, version=VERSION, digest="", clock=0)
+        state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
         ids = np.arange(2, dtype=np.int64)
         state.pull(node, ids, ids, 0)
     return state
@@ -60,7 +60,7 @@ def taken_before(state: ServerState, parts: list[Push]) -> None:
 
 
 def replaced(state: ServerState, parts: list[Push]) -> None:
-    state.hello("b", version=VERSION, digest="", clock=0)
+    state.hello("b", version=PROTOCOL_VERSION, digest="", clock=0)
 
 
 def gap(state: ServerState, parts: list[Push]) -> None:

@@ -16,12 +16,12 @@ from embedding.exchange.payload import (
     CountGroup,
     RowDelta,
 )
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.cutting.cutter import Cutter
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.words.usage import UsageSums
 from embedding.snapshots.store import SnapshotStore
@@ -48,7 +48,7 @@ class Server:
         settings = {"min_count": 1, "device": "cpu"} | changes
         self.config = ServerConfig(**settings)
         self.state = ServerState(self.config, SyncConfig(policy="asp"), dim=DIM, seed=1)
-        self.state.hello("n0", version=VERSION, digest="", clock=0)
+        self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
         self.ids = self.state.admit(["말", "글", "봄", "꽃"], np.ones(4, dtype=np.int64))
         self.sequence = 0
 
@@ -89,8 +89,8 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
         (CountGroup("뉴스", AT, 4),), server.ids, [], np.full(4, 5), np.ones(4, dtype=np.int64)
     )
     server.push(*parts, deltas=rows, progress=progress, counts=counts)
-    cutter = Cutter(server.state, server.config)
-    ref = cutter.cut(WINDOW)
+    snapshotter = Snapshotter(server.state, server.config)
+    ref = snapshotter.cut(WINDOW)
     opened = SnapshotStore(str(tmp_path)).open(ref.id)
     usage = opened.usage
     assert usage is not None
@@ -104,7 +104,7 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     assert not server.usage.parts()
     server.push(use(0, [0], 1.0))
     assert not server.usage.parts()
-    cutter.close()
+    snapshotter.close()
 
 
 def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():

@@ -185,9 +185,9 @@ def test_new_words_are_spared_until_their_first_push_can_have_come():
         offer(vocabulary, f"말{i}")
     found = vocabulary.ids([f"말{i}" for i in range(40, 44)])
     assert (found >= 0).all(), "uncounted as they are, older words went first"
-    young = make(min_count=1, max_words=40)
-    offer(young, *[f"말{i}" for i in range(40)])
-    assert len(young.victims(1)) == 1, "no more than needed of those that are spared"
+    rare = make(min_count=1, max_words=40)
+    offer(rare, *[f"말{i}" for i in range(40)])
+    assert len(rare.victims(1)) == 1, "no more than needed of those that are spared"
 
 
 def test_a_word_unread_for_long_gives_way_to_a_word_of_today():

@@ -38,7 +38,7 @@ class VocabularyMachine(RuleBasedStateMachine):
 
     @initialize(half_life=st.sampled_from([None, 30.0]))
     def start(self, half_life):
-        self.half_life, self.life = half_life, 0
+        self.half_life, self.incarnation = half_life, 0
         self.given: dict[int, str] = {}
         self.row: dict[int, int] = {}
         self.expected: dict[int, float] = {}
@@ -46,13 +46,13 @@ class VocabularyMachine(RuleBasedStateMachine):
         self.vocabulary = self.make()
 
     def make(self) -> Vocabulary:
-        self.life += 1
+        self.incarnation += 1
         made = Vocabulary(
             min_count=2,
             max_words=ROWS,
             max_candidates=CANDIDATES,
             half_life_tokens=self.half_life,
-            version=self.life << 20,
+            version=self.incarnation << 20,
             digests=DIGESTS,
         )
         made.evictions.limit = HISTORY

@@ -3,7 +3,7 @@
 import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 
@@ -42,7 +42,7 @@ def words(server: ParameterServer) -> dict[str, int]:
 
 def test_after_a_crash_the_same_words_have_been_evicted(tmp_path):
     server = start(tmp_path)
-    server.state.hello("n0", version=VERSION, digest="", clock=0)
+    server.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
     admit(server, *range(40))
     server._recovery.request(wait=True)
     # Counted after the checkpoint: by what the checkpoint knows, 말0 would be the first to go.
@@ -70,14 +70,14 @@ def test_a_checkpoint_keeps_words_rows_and_candidates_of_a_vocabulary_with_gaps(
     for i in range(40, 60):
         admit(server, i)
     before = words(server)
-    server.state.hello("n0", version=VERSION, digest="", clock=0)
+    server.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
     alive = server.state.vocabulary.alive()
     held = server.state.pull("n0", alive, alive, 0)
     server.stop()
     server = start(tmp_path)
     try:
         assert words(server) == before
-        server.state.hello("n0", version=VERSION, digest="", clock=0)
+        server.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
         again = server.state.pull("n0", alive, alive, 0)
         assert np.array_equal(again.vectors, held.vectors)
         gone = np.setdiff1d(np.arange(server.state.vocabulary.next_id), alive)

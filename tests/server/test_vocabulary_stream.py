@@ -12,17 +12,17 @@ import pyarrow as pa
 import torch
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.kernel.records import Table, TokenBlock, Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.cutting.cutter import Cutter
+from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
-from embedding.worker import lexicon
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learning.learner import Learner
+from embedding.worker.words import lexicon
 
 DIM, WORDS, CANDIDATES = 8, 300, 600
 START = datetime(2020, 1, 6, tzinfo=UTC)
@@ -34,9 +34,9 @@ class InProcess:
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
-        state.hello("n0", version=VERSION, digest="", clock=0)
+        state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
 
-    def admit(self, words, counts, testimony=None):
+    def admit(self, words, counts, contributors=None):
         return self.state.admit(words, counts)
 
     def vocabulary(self, since=0):
@@ -110,18 +110,18 @@ def parts(state: ServerState) -> dict[str, int]:
     return {name: size(each, set()) for name, each in held.items()}
 
 
-def weeks(state: ServerState, cutter: Cutter, days: int) -> Iterator[int]:
+def weeks(state: ServerState, snapshotter: Snapshotter, days: int) -> Iterator[int]:
     for day in range(days):
         yield day
         if day % 7 == 6:
             start = START + timedelta(days=day - 6)
-            cutter.cut(Window.holding(start, WindowUnit.WEEK))
+            snapshotter.cut(Window.holding(start, WindowUnit.WEEK))
 
 
 def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr(lexicon, "REMEMBERED", CANDIDATES)
+    monkeypatch.setattr(lexicon, "MAX_UNKNOWN_WORDS", CANDIDATES)
     state = make_state(snapshots=str(tmp_path))
-    cutter = Cutter(state, state.config)
+    snapshotter = Snapshotter(state, state.config)
     learner = Learner(
         InProcess(state),
         make_trainer(ModelConfig(dim=DIM, window=2)),
@@ -134,7 +134,7 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
     met: set[str] = set()
     given: dict[int, str] = {}
     sizes: list[dict[str, int]] = []
-    for day in weeks(state, cutter, 140):
+    for day in weeks(state, snapshotter, 140):
         read = block(day)
         met.update(read.words)
         learner.learn([read])
@@ -147,7 +147,7 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
         assert len(vocabulary.candidates) <= CANDIDATES
         assert len(learner.lexicon) <= 2 * WORDS, "the node's mirror is bounded too"
         sizes.append({**parts(state), "lexicon": size(learner.lexicon, set())})
-    cutter.close()
+    snapshotter.close()
     assert len(met) > 10 * (WORDS + CANDIDATES)
     assert vocabulary.next_id > 10 * WORDS, "ten times as many rows were given as there are"
     assert (vocabulary.ids([f"늘{i}" for i in range(1, 21)]) >= 0).all()

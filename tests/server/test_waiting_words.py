@@ -76,7 +76,7 @@ def test_a_waiting_word_is_counted_on_and_its_window_has_all_of_it(tmp_path, con
         assert node.words(NAME, counts=1).tolist() == [1], "the count before the restart is known"
         node.push(counts=named([NAME], 4))
         assert NAME.encode() not in on_disk(tmp_path / "state" / "checkpoint-00000001")
-        server.cutter.cut(DAY)
+        server.snapshotter.cut(DAY)
     snapshot = SnapshotStore(str(tmp_path / "store")).open("latest")
     counts = dict(zip(snapshot.by_source.words, snapshot.by_source.counts.tolist(), strict=True))
     assert counts == {"말": 2, NAME: 5}
@@ -92,7 +92,7 @@ def test_a_word_that_waits_over_two_restarts_is_still_known(tmp_path, connect):
         node = connect(server)
         assert server.status()["candidates"] == 2
         node.words(NAME, counts=1)
-        server.cutter.cut(DAY)
+        server.snapshotter.cut(DAY)
     snapshot = SnapshotStore(str(tmp_path / "store")).open("latest")
     assert NAME in snapshot.by_source.words
 

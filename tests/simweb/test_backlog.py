@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from embedding.simweb.backlog import Backlog
+from embedding.simweb.backlog import PastArticles
 
 
 def test_a_part_that_nobody_reads_does_not_count() -> None:
-    backlog = Backlog(10)
+    backlog = PastArticles(10)
     backlog.publish("board", "a", 1)
     assert backlog.count(2) == 0
     backlog.read("board", 2)
@@ -12,7 +12,7 @@ def test_a_part_that_nobody_reads_does_not_count() -> None:
 
 
 def test_a_fetched_document_does_not_count_and_a_second_fetch_is_counted_as_such() -> None:
-    backlog = Backlog(10)
+    backlog = PastArticles(10)
     backlog.read("board", 0)
     backlog.publish("board", "a", 1)
     backlog.publish("board", "b", 1)
@@ -23,7 +23,7 @@ def test_a_fetched_document_does_not_count_and_a_second_fetch_is_counted_as_such
 
 
 def test_a_reader_that_died_is_waited_for_only_so_long() -> None:
-    backlog = Backlog(10)
+    backlog = PastArticles(10)
     backlog.read("board", 0)
     backlog.publish("board", "a", 100)
     assert backlog.count(109) == 1
@@ -34,7 +34,7 @@ def test_a_reader_that_died_is_waited_for_only_so_long() -> None:
 
 
 def test_a_skipped_document_is_given_up_in_the_end() -> None:
-    backlog = Backlog(10)
+    backlog = PastArticles(10)
     backlog.read("board", 0)
     backlog.publish("board", "skipped", 0)
     for second in range(1, 60):

@@ -9,7 +9,7 @@ import pytest
 
 from embedding.kernel.errors import InputError
 from embedding.simweb.config import PARTS, SimwebConfig
-from embedding.simweb.corpus import Corpus
+from embedding.simweb.corpus import PlaybackCorpus
 from embedding.simweb.generated import FIRST_DAY, LAST_DAY, generate, truth
 from embedding.simweb.grammar import conjugate, with_particles
 from embedding.simweb.lexicon import Predicate, lexicon
@@ -21,12 +21,12 @@ PLANTED = [truth()[kind][0] for kind in ("born", "moved", "contrast")]
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
+def corpus() -> PlaybackCorpus:
     return generate(SimwebConfig())
 
 
 @pytest.fixture(scope="module")
-def read(corpus: Corpus) -> Counter[str]:
+def read(corpus: PlaybackCorpus) -> Counter[str]:
     """Words that the text pipeline reads in the sample: every fifteenth document."""
     pipeline = TextPipeline(TextConfig(tokenizer="kiwi"))
     words: Counter[str] = Counter()
@@ -38,13 +38,13 @@ def read(corpus: Corpus) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def written(corpus: Corpus) -> Counter[str]:
+def written(corpus: PlaybackCorpus) -> Counter[str]:
     """The sample's words as they stand between blanks and full stops."""
     texts = (document.text for document in corpus.documents[::15])
     return Counter(word for text in texts for word in text.replace(".", " ").split())
 
 
-def categories(corpus: Corpus, word: str, when=lambda d: True) -> Counter[str]:
+def categories(corpus: PlaybackCorpus, word: str, when=lambda d: True) -> Counter[str]:
     """Topics of the sentences' company: how often words of each topic stand beside `word`."""
     topics = truth()["topics"]
     of = {other: name for name, words in topics.items() for other in words[:40]}
@@ -57,29 +57,29 @@ def categories(corpus: Corpus, word: str, when=lambda d: True) -> Counter[str]:
     return near
 
 
-def mentions(corpus: Corpus, word: str, first: date, last: date) -> int:
+def mentions(corpus: PlaybackCorpus, word: str, first: date, last: date) -> int:
     return sum(d.text.count(word) for d in corpus.documents if first <= d.when.date() <= last)
 
 
-def test_it_is_the_same_for_a_seed_and_another_for_another(corpus: Corpus) -> None:
+def test_it_is_the_same_for_a_seed_and_another_for_another(corpus: PlaybackCorpus) -> None:
     assert generate(SimwebConfig()).documents == corpus.documents
     assert generate(SimwebConfig(seed=1)).documents != corpus.documents
 
 
-def test_every_part_has_documents_in_every_month(corpus: Corpus) -> None:
+def test_every_part_has_documents_in_every_month(corpus: PlaybackCorpus) -> None:
     seen = {(d.part, d.when.month) for d in corpus.documents}
     assert seen == {(part, month) for part in PARTS for month in range(1, 6)}
     assert 2500 < len(corpus.documents) < 3000
 
 
-def test_shares_decide_the_parts_and_the_library_keeps_them(corpus: Corpus) -> None:
+def test_shares_decide_the_parts_and_the_library_keeps_them(corpus: PlaybackCorpus) -> None:
     only = generate(SimwebConfig(shares={"board": 1.0, "life": 1.0}))
     assert {d.part for d in only.documents} == {"board", "life"}
     library = Library.build(corpus.documents, {"life": 1.0})
     assert Counter(i.part for i in library.items) == Counter(d.part for d in corpus.documents)
 
 
-def test_authors_write_again_and_only_in_their_part(corpus: Corpus) -> None:
+def test_authors_write_again_and_only_in_their_part(corpus: PlaybackCorpus) -> None:
     library = Library.build(corpus.documents, {})
     authors = {(i.part, i.author) for i in library.items}
     assert authors == {(d.part, d.author) for d in corpus.documents}
@@ -88,7 +88,7 @@ def test_authors_write_again_and_only_in_their_part(corpus: Corpus) -> None:
     assert often.most_common()[0][1] > 50
 
 
-def test_the_born_word_is_born_when_the_truth_says(corpus: Corpus) -> None:
+def test_the_born_word_is_born_when_the_truth_says(corpus: PlaybackCorpus) -> None:
     [born] = truth()["born"]
     days = [d.when.date() for d in corpus.documents if born["word"] in d.text]
     assert len(days) > 50
@@ -97,7 +97,7 @@ def test_the_born_word_is_born_when_the_truth_says(corpus: Corpus) -> None:
     assert near[born["topic"]] > 0.8 * near.total()
 
 
-def test_the_moved_word_changes_its_company_on_the_day(corpus: Corpus) -> None:
+def test_the_moved_word_changes_its_company_on_the_day(corpus: PlaybackCorpus) -> None:
     [moved] = truth()["moved"]
     day = date.fromisoformat(moved["date"])
     before = categories(corpus, moved["word"], lambda d: d.when.date() < day)
@@ -112,13 +112,13 @@ def test_the_moved_word_changes_its_company_on_the_day(corpus: Corpus) -> None:
     assert 0.7 < rates[0] / rates[1] < 1.4, "its frequency does not give it away"
 
 
-def test_most_of_the_text_comes_before_anything_happens(corpus: Corpus) -> None:
+def test_most_of_the_text_comes_before_anything_happens(corpus: PlaybackCorpus) -> None:
     first = min(truth()["born"][0]["date"], truth()["moved"][0]["date"])
     before = sum(len(d.text) for d in corpus.documents if d.when.date().isoformat() < first)
     assert before > 0.55 * sum(len(d.text) for d in corpus.documents)
 
 
-def test_the_board_differs_as_the_truth_says(corpus: Corpus) -> None:
+def test_the_board_differs_as_the_truth_says(corpus: PlaybackCorpus) -> None:
     [contrast] = truth()["contrast"]
     there = categories(corpus, contrast["word"], lambda d: d.part == contrast["part"])
     elsewhere = categories(corpus, contrast["word"], lambda d: d.part != contrast["part"])
@@ -133,7 +133,7 @@ def test_the_board_differs_as_the_truth_says(corpus: Corpus) -> None:
         assert sum(f" {own}" in text for text in board) > 30
 
 
-def test_parts_write_about_other_things(corpus: Corpus) -> None:
+def test_parts_write_about_other_things(corpus: PlaybackCorpus) -> None:
     usual = Counter(d.category for d in corpus.documents)
     [born], [moved] = truth()["born"], truth()["moved"]
     planted = born["topic"], moved["before"], moved["after"]
@@ -147,13 +147,13 @@ def test_parts_write_about_other_things(corpus: Corpus) -> None:
     assert len(leading) >= 4
 
 
-def test_no_sentence_comes_twice(corpus: Corpus) -> None:
+def test_no_sentence_comes_twice(corpus: PlaybackCorpus) -> None:
     texts = (d.text.replace("\n", " ") for d in corpus.documents)
     sentences = [sentence for text in texts for sentence in text.split(". ")]
     assert len(set(sentences)) > 0.99 * len(sentences)
 
 
-def test_a_page_of_news_is_long_enough_to_be_taken_for_the_article(corpus: Corpus) -> None:
+def test_a_page_of_news_is_long_enough_to_be_taken_for_the_article(corpus: PlaybackCorpus) -> None:
     news = [d for d in corpus.documents if d.part not in ("board", "comments")]
     assert min(len(d.text) for d in news) > 200
 
@@ -162,7 +162,7 @@ def test_the_truth_is_json() -> None:
     assert json.loads(json.dumps(truth())) == truth()
 
 
-def test_the_truth_comes_with_the_corpus(corpus: Corpus) -> None:
+def test_the_truth_comes_with_the_corpus(corpus: PlaybackCorpus) -> None:
     assert corpus.truth == truth(SimwebConfig())
 
 

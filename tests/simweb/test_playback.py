@@ -8,31 +8,37 @@ from hypothesis import strategies as st
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import ConfigError
-from embedding.simweb.playback import DAY, PlaybackClock, State, Timeline
+from embedding.simweb.playback import DAY_SECONDS, PlaybackClock, State, Timeline
 from generated import examples
 
 START = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 WALL = 1_700_000_000.0
 
 
-def make(events: list[float], *, speed: float = DAY, gap: float = DAY / 4, backlog: int = 0):
+def make(
+    events: list[float],
+    *,
+    speed: float = DAY_SECONDS,
+    gap: float = DAY_SECONDS / 4,
+    backlog: int = 0,
+):
     timeline = Timeline.plan(events, speed=speed, longest_gap=gap)
     return PlaybackClock(events, timeline, max_backlog=backlog)
 
 
 def test_one_day_takes_one_second_at_a_day_per_second() -> None:
     hourly = [START + 3600 * hour for hour in range(24)]
-    timeline = Timeline.plan(hourly, speed=DAY, longest_gap=DAY)
+    timeline = Timeline.plan(hourly, speed=DAY_SECONDS, longest_gap=DAY_SECONDS)
     assert timeline.length == pytest.approx(1.0)
-    assert timeline.play(START + DAY / 2) == pytest.approx(0.5)
-    assert timeline.event(0.25) == pytest.approx(START + DAY / 4)
+    assert timeline.play(START + DAY_SECONDS / 2) == pytest.approx(0.5)
+    assert timeline.event(0.25) == pytest.approx(START + DAY_SECONDS / 4)
 
 
 def test_an_empty_year_passes_quickly() -> None:
-    events = [START + DAY / 2, START + 365 * DAY]
-    timeline = Timeline.plan(events, speed=DAY, longest_gap=DAY / 4)
+    events = [START + DAY_SECONDS / 2, START + 365 * DAY_SECONDS]
+    timeline = Timeline.plan(events, speed=DAY_SECONDS, longest_gap=DAY_SECONDS / 4)
     assert timeline.length == pytest.approx(3 * 0.25)
-    assert timeline.knots[-1][0] == START + 366 * DAY
+    assert timeline.knots[-1][0] == START + 366 * DAY_SECONDS
 
 
 def test_nothing_is_published_before_the_start() -> None:
@@ -43,18 +49,18 @@ def test_nothing_is_published_before_the_start() -> None:
 
 
 def test_a_document_appears_when_its_moment_comes_and_the_end_is_reached() -> None:
-    clock = make([START + DAY / 4, START + DAY / 2], gap=DAY)
+    clock = make([START + DAY_SECONDS / 4, START + DAY_SECONDS / 2], gap=DAY_SECONDS)
     clock.start(WALL)
     assert list(clock.advance(WALL + 0.1)) == []
     assert list(clock.advance(WALL + 0.3)) == [0]
     assert clock.published == pytest.approx([WALL + 0.25])
     assert list(clock.advance(WALL + 9)) == [1]
     assert clock.state is State.DONE
-    assert clock.event == START + DAY
+    assert clock.event == START + DAY_SECONDS
 
 
 def test_a_second_start_and_a_wall_clock_that_steps_back_change_nothing() -> None:
-    clock = make([START + DAY / 4, START + DAY / 2], gap=DAY)
+    clock = make([START + DAY_SECONDS / 4, START + DAY_SECONDS / 2], gap=DAY_SECONDS)
     clock.start(WALL)
     clock.advance(WALL + 0.3)
     before = clock.event
@@ -80,7 +86,7 @@ def test_the_clock_waits_for_readers_and_goes_on_with_exact_times() -> None:
 
 def test_planned_knots_reach_to_the_end_while_playing() -> None:
     events = [START + 3600 * (hour + 1) for hour in range(20)]
-    clock = make(events, speed=3600.0, gap=DAY)
+    clock = make(events, speed=3600.0, gap=DAY_SECONDS)
     clock.start(WALL)
     clock.advance(WALL + 2)
     assert EventClock(clock.knots(WALL + 2)).wall(events[10]) == pytest.approx(WALL + 11)
@@ -100,7 +106,7 @@ def test_no_documents_and_unsorted_documents_are_refused() -> None:
 
 
 steps = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=40)
-gaps = st.lists(st.floats(0.01, 10 * DAY), min_size=1, max_size=30)
+gaps = st.lists(st.floats(0.01, 10 * DAY_SECONDS), min_size=1, max_size=30)
 
 
 @settings(max_examples=examples(150))
@@ -137,7 +143,7 @@ def test_whatever_readers_do(
 @given(gaps=gaps, backlog=st.integers(1, 6))
 def test_readers_that_keep_up_get_everything(gaps: list[float], backlog: int) -> None:
     events = [START + sum(gaps[: n + 1]) for n in range(len(gaps))]
-    clock = make(events, speed=DAY, backlog=backlog)
+    clock = make(events, speed=DAY_SECONDS, backlog=backlog)
     clock.start(WALL)
     for turn in range(10 * len(events) + 1000):
         clock.advance(WALL + turn, 0)

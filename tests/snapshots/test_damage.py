@@ -115,7 +115,7 @@ def test_a_publisher_that_is_killed_leaves_nothing_visible(folder, make):
     program = (
         "import os, sys; sys.path.insert(0, sys.argv[2])\n"
         "import conftest\n"
-        "from embedding.snapshots import places\n"
+        "from embedding.snapshots import backends\n"
         "from embedding.snapshots.store import SnapshotStore\n"
         "places.sync = lambda path: os._exit(9)\n"
         "SnapshotStore(sys.argv[1]).publish(conftest.build())\n"

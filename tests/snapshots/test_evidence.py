@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.evidence import (
     DAY,
+    EVIDENCE_SCHEMA,
     MOST_PARTS,
     PER_DAY,
-    SCHEMA,
     EvidenceStore,
     page_of,
     sampled,
@@ -37,7 +37,7 @@ def table(rows) -> pa.Table:
             "url": [f"https://{row[1]}.example/{row[3]}" for row in rows],
             "published": times,
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
 
 
@@ -131,7 +131,7 @@ def test_old_files_lead_to_pages_too(tmp_path: Path) -> None:
             "url": ["https://a.example/1#comment-9"],
             "published": [START.timestamp() + 60],
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
     folder = tmp_path / f"{START:%Y-%m}"
     folder.mkdir()

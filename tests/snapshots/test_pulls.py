@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from embedding.kernel.errors import SnapshotError
-from embedding.server.cutting.cutter import pulls_of
-from embedding.server.words.shifts import Pulled
-from embedding.snapshots.pulls import Pulls
+from embedding.server.snapshotting.snapshotter import pulls_of
+from embedding.server.words.shifts import PullingContexts
+from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.store import SnapshotStore
 
 
-def pulls() -> Pulls:
+def pulls() -> ContextPulls:
     figures = (
         np.array(each, np.float32) for each in ([0.1, 0, 0.2], [0, 0.3, 0.4], [0.6, 0.5, -1])
     )
-    return Pulls(np.array([1, 1, 3]), np.array([0, 4, 2]), *figures)
+    return ContextPulls(np.array([1, 1, 3]), np.array([0, 4, 2]), *figures)
 
 
 def test_it_comes_back_by_word(make, tmp_path):
@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_published(make, tmp_path, w
 
 def test_ids_become_rows_and_words_that_are_gone_are_left_out():
     figures = np.arange(12, dtype=np.float32).reshape(4, 3)
-    pulled = Pulled(np.array([5, 5, 8, 9]), np.array([8, 9, 5, 77]), figures)
+    pulled = PullingContexts(np.array([5, 5, 8, 9]), np.array([8, 9, 5, 77]), figures)
     found = pulls_of(pulled, np.array([9, 8, 5]))
     assert found.words.tolist() == [1, 2, 2]
     assert found.contexts.tolist() == [2, 1, 0]

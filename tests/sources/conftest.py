@@ -8,7 +8,7 @@ import pytest
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Found, Listing, Page
+from embedding.sources.base import FetchedPage, Found, ListingPage
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing
 
@@ -21,16 +21,16 @@ class CannedWeb:
         self.asked: list[str] = []
         self.now = EventClock()
 
-    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+    async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
         self.asked.append(url)
         if url not in self.pages:
             raise FetchError("http_4xx", f"{url}: answered with status 404.")
         body = self.pages[url]
         raw = body.encode() if isinstance(body, str) else body
         text = "" if raw.startswith(b"\x1f\x8b") else raw.decode()
-        return Page(url, text, raw, {})
+        return FetchedPage(url, text, raw, {})
 
-    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         return read_listing(source, page)
 
     async def render(
@@ -42,7 +42,7 @@ class CannedWeb:
             shown += 1
         return self.found[:shown]
 
-    def settled(self, keys: Sequence[str]) -> bool:
+    def all_known(self, keys: Sequence[str]) -> bool:
         return set(keys) <= self.known
 
     def clock(self) -> EventClock:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Found, Page, Pseudonyms
+from embedding.sources.base import FetchedPage, Found, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.registry import make_adapter
@@ -84,13 +84,13 @@ def test_entities_of_a_sitemap_are_not_expanded() -> None:
         '<!DOCTYPE urlset [<!ENTITY a "x"><!ENTITY f SYSTEM "file:///etc/hostname">]>'
         f"<urlset><url><loc>{BASE}/&f;</loc></url></urlset>"
     )
-    page = Page(BASE, bomb, bomb.encode(), {})
+    page = FetchedPage(BASE, bomb, bomb.encode(), {})
     assert all(r.url == f"{BASE}/" for r in read_sitemap(page, "UTC").references)
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_sitemap_reader(body: bytes) -> None:
-    page = Page(BASE, body.decode("utf-8", "replace"), body, {})
+    page = FetchedPage(BASE, body.decode("utf-8", "replace"), body, {})
     with suppress(FetchError):
         read_sitemap(page, "UTC")
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from embedding.kernel.errors import InputError
 from embedding.stream import frames
 from embedding.stream.credit import Phase, ReceiverState, SenderState, cost
-from embedding.stream.frames import Kind
+from embedding.stream.frames import FrameKind
 from generated import examples
 
 CAPACITY = 100
@@ -96,8 +96,8 @@ def test_credit_that_was_not_given_is_refused(tokens: int) -> None:
         sender.credited(tokens)
 
 
-@given(st.sampled_from(Kind), st.integers(0, 2**60), st.binary(max_size=200))
-def test_frames_come_back(kind: Kind, number: int, payload: bytes) -> None:
+@given(st.sampled_from(FrameKind), st.integers(0, 2**60), st.binary(max_size=200))
+def test_frames_come_back(kind: FrameKind, number: int, payload: bytes) -> None:
     assert frames.decode(frames.encode(kind, number, payload)) == (kind, number, payload)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import Document
-from embedding.text.boilerplate import LEAST, REMEMBERED, WORDS, Boilerplate
+from embedding.text.boilerplate import MAX_SENTENCES, MIN_REPEATS, MIN_SENTENCE_WORDS, Boilerplate
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 
@@ -24,9 +24,11 @@ def own(n: int) -> list[str]:
 def test_what_stands_on_page_after_page_is_left_out_once_it_is_known():
     found = Boilerplate(0.01)
     kept = [found.without("가", [*own(n), FOOTER, SHORT]) for n in range(40)]
-    assert [FOOTER in one for one in kept] == [True] * (LEAST - 1) + [False] * (41 - LEAST)
+    assert [FOOTER in one for one in kept] == [True] * (MIN_REPEATS - 1) + [False] * (
+        41 - MIN_REPEATS
+    )
     assert all([*own(n), SHORT] == [s for s in one if s != FOOTER] for n, one in enumerate(kept))
-    assert found.left_out == 41 - LEAST
+    assert found.left_out == 41 - MIN_REPEATS
 
 
 def test_it_is_cut_off_a_sentence_that_it_follows_or_begins():
@@ -72,9 +74,9 @@ def test_what_a_site_no_longer_repeats_is_text_again():
 
 def test_memory_is_bounded():
     found = Boilerplate(0.01)
-    for n in range(REMEMBERED):
+    for n in range(MAX_SENTENCES):
         found.without("가", own(n))
-    assert found.sentences <= REMEMBERED
+    assert found.sentences <= MAX_SENTENCES
 
 
 @given(st.lists(st.lists(st.sampled_from([FOOTER, SHORT, *own(1), *own(2)]), max_size=6)))
@@ -85,7 +87,7 @@ def test_what_is_kept_is_what_was_written_in_order_and_short_sentences_always(te
         rest = iter(text)
         assert all(any(one == other for other in rest) for one in kept)
         assert kept.count(SHORT) == text.count(SHORT)
-    assert len(SHORT.split()) < WORDS
+    assert len(SHORT.split()) < MIN_SENTENCE_WORDS
 
 
 def test_a_pipeline_learns_nothing_of_it_and_says_so(document: Callable[..., Document]):
@@ -103,7 +105,7 @@ def test_a_pipeline_learns_nothing_of_it_and_says_so(document: Callable[..., Doc
         times[pipeline] = words.count("관리자가")
         assert words.count("버스가") == 60
         assert found.n_documents == 30
-    assert times == {leaves: LEAST - 1, keeps: 30}
-    assert (leaves.report()["boilerplate"], keeps.report()["boilerplate"]) == (31 - LEAST, 0)
+    assert times == {leaves: MIN_REPEATS - 1, keeps: 30}
+    assert (leaves.report()["boilerplate"], keeps.report()["boilerplate"]) == (31 - MIN_REPEATS, 0)
     assert leaves.digest != keeps.digest
     assert FOOTER.split() in leaves.words(FOOTER), "a question is read as it is"

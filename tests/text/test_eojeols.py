@@ -6,9 +6,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text.compose import Analysed, Composer
+from embedding.text.compose import Analysed, EojeolComposer
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import EojeolCache, Reading
+from embedding.text.eojeols import EojeolCache, EojeolReading
 from embedding.text.generations import Generations
 from embedding.text.kiwi import _gaps
 from embedding.text.morphemes import Piece
@@ -21,8 +21,8 @@ def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...]
     return None if found is None else found.words
 
 
-def read(ending: str, *words: str) -> Reading:
-    return Reading(tuple(map(Piece, words)), ending)
+def read(ending: str, *words: str) -> EojeolReading:
+    return EojeolReading(tuple(map(Piece, words)), ending)
 
 
 def test_a_known_eojeol_is_checked_now_and_then() -> None:
@@ -71,13 +71,13 @@ def analysed(eojeol: str, *morphs: Morph, base: int = 0) -> Analysed:
     return Analysed(placed, words, base)
 
 
-def met(composer: Composer, head: str, tail: str, tag: str) -> None:
+def met(composer: EojeolComposer, head: str, tail: str, tag: str) -> None:
     morphs = (Morph(head, "NNG", 0, len(head)), Morph(tail, tag, len(head), len(tail)))
     composer.learn(head + tail, head + tail, analysed(head + tail, *morphs, base=7))
 
 
 def test_an_unknown_eojeol_is_read_from_a_head_and_a_tail_that_were_met() -> None:
-    composer = Composer(1_000_000)
+    composer = EojeolComposer(1_000_000)
     for _ in range(6):
         met(composer, "학교", "에서는", "JKB")
         met(composer, "의사", "가", "JKS")
@@ -87,7 +87,7 @@ def test_an_unknown_eojeol_is_read_from_a_head_and_a_tail_that_were_met() -> Non
 
 
 def test_a_tail_needs_a_head_of_the_same_final_sound() -> None:
-    composer = Composer(1_000_000)
+    composer = EojeolComposer(1_000_000)
     for _ in range(6):
         met(composer, "의사", "가", "JKS")
         met(composer, "병원", "이", "JKS")
@@ -96,7 +96,7 @@ def test_a_tail_needs_a_head_of_the_same_final_sound() -> None:
 
 
 def test_what_can_be_read_in_two_ways_is_left_to_the_analyser() -> None:
-    composer = Composer(1_000_000)
+    composer = EojeolComposer(1_000_000)
     for _ in range(6):
         met(composer, "가", "로서", "JKB")
         met(composer, "바", "가로서", "JKB")
@@ -105,7 +105,7 @@ def test_what_can_be_read_in_two_ways_is_left_to_the_analyser() -> None:
 
 
 def test_rare_parts_are_not_trusted() -> None:
-    composer = Composer(1_000_000)
+    composer = EojeolComposer(1_000_000)
     met(composer, "의사", "가", "JKS")
     met(composer, "학교", "는", "JX")
     assert composer.read("의사는") is None

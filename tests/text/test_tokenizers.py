@@ -17,7 +17,7 @@ from embedding.text import kiwi as kiwi_module
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer
 from embedding.text.kiwi import KiwiTokenizer
-from embedding.text.morphemes import TAGS
+from embedding.text.morphemes import MORPHEME_TAGS
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
 from embedding.text.tokenizers import TOKENIZERS
 from generated import examples
@@ -245,4 +245,4 @@ def test_settings_that_cannot_work_are_refused(field: str, value: object) -> Non
 
 
 def test_all_tags_may_be_kept() -> None:
-    assert TextConfig(keep_tags=TAGS).keep_tags == TAGS
+    assert TextConfig(keep_tags=MORPHEME_TAGS).keep_tags == MORPHEME_TAGS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedding.snapshots.store import SnapshotStore
-from embedding.trends.pair import Pair, pair_of
+from embedding.trends.pair import SnapshotPair, pair_of
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +14,6 @@ def store(planted, tmp_path_factory) -> SnapshotStore:
 
 
 @pytest.fixture(scope="session")
-def pair(store) -> Pair:
+def pair(store) -> SnapshotPair:
     refs = store.list()
     return pair_of(store.open(refs[-2].id), store.open(refs[-1].id))

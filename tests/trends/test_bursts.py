@@ -11,8 +11,8 @@ from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.trends.bursts import bursts
 from embedding.trends.emergence import emergence
 from embedding.trends.frequency import Frequency
-from embedding.worker.authors import Authors
-from embedding.worker.counting import count_words
+from embedding.worker.corpus.authors import Authors
+from embedding.worker.corpus.counting import count_words
 
 
 def test_a_rise_is_one_burst_and_its_windows_are_told():

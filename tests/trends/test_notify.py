@@ -17,7 +17,7 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.delivery import as_slack, as_text
-from embedding.trends.notice import Line, Notice, compose
+from embedding.trends.notice import Notice, NoticeLine, compose
 from embedding.trends.notifier import notify
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.report import build_report
@@ -98,12 +98,12 @@ def test_words_above_the_threshold_and_watched_ones_are_told(report, store, plan
     (stories, told), (moved, lines), (watched, seen) = notice.sections
     assert stories == "Stories"
     assert [line.word.split(" · ")[0] for line in told] == [report.stories[0].words[0].word]
-    assert f"since {report.snapshot.label}" in told[0].said
+    assert f"since {report.snapshot.label}" in told[0].detail
     assert (moved, [line.word for line in lines]) == ("Moved in meaning", sure)
     assert (watched, [line.word for line in seen]) == ("Watched", [quiet, "없는말"])
     counted = sum(documents for _, documents in now.source_counts(quiet).values())
-    assert f"→ {counted:,} documents" in seen[0].said
-    assert seen[1].said == "0 → 0 documents"
+    assert f"→ {counted:,} documents" in seen[0].detail
+    assert seen[1].detail == "0 → 0 documents"
     assert lines[0].address.startswith("http://127.0.0.1:8080/yeoron/word/%")
     nothing = NotifyConfig(rankings=("fallen",))
     assert not compose(report, now, before, nothing, PAGE)
@@ -160,13 +160,13 @@ def test_refusals_name_the_channel_and_no_secret(report, store, mailbox, hook, t
 
 def test_a_hostile_word_stays_text():
     word = "<script>|*\n& http://x"
-    notice = Notice("s", (("t", (Line(word, "said <b>", f"{PAGE}word/x"),)),), PAGE)
+    notice = Notice("s", (("t", (NoticeLine(word, "said <b>", f"{PAGE}word/x"),)),), PAGE)
     slack = as_slack(notice)
     assert "<script>" not in slack
     assert "&lt;script&gt;¦* &amp;" in slack
     assert slack.count("|") == 1
     assert word in as_text(notice)
-    long = Notice("s", (("t", tuple(Line("x" * 900, "y", PAGE) for _ in range(90))),), PAGE)
+    long = Notice("s", (("t", tuple(NoticeLine("x" * 900, "y", PAGE) for _ in range(90))),), PAGE)
     assert len(as_slack(long)) <= 35_002
 
 

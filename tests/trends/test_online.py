@@ -13,16 +13,16 @@ from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.notice import compose
 from embedding.trends.notifying import NotifyConfig
-from embedding.trends.online import Control
+from embedding.trends.online import OnlineTests
 from embedding.trends.report import build_report
 
 ALPHA = 0.05
 STREAM = TrendsConfig(control="stream")
 
 
-def played(lowest: np.ndarray) -> Control:
+def played(lowest: np.ndarray) -> OnlineTests:
     """The sequence after windows whose smallest q are `lowest`."""
-    control = Control()
+    control = OnlineTests()
     for q in lowest:
         control = control.next(ALPHA)
         control = control.decided(bool(q <= control.level))
@@ -30,7 +30,7 @@ def played(lowest: np.ndarray) -> Control:
 
 
 def test_levels_are_those_of_lord():
-    control = Control().next(ALPHA)
+    control = OnlineTests().next(ALPHA)
     assert control.level == pytest.approx(ALPHA / 2 * np.log(2) / 12.6451, rel=1e-6)
     control = control.decided(True).next(ALPHA)
     share = [np.log(2) / t / np.exp(np.sqrt(np.log(t))) / 12.6451 for t in (2, 1)]
@@ -70,7 +70,7 @@ def test_of_windows_that_call_few_are_false_where_some_change():
 
 @given(st.lists(st.booleans(), max_size=60))
 def test_more_is_called_after_calls_and_never_more_than_asked(calls):
-    control = quiet = Control()
+    control = quiet = OnlineTests()
     spent = 0.0
     for call in calls:
         control, quiet = control.next(ALPHA), quiet.next(ALPHA)
@@ -114,7 +114,7 @@ def test_without_saved_reports_less_is_called(store, tmp_path):
     windows = len(store.list()) - 1
     for one in bare.control.values():
         assert one.windows == windows
-        assert one.level == Control(windows - 1).next(ALPHA).level
+        assert one.level == OnlineTests(windows - 1).next(ALPHA).level
 
 
 def test_a_notice_tells_findings_of_the_stream_alone(store, tmp_path):

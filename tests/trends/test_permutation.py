@@ -12,7 +12,7 @@ from scipy.stats import genpareto, pearson3
 from embedding.snapshots.usage import Usage
 from embedding.trends.permutation import (
     COMMON,
-    LEAST,
+    MIN_DOCUMENTS,
     PERMUTATIONS,
     REFINED,
     SEEN,
@@ -109,11 +109,11 @@ def test_p_is_the_tail_of_the_permutations():
     assert labels.shape == (1 + PERMUTATIONS, 4 * UNITS)
     for source in (0, 1):
         assert set(labels[:, own.source == source].sum(axis=1)) == {UNITS}
-    truly, *null = (by_hand(own, one) for one in labels)
+    observed, *null = (by_hand(own, one) for one in labels)
     mean, spread = np.mean(null), np.std(null)
     skew = np.mean((np.array(null) - mean) ** 3) / spread**3
     found = judge(own)
-    assert found.p[0] == pytest.approx(pearson3.sf((truly - mean) / spread, skew), rel=0.02)
+    assert found.p[0] == pytest.approx(pearson3.sf((observed - mean) / spread, skew), rel=0.02)
     assert found.z[0] > 1.6
 
 
@@ -192,9 +192,9 @@ def test_what_words_usually_do_is_the_mean_by_documents_and_needs_many():
         return Measured(np.linspace(2.0, 4.0, n), ones, ones, ones, np.linspace(1.0, 3.0, n))
 
     many, few = of(WORDS_EACH), of(WORDS_EACH - 1)
-    assert many.usual() == pytest.approx((many.truly - 1).sum() / many.weight.sum())
+    assert many.usual() == pytest.approx((many.observed - 1).sum() / many.weight.sum())
     assert few.usual() == 0.0
-    less = Measured(many.truly - 9.0, *([np.ones(WORDS_EACH)] * 4))
+    less = Measured(many.observed - 9.0, *([np.ones(WORDS_EACH)] * 4))
     assert less.usual() == 0.0, "less than chance is no distance"
     unknown = Measured(*(np.append(each, np.nan) for each in vars(many).values()))
     assert unknown.usual() == many.usual()
@@ -217,7 +217,7 @@ def test_only_directions_beyond_chance_are_common():
 def test_little_text_copies_and_lone_sources_say_nothing():
     rng = np.random.default_rng(6)
     centre = rng.standard_normal((1, DIM))
-    few = drawn(rng, centre, LEAST - 1), drawn(rng, -centre, 90)
+    few = drawn(rng, centre, MIN_DOCUMENTS - 1), drawn(rng, -centre, 90)
     copies = np.zeros((1, UNITS), np.float32), np.zeros((1, UNITS, DIM), np.float32)
     copies[0][0, 3], copies[1][0, 3, 0] = 90.0, 90.0
     many = drawn(rng, centre, 90)
@@ -286,12 +286,12 @@ def test_a_tail_is_fitted_to_the_largest_alone(shape: float):
     null = random.normal(0.0, 0.2, (40, 49_999))
     tail = random.random(null.shape) < 0.02
     null[tail] = genpareto.rvs(shape, loc=1.0, size=int(tail.sum()), random_state=random)
-    truly = 3e-5
-    beyond = np.full(40, genpareto.isf(truly / 0.02, shape, loc=1.0))
+    observed = 3e-5
+    beyond = np.full(40, genpareto.isf(observed / 0.02, shape, loc=1.0))
     found = pareto_tail(null, beyond)
-    assert 0.6 * truly < np.median(found) < 1.5 * truly
+    assert 0.6 * observed < np.median(found) < 1.5 * observed
     p = Measured.by(np.column_stack([beyond, null]), np.ones(40)).judged(0.0).p
-    assert np.median(p) < 0.8 * truly, "the tail of type III is too short"
+    assert np.median(p) < 0.8 * observed, "the tail of type III is too short"
     assert not pareto_tail(null[:, :500], beyond).any(), "too few to see a tail"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from embedding.snapshots.nearness import unit_rows
 from embedding.trends.prototypes import (
-    ContextSums,
+    PrototypeSums,
     average_pairwise_distance,
     prototype_distance,
     unbiased_prototype_distance,
@@ -19,14 +19,14 @@ def mentions(n: int, seed: int, towards: np.ndarray, spread: float = 1.0) -> np.
     return unit_rows((towards + noise).astype(np.float32))
 
 
-def sums(words: list[np.ndarray], units: int = 8) -> ContextSums:
+def sums(words: list[np.ndarray], units: int = 8) -> PrototypeSums:
     dim = words[0].shape[1]
     counts, total = np.zeros((len(words), units)), np.zeros((len(words), units, dim))
     for at, own in enumerate(words):
         for i, vector in enumerate(own):
             counts[at, i % units] += 1
             total[at, i % units] += vector
-    return ContextSums(counts.astype(np.float32), total.astype(np.float32))
+    return PrototypeSums(counts.astype(np.float32), total.astype(np.float32))
 
 
 def test_apd_is_the_mean_distance_of_all_pairs_and_prt_that_of_the_means() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from embedding.snapshots.pulls import Pulls
+from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.pulling import pulling
@@ -33,7 +33,7 @@ def told(store, planted, tmp_path_factory) -> tuple[SnapshotStore, TrendReport, 
             figures = np.array(
                 [[0.1, 0.4, 0.7], [0.5, 0.2, 0.4], [0.1, 0.2, -0.1], [0, 1, 1]], np.float32
             )[places]
-            pulled = Pulls(words[places], contexts, *figures.T)
+            pulled = ContextPulls(words[places], contexts, *figures.T)
         parent = again.publish(replace(data, parent=parent), None, pulled).id
     return again, build_report(again), moved
 

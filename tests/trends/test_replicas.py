@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.snapshots.usage import Usage
-from embedding.trends.replicas import Groups, Replicas, UsedWords, truly, unbiased
+from embedding.trends.replicas import Replicas, SplitGroups, UsedWords, observed, unbiased
 from embedding.trends.usage import usage_squares
 
 
@@ -22,7 +22,7 @@ def replicas(seed: int, words: int, held: int, earlier: int, dim: int = 5) -> Re
     return Replicas(pairs, means, earlier)
 
 
-def by_formula(sources: list[Replicas], groups: Groups, word: int) -> tuple[float, float]:
+def by_formula(sources: list[Replicas], groups: SplitGroups, word: int) -> tuple[float, float]:
     """e² of one word and the variance taken off it, as the docstring of trends/usage.py has it."""
     moved, noise, weight = 0.0, 0.0, 0.0
     for source in sources:
@@ -91,6 +91,6 @@ def test_many_words_are_read_piece_by_piece_and_their_pages_let_go():
 def test_a_source_that_only_one_time_has_is_no_reason_to_compare():
     told = replicas(3, 4, 6, 3)
     empty = replace(told, pairs=np.zeros_like(told.pairs), means=np.zeros_like(told.means))
-    both = unbiased([told, empty], [truly])
-    assert np.array_equal(both, unbiased([told], [truly]), equal_nan=True)
-    assert np.isnan(unbiased([empty], [truly])[0]).all()
+    both = unbiased([told, empty], [observed])
+    assert np.array_equal(both, unbiased([told], [observed]), equal_nan=True)
+    assert np.isnan(unbiased([empty], [observed])[0]).all()

@@ -210,7 +210,7 @@ def test_saved_reports_come_back_and_tables_agree(report, tmp_path):
     for name in RANKINGS:
         rows = pq.read_table(folder / f"{name}.parquet")
         assert rows.column("word").to_pylist() == names(getattr(report, name))
-    assert rows.schema.equals(storage.SCHEMA)
+    assert rows.schema.equals(storage.REPORT_SCHEMA)
     assert sorted(p.name for p in (tmp_path / "trends").iterdir()) == [report.snapshot.id]
 
 

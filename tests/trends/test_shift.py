@@ -14,7 +14,7 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.nearest import nearest, shared
-from embedding.trends.pair import Pair
+from embedding.trends.pair import SnapshotPair
 from embedding.trends.shift import fit_rotation, shift
 
 CONFIG = TrendsConfig(neighbours=25)
@@ -22,7 +22,7 @@ CONFIG = TrendsConfig(neighbours=25)
 every = pytest.mark.parametrize("name", ESTIMATORS.having("needs_usage", False))
 
 
-def all_rows(pair: Pair) -> np.ndarray:
+def all_rows(pair: SnapshotPair) -> np.ndarray:
     return np.arange(len(pair), dtype=np.int64)
 
 
@@ -66,7 +66,9 @@ def test_no_rows_give_no_scores(pair, name):
 
 @every
 def test_too_few_common_words_are_refused(pair, name):
-    tiny = Pair(pair.words[:2], pair.before[:2], pair.after[:2], *(np.ones(2, np.int64),) * 2)
+    tiny = SnapshotPair(
+        pair.words[:2], pair.before[:2], pair.after[:2], *(np.ones(2, np.int64),) * 2
+    )
     with pytest.raises(InputError, match="share 2 words"):
         shift(tiny, np.asarray([0]), CONFIG, name)
 
@@ -86,7 +88,7 @@ def test_anchors_that_moved_do_not_bend_the_rotation():
     after = before @ turn
     after[:60] = unit_rows(rng.standard_normal((60, 16)).astype(np.float32))
     counts = np.full(400, 100, dtype=np.int64)
-    moved = Pair(tuple(map(str, range(400))), before, after, counts, counts)
+    moved = SnapshotPair(tuple(map(str, range(400))), before, after, counts, counts)
     rows = np.arange(400, dtype=np.int64)
     robust = shift(moved, rows, TrendsConfig(anchor_share=0.8), "procrustes")
     plain = shift(moved, rows, TrendsConfig(anchor_share=1.0, anchor_rounds=1), "procrustes")

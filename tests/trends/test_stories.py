@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from embedding.snapshots.evidence import SCHEMA, EvidenceStore
+from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
 from embedding.trends.online import in_one_window, limits_of
@@ -140,7 +140,7 @@ def test_typical_documents_hold_most_of_the_words(tmp_path) -> None:
             "url": [f"https://news.example/{url}" for _, url, _ in rows],
             "published": [start.timestamp() + 86_400 * day for *_, day in rows],
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
     store = EvidenceStore(tmp_path)
     store.add(table, "node-1")

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import SnapshotData
-from embedding.snapshots.evidence import SCHEMA, EvidenceStore
+from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
@@ -134,7 +134,7 @@ def note_addresses(folder: Path) -> None:
             "url": [row[1] for row in rows],
             "published": [row[2].timestamp() for row in rows],
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
     EvidenceStore(folder).add(table, "node-1")
 

@@ -10,7 +10,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, TrendReport
 from embedding.web.brief import headline, lede, read, story_views
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,9 @@ def test_the_sentence_of_what_rose_names_the_windows_it_was_judged_against(wanin
     assert row.rate_usual < 0.6 * row.rate
     now, usual = f"{row.rate:.1f}", f"{row.rate_usual:.1f}"
     bare = replace(waning, stories=())
-    said = lede(bare, Words("en"))[-1]
+    said = lede(bare, PageText("en"))[-1]
     assert f"in {now} of 1,000 documents, up from {usual} in the 3 months before." in said
-    said = lede(bare, Words("ko"))[-1]
+    said = lede(bare, PageText("ko"))[-1]
     assert f"1,000건 중 {now}건에 쓰여, 앞선 3개월 평균 {usual}건보다 많습니다." in said
 
 
@@ -38,16 +38,16 @@ def test_one_window_before_names_that_window(waning, planted, tmp_path) -> None:
     plan = planted.Plan(windows=3, fillers=150, moved={}, born={}, lone={}, risen={"마스크": 2})
     store = planted.make_store(str(tmp_path), plan)
     single = build_report(store, config=TrendsConfig(baseline_windows=1))
-    said = lede(replace(single, stories=()), Words("en"))[-1]
-    assert f"in {Words('en').window(single.compared_with.label)}." in said
+    said = lede(replace(single, stories=()), PageText("en"))[-1]
+    assert f"in {PageText('en').window(single.compared_with.label)}." in said
     assert single.risen[0].rate_usual == pytest.approx(single.risen[0].rate_before, rel=0.01)
 
 
 def test_where_no_story_leads_every_find_has_its_sentences(planted, tmp_path) -> None:
     report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
-    assert lede(report, Words("ko")) == [], "the stories say it"
+    assert lede(report, PageText("ko")) == [], "the stories say it"
     bare = replace(report, stories=())
-    said = lede(bare, Words("ko"))
+    said = lede(bare, PageText("ko"))
     assert [one.count("우연은 많아야") for one in said] == [1] * 3
     assert f"‘{report.moved[0].word}’의 의미가 달라졌습니다." in said[0]
     born = report.born[0]
@@ -60,18 +60,18 @@ def test_a_word_that_documents_judge_is_told_by_what_stands_beside_it(planted, t
     report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
     pulls = (ContextPull("마스크", 0.5, 0.0, 0.2), ContextPull("원룸", 0.3, 0.2, 0.0))
     told = replace(report, stories=(), moved=(replace(report.moved[0], contexts=pulls),))
-    assert "요즘 함께 자주 쓰이는 말: 마스크." in lede(told, Words("ko"))[0]
-    assert "It now appears more often with 마스크." in lede(told, Words("en"))[0]
+    assert "요즘 함께 자주 쓰이는 말: 마스크." in lede(told, PageText("ko"))[0]
+    assert "It now appears more often with 마스크." in lede(told, PageText("en"))[0]
 
 
 def test_where_no_meaning_moved_the_brief_says_so_beside_what_rose(waning) -> None:
     assert not any(row.significant for row in waning.moved)
     compared = f"{waning.ranked['moved']:,}"
     assert f"No word clearly changed in meaning ({compared} were compared)." in lede(
-        replace(waning, stories=()), Words("en")
+        replace(waning, stories=()), PageText("en")
     )
     nothing = replace(waning, stories=(), risen=(), born=(), moved=())
-    assert lede(nothing, Words("en")) == ["This month’s changes are no larger than usual."]
+    assert lede(nothing, PageText("en")) == ["This month’s changes are no larger than usual."]
 
 
 def test_what_was_read_names_the_sources_that_brought_nothing(waning) -> None:
@@ -81,7 +81,7 @@ def test_what_was_read_names_the_sources_that_brought_nothing(waning) -> None:
         snapshot=replace(now, documents={"뉴스": 3000}),
         compared_with=replace(before, documents={"뉴스": 2900, "게시판": 2000}),
     )
-    assert read(report, Words("ko")) == (
+    assert read(report, PageText("ko")) == (
         f"출처 1곳의 문서 3,000건을 {now.end[:10]} 00:00 UTC까지 읽었습니다. "
         "아무것도 읽지 못한 출처: 게시판, 댓글."
     )
@@ -104,13 +104,13 @@ def test_a_story_is_shown_by_the_roles_of_its_words_and_where_it_stands(planted,
     def seen(story, start, end):
         asked.append((story.id, start, end))
 
-    views = story_views(report, 2, seen, Words("ko"))
+    views = story_views(report, 2, seen, PageText("ko"))
     assert len(views) == min(2, sum(one.significant for one in report.stories))
     assert asked[0] == (views[0].story.id, report.snapshot.start, report.snapshot.end)
     words = {word: role for role, own, _ in views[0].words for word in own}
     assert words == {one.word: one.role for one in views[0].story.words}
     fell = replace(report.stories[0].words[0], role="fallen")
     gone = replace(report.stories[0], words=(fell,) * 20)
-    (view,) = story_views(replace(report, stories=(gone,)), 2, seen, Words("ko"))
+    (view,) = story_views(replace(report, stories=(gone,)), 2, seen, PageText("ko"))
     assert asked[-1][1:] == (report.compared_with.start, report.compared_with.end)
     assert view.words[0][2] == 20 - len(view.words[0][1]) > 0

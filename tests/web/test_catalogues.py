@@ -11,7 +11,7 @@ from babel.messages.pofile import read_po
 
 from embedding import trends, web
 from embedding.trends.rows import RANKINGS
-from embedding.web.text import LANGUAGES, LOCALE, UNIT_WORDS, UNITS, Words, particle, unit_of
+from embedding.web.text import LANGUAGES, LOCALE, UNIT_KEYS, UNIT_WORDS, PageText, particle, unit_of
 
 CODE = Path(web.__file__).parent
 AUTOMATIC = {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
@@ -21,7 +21,7 @@ NOTES = re.findall(
 )
 NAMES = {
     *(f"note_{code}" for code in NOTES),
-    *(f"{name}_{unit}" for name in (*UNIT_WORDS, "span") for unit in UNITS),
+    *(f"{name}_{unit}" for name in (*UNIT_WORDS, "span") for unit in UNIT_KEYS),
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
     *(f"said_{name}_since" for name in RANKINGS),
@@ -83,10 +83,10 @@ def test_every_text_is_translated_with_the_places_of_its_twin(language: str) -> 
             assert places(form) == places(english[key][-1]), key
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", UNIT_KEYS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_text_can_be_said_of_every_unit(language: str, unit: str) -> None:
-    t = Words(language, unit)
+    t = PageText(language, unit)
     for key, forms in texts(language).items():
         said = t(key, **dict.fromkeys(places(forms[-1]), "3"))
         assert said
@@ -94,12 +94,12 @@ def test_every_text_can_be_said_of_every_unit(language: str, unit: str) -> None:
 
 
 def test_the_windows_are_called_what_they_are() -> None:
-    assert Words("ko", "day")("lede_none").startswith("이날의 변화는")
-    assert Words("ko", "month")("lede_none").startswith("이번 달의 변화는")
-    assert Words("en", "week")("lede_none") == "This week’s changes are no larger than usual."
-    assert [Words("en", "month").span(n) for n in (1, 3)] == ["1 month", "3 months"]
-    assert "달을" in Words("ko", "month")("windows_about")
-    assert "주를" in Words("ko", "week")("windows_about")
+    assert PageText("ko", "day")("lede_none").startswith("이날의 변화는")
+    assert PageText("ko", "month")("lede_none").startswith("이번 달의 변화는")
+    assert PageText("en", "week")("lede_none") == "This week’s changes are no larger than usual."
+    assert [PageText("en", "month").span(n) for n in (1, 3)] == ["1 month", "3 months"]
+    assert "달을" in PageText("ko", "month")("windows_about")
+    assert "주를" in PageText("ko", "week")("windows_about")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_particle_follows_the_last_letter(word: str, said: str) -> None:
 
 
 def test_a_number_chooses_its_form() -> None:
-    t = Words("en")
+    t = PageText("en")
     assert (t("in_documents", n="1"), t("in_documents", n="1,201")) == (
         "1 document",
         "1,201 documents",
@@ -141,13 +141,13 @@ def test_a_file_adds_a_language(tmp_path) -> None:
         'msgstr[1] "{n} documents"\n',
         encoding="utf-8",
     )
-    t = Words("fr", folder=tmp_path)
+    t = PageText("fr", folder=tmp_path)
     assert t.language == "fr"
     assert t("search") == "Chercher un mot"
     assert (t("in_documents", n=0), t("in_documents", n=2)) == ("0 document", "2 documents")
     assert t("moved") == "Changed in meaning", "what it does not say is said in English"
-    assert Words("en", folder=tmp_path).others == ("ko", "fr")
-    assert Words("en", folder=tmp_path).name_of("fr") == "Français"
+    assert PageText("en", folder=tmp_path).others == ("ko", "fr")
+    assert PageText("en", folder=tmp_path).name_of("fr") == "Français"
 
 
 def test_loss_and_nats_are_on_the_page_of_whoever_runs_it_alone() -> None:

@@ -13,7 +13,7 @@ from embedding.trends.contrast import ContrastRow
 from embedding.trends.report import build_report
 from embedding.trends.rows import (
     RANKINGS,
-    Neighbour,
+    NeighbourRow,
     Story,
     StoryWord,
     TrendReport,
@@ -21,9 +21,9 @@ from embedding.trends.rows import (
     WindowFigures,
 )
 from embedding.web.findings import one_in, said_of_row, said_of_story, said_of_use, sureness
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
-EN, KO = Words("en"), Words("ko")
+EN, KO = PageText("en"), PageText("ko")
 LABELS = ("2020-01", "2020-02", "2020-03", "2020-04")
 FIGURE = r"([\d,]+(?:\.\d+)?)"
 
@@ -57,7 +57,7 @@ shares = st.floats(0, 1, allow_nan=False)
 def records(draw) -> TrendRow:
     """Any record, also one that no report would have."""
     near = [
-        Neighbour(f"말{at}", 0.5, draw(st.booleans())) for at in range(draw(st.integers(0, 10)))
+        NeighbourRow(f"말{at}", 0.5, draw(st.booleans())) for at in range(draw(st.integers(0, 10)))
     ]
     return TrendRow(
         word=draw(st.sampled_from(["코로나", "일본", "K-pop", "{0}", "</b>"])),

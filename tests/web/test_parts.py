@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from embedding import web
 from embedding.web import formats
-from embedding.web.charts import Line, chart, lines, share_bar, shift_bar, sparkline
+from embedding.web.charts import ChartLine, chart, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import Links
-from embedding.web.search import Vocabulary
-from embedding.web.text import Words, choose
+from embedding.web.search import SearchVocabulary
+from embedding.web.text import PageText, choose
 
 values = st.lists(st.none() | st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=40)
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
@@ -28,7 +28,10 @@ names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), m
 def test_charts_are_well_formed_for_any_figures_and_names(figures, name):
     n = len(figures)
     high = [None if v is None else v * 1.1 for v in figures]
-    shown = [Line(name, figures, low=figures, high=high), Line(name, figures, dashed=True)]
+    shown = [
+        ChartLine(name, figures, low=figures, high=high),
+        ChartLine(name, figures, dashed=True),
+    ]
     data = lines(shown, [name] * n, [name] * n, title=name)
     box = ET.fromstring(chart(data, "frequency", name)).find("div")
     held = json.loads(box.get("data-chart"))
@@ -70,8 +73,8 @@ def test_an_address_no_server_takes_is_left_out():
     ],
 )
 def test_windows_are_named(label, ko, en, short):
-    assert Words("ko").window(label) == ko
-    assert Words("en").window(label) == en
+    assert PageText("ko").window(label) == ko
+    assert PageText("en").window(label) == en
     assert formats.short_label(label) == short
 
 
@@ -116,7 +119,7 @@ def test_two_rates_that_differ_are_written_so_that_they_do(before, now):
 )
 def test_the_language_is_chosen(asked, kept, accept, language):
     assert choose(asked, kept, accept) == language
-    assert language not in Words(language).others
+    assert language not in PageText(language).others
 
 
 WORDS = ("코로나", "코로나19", "신코로나", "마스크", "Covid", "일본")
@@ -124,7 +127,7 @@ WORDS = ("코로나", "코로나19", "신코로나", "마스크", "Covid", "일�
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary(WORDS, np.asarray([10, 30, 99, 5, 4, 3]))
+    return SearchVocabulary(WORDS, np.asarray([10, 30, 99, 5, 4, 3]))
 
 
 def test_suggestions_begin_then_hold(vocabulary):
@@ -144,7 +147,7 @@ def test_nearest_spellings_differ_by_a_jamo_or_two(vocabulary):
 
 @given(st.text(max_size=300))
 def test_any_query_is_answered(query):
-    vocabulary = Vocabulary(WORDS, np.arange(len(WORDS)))
+    vocabulary = SearchVocabulary(WORDS, np.arange(len(WORDS)))
     assert set(vocabulary.suggest(query)) <= set(WORDS)
     assert set(vocabulary.nearest_spellings(query)) <= set(WORDS)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from embedding.trends.report import build_report
-from embedding.trends.rows import ContextPull, Neighbour, TrendReport
+from embedding.trends.rows import ContextPull, NeighbourRow, TrendReport
 from embedding.web.findings import said_of_row
 from embedding.web.plain import function_words, plain_report, topical
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +25,20 @@ def test_the_list_holds_function_words_and_no_topics() -> None:
 
 
 def test_a_sentence_counts_the_words_that_are_shown(report: TrendReport) -> None:
-    near = (Neighbour("하다", 0.9, True), Neighbour("백신", 0.8, True), Neighbour("병원", 0.7))
+    near = (
+        NeighbourRow("하다", 0.9, True),
+        NeighbourRow("백신", 0.8, True),
+        NeighbourRow("병원", 0.7),
+    )
     row = replace(
         report.moved[0],
         neighbours=near,
-        neighbours_before=(Neighbour("모두", 0.8, True), *near[2:]),
+        neighbours_before=(NeighbourRow("모두", 0.8, True), *near[2:]),
         contexts=(ContextPull("그리고", 0.5, 0.1, 0.4), ContextPull("접종", 0.4, 0.0, 0.3)),
     )
     shown = plain_report(replace(report, moved=(row,))).moved[0]
     assert [one.word for one in shown.neighbours] == ["백신", "병원"]
-    said = " ".join(said_of_row("moved", shown, report, Words("en")))
+    said = " ".join(said_of_row("moved", shown, report, PageText("en")))
     assert said.startswith("1 of its 2 closest words are new since")
     assert said.endswith("It now appears more often with 접종.")
     assert topical(near) == near[1:]

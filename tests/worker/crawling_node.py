@@ -13,10 +13,10 @@ from embedding.server.service import ParameterServer
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras, Learner
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.listening import Listener
-from embedding.worker.nodeclock import Start
+from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.words.contributing import ContributorCollector
+from embedding.worker.words.lexicon import NodeLexicon
 
 MODEL = ModelConfig(dim=4, sample=0.0)
 NODE = NodeConfig(replay_ratio=0.0)
@@ -42,7 +42,9 @@ class Node:
             config=NODE,
             unit=WindowUnit.DAY,
             start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
-            extras=Extras(lexicon=Lexicon(listener=Listener.of(welcome) if crawls else None)),
+            extras=Extras(
+                lexicon=NodeLexicon(listener=ContributorCollector.of(welcome) if crawls else None)
+            ),
         )
         self._url = 0
 

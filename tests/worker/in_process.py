@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.contributors import Contributors
+from embedding.exchange.protocol import (
+    PROTOCOL_VERSION,
+    Ack,
+    PulledRows,
+    PullRequest,
+    Push,
+    VocabularyDelta,
+)
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig, SyncConfig
@@ -31,18 +38,18 @@ class InProcess:
         self.node = node
         self.half = half
         self.pushes: list[Push] = []
-        state.hello(node, version=VERSION, digest="", clock=0)
+        state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        del testimony
+        del contributors
         return self.state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self.state.delta(since)
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         assert request.grams is None, "for fastText alone"
         rows = (request.vectors, request.contexts, request.clock, request.score)
         found = self.state.pull(self.node, *rows, half=self.half)

@@ -30,7 +30,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.node import NodeOutcome, run_node
+from embedding.worker.process.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 

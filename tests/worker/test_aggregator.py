@@ -22,7 +22,7 @@ from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.worker.aggregator import running_aggregator
+from embedding.worker.process.aggregator import running_aggregator
 
 pytestmark = pytest.mark.slow
 

@@ -29,7 +29,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.groupconfig import GroupConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 

@@ -15,9 +15,9 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
-from embedding.worker.gradient import GradientProcess
+from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import NodeSpec
-from embedding.worker.usage import UsageReader
+from embedding.worker.usage.usage import UsageReader
 from waiting import until
 
 MODEL = ModelConfig(dim=8, sample=0.0)

@@ -11,7 +11,7 @@ from embedding.kernel.records import Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
-from embedding.worker.combining import Usual, share, steps_of, updates
+from embedding.worker.learning.combining import Usual, share, steps_of, updates
 
 
 def alike(*steps: float) -> np.ndarray:

@@ -10,8 +10,8 @@ from embedding.exchange.codec import decode_push, encode_push
 from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.server.words.shifts import ContextShifts, added_up
-from embedding.worker import contextshift
-from embedding.worker.contextshift import CONTEXTS, LEAST_PAIRS, context_shift
+from embedding.worker.usage import contextshift
+from embedding.worker.usage.contextshift import CONTEXTS_PER_WORD, LEAST_PAIRS, context_shift
 
 WORDS, DIM = 60, 12
 IDS = np.arange(WORDS) * 3 + 5
@@ -67,18 +67,18 @@ def test_shares_are_those_of_the_formula():
 
 
 def test_of_many_contexts_the_largest_shares_are_told(monkeypatch):
-    monkeypatch.setattr(contextshift, "CONTEXTS", WORDS)
+    monkeypatch.setattr(contextshift, "CONTEXTS_PER_WORD", WORDS)
     whole = of(told(), 7)
     assert sum(each[2] for each in whole.values()) == pytest.approx(1.0, abs=1e-3)
     monkeypatch.undo()
     some = of(told(), 7)
-    assert len(some) == CONTEXTS
+    assert len(some) == CONTEXTS_PER_WORD
     least = min(abs(each[2]) for each in some.values())
     assert all(abs(each[2]) <= least + 1e-6 for c, each in whole.items() if c not in some)
 
 
 def test_words_that_shifted_most_are_told_and_rare_ones_never(monkeypatch):
-    monkeypatch.setattr(contextshift, "WORDS", 1)
+    monkeypatch.setattr(contextshift, "MAX_SHIFTED_WORDS", 1)
     assert told().ids.tolist() == [IDS[ROOM]]
     rare = pairs(4, {1: LEAST_PAIRS - 1})
     monkeypatch.undo()

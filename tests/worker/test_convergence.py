@@ -7,7 +7,14 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.worker.convergence import DECAY, ENOUGH, FIRST, LEAST, LEFT, Convergence
+from embedding.worker.learning.convergence import (
+    DECAY,
+    ENOUGH,
+    FIRST,
+    LEFT,
+    MIN_TOKENS,
+    Convergence,
+)
 from generated import examples
 
 losses = st.none() | st.floats(0.0, 50.0)
@@ -32,7 +39,7 @@ def test_while_it_helps_the_whole_budget_is_used_and_the_rate_falls_to_nothing()
     assert rates == sorted(rates, reverse=True)
     assert 0.9 * FIRST < rates[0] <= FIRST
     assert rates[-1] < 0.1
-    assert machine.settled
+    assert machine.converged
     assert machine.progress == 1.0
 
 
@@ -104,26 +111,26 @@ def test_text_that_comes_while_it_rehearses_adds_to_the_budget() -> None:
 def test_a_window_that_another_follows_is_rehearsed_first_and_settles() -> None:
     machine = Convergence(10.0, 1_000)
     machine.read(7, 1_000)
-    assert machine.unsettled == 7
+    assert machine.unconverged == 7
     machine.read(9, 1_000)
-    assert machine.unsettled == 7
+    assert machine.unconverged == 7
     left = machine._left
     spent = 0
-    while machine.unsettled == 7:
+    while machine.unconverged == 7:
         order = machine.order()
         spent += order.tokens
         machine.measured(None, order.tokens)
     assert 9_000 < spent <= 10_000 < left
-    assert machine.unsettled == 9
+    assert machine.unconverged == 9
     rehearsed(machine, lambda n: None)
-    assert machine.unsettled is None
+    assert machine.unconverged is None
 
 
 def test_what_windows_long_before_had_left_is_forgotten() -> None:
     machine = Convergence(10.0, 1_000)
     for window in range(100):
         machine.read(window, 1_000)
-    assert machine.unsettled == 98
+    assert machine.unconverged == 98
     assert machine._left < 2 * 10 * 1_000
 
 
@@ -150,7 +157,7 @@ def test_nothing_is_ordered_of_nothing() -> None:
         assert machine.order() is None
         machine.read(0, tokens)
         assert machine.order() is None
-        assert machine.settled
+        assert machine.converged
 
 
 @settings(max_examples=examples(200))
@@ -169,12 +176,12 @@ def test_whatever_it_is_told_it_ends_within_its_budget(passes, tick, steps) -> N
             order = machine.order()
             if order is None:
                 break
-            assert LEAST <= order.tokens <= max(tick, LEAST)
+            assert MIN_TOKENS <= order.tokens <= max(tick, MIN_TOKENS)
             assert 0.0 < order.rate <= FIRST
             assert math.isfinite(machine.progress)
             assert 0.0 <= machine.progress <= 1.0
             allowed -= order.tokens
-            assert allowed > -LEAST
+            assert allowed > -MIN_TOKENS
             machine.measured(loss, order.tokens)
     rehearsed(machine, lambda n: None)
-    assert machine.settled
+    assert machine.converged

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from embedding.exchange.payload import BlockCounts
 from embedding.kernel.records import IntArray, TokenBlock, WindowUnit
-from embedding.worker.authors import Authors
-from embedding.worker.counting import count_words, progress
+from embedding.worker.corpus.authors import Authors
+from embedding.worker.corpus.counting import count_words, progress
 
 JANUARY = datetime(2020, 1, 31, 23, tzinfo=UTC).timestamp()
 FEBRUARY = datetime(2020, 2, 1, 1, tzinfo=UTC).timestamp()

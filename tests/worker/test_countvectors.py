@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from embedding.worker import countvectors
-from embedding.worker.countvectors import SMOOTHED, count_vectors, pair_counts
+from embedding.worker.usage import countvectors
+from embedding.worker.usage.countvectors import SMOOTHED, count_vectors, pair_counts
 
 WORDS, WINDOW = 30, 3
 

@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import WindowUnit
-from embedding.worker import corpus, datedlines
-from embedding.worker.corpus import Stretch
-from embedding.worker.datedlines import DatedLines, dated_columns, dated_lines, listed, passing
+from embedding.worker.corpus import corpus, datedlines
+from embedding.worker.corpus.corpus import CorpusStretch
+from embedding.worker.corpus.datedlines import (
+    DatedLines,
+    dated_columns,
+    dated_lines,
+    listed,
+    passing,
+)
 from embedding.worker.spec import CorpusShare
 
 DATES = ["2020-02-01", "2020-02-01T09:30", "2020-02-01 23:59:59.25", "1599-12-31", "2301-01-01"]
@@ -40,7 +46,7 @@ LINES = st.one_of(*(st.lists(records(dates) | BLANK, max_size=6) for dates in (D
 
 @given(LINES, st.integers(0, 4), st.booleans())
 def test_arrow_reads_what_is_read_line_by_line(lines: list[str], since: int, ends: bool) -> None:
-    stretch = Stretch(2, "\n".join(lines) + "\n" * ends, 0.75, 0.5)
+    stretch = CorpusStretch(2, "\n".join(lines) + "\n" * ends, 0.75, 0.5)
     quick = datedlines._by_arrow(stretch, 2 + since)
     slow, wrong = datedlines._one_by_one(stretch, 2 + since)
     if quick is None:
@@ -55,7 +61,7 @@ def test_arrow_reads_what_is_read_line_by_line(lines: list[str], since: int, end
 @pytest.mark.parametrize("dates", [DATES[:3], ZONED[:2]])
 def test_usual_lines_are_read_by_arrow(dates: list[str]) -> None:
     lines = [json.dumps({"date": date, "text": "말", "id": 7}) for date in dates]
-    found = datedlines._by_arrow(Stretch(0, "\n".join(lines), 1.0), 0)
+    found = datedlines._by_arrow(CorpusStretch(0, "\n".join(lines), 1.0), 0)
     assert found is not None
     assert isinstance(found.sources, pa.StringArray)
     assert not found.name_sources
@@ -65,7 +71,7 @@ def test_usual_lines_are_read_by_arrow(dates: list[str]) -> None:
 def test_lines_of_two_objects_or_of_a_part_are_read_line_by_line() -> None:
     one = json.dumps({"date": "2020-02-01", "text": "말"})
     for text in (one + one, one[:-1] + "\n}", one + "\n[]", one + '\n{"date": 5, "text": "말"}'):
-        assert datedlines._by_arrow(Stretch(0, text, 1.0), 0) is None
+        assert datedlines._by_arrow(CorpusStretch(0, text, 1.0), 0) is None
 
 
 @pytest.mark.parametrize("since", [0, 1, 37, 120])

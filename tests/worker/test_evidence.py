@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from embedding.kernel.records import TokenBlock
 from embedding.snapshots.evidence import EvidenceStore
-from embedding.worker.evidence import EvidenceKeeper
+from embedding.worker.words.evidence import EvidenceKeeper
 
 DAY = datetime(2020, 2, 3, tzinfo=UTC)
 NEXT = DAY + timedelta(days=1)

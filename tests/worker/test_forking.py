@@ -17,7 +17,7 @@ from waiting import until
 
 TELLING = """
 import gc, json, os, signal, sys
-from embedding.worker.forking import adopt, forked, processes, surroundings
+from embedding.worker.process.forking import adopt, forked, processes, surroundings
 
 def tell(end, environment):
     place = getattr(sys.modules.get("wave"), "__file__", "")
@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 ENDING = """
 import sys, time
-from embedding.worker.forking import processes
+from embedding.worker.process.forking import processes
 from embedding.worker.lifetime import end_with_parent
 
 def linger(end):
@@ -118,7 +118,7 @@ def test_all_of_them_end_when_who_asked_for_them_is_killed(tmp_path: Path) -> No
 
 
 def test_where_nothing_can_be_written_they_are_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
-    from embedding.worker import forking
+    from embedding.worker.process import forking
 
     def nowhere() -> str:
         raise FileNotFoundError("no usable temporary directory")

@@ -24,7 +24,7 @@ from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.forking import forked
+from embedding.worker.process.forking import forked
 from embedding.worker.spec import NodeSpec
 from waiting import until
 
@@ -36,7 +36,7 @@ LEASE = 3.0
 DOCUMENTS = 120
 RUN = """
 import signal, sys, threading
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
 if __name__ == "__main__":
     stop = threading.Event()

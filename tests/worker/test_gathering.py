@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from embedding.worker.gathering import Gathering, Part
+from embedding.worker.process.gathering import Gathering, NodePush
 from generated import examples
 
 NODES = st.sampled_from("abc")
@@ -23,7 +23,7 @@ class GroupOfThree(RuleBasedStateMachine):
         self.left: list[tuple[str, int]] = []
         self.pushed: list[tuple[str, int]] = []
 
-    def take(self, sums: list[list[Part[int]]], *, forced: bool = False) -> None:
+    def take(self, sums: list[list[NodePush[int]]], *, forced: bool = False) -> None:
         for parts in sums:
             assert len({part.clock for part in parts}) == 1
             assert [part.node for part in parts] == sorted({part.node for part in parts})
@@ -41,7 +41,7 @@ class GroupOfThree(RuleBasedStateMachine):
         self.clock[node] += 1
         self.waiting.add(node)
         self.pushed.append((node, clock))
-        self.take(self.gathering.push(Part(node, clock, 0)))
+        self.take(self.gathering.push(NodePush(node, clock, 0)))
 
     @rule(node=NODES)
     def leave(self, node: str) -> None:
@@ -61,14 +61,14 @@ class GroupOfThree(RuleBasedStateMachine):
 
     @invariant()
     def each_part_leaves_once_or_is_held(self) -> None:
-        held = [(part.node, part.clock) for part in self.gathering.held]
-        assert sorted(self.left + held) == sorted(self.pushed)
-        assert {node for node, _ in held} == self.waiting
+        waiting_pushes = [(part.node, part.clock) for part in self.gathering.waiting_pushes]
+        assert sorted(self.left + waiting_pushes) == sorted(self.pushed)
+        assert {node for node, _ in waiting_pushes} == self.waiting
 
     @invariant()
     def whoever_waits_waits_for_somebody_behind(self) -> None:
-        if self.gathering.held:
-            first = min(part.clock for part in self.gathering.held)
+        if self.gathering.waiting_pushes:
+            first = min(part.clock for part in self.gathering.waiting_pushes)
             assert any(done < first for done in self.gathering.done.values())
 
 
@@ -78,9 +78,9 @@ TestGroup = GroupOfThree.TestCase
 
 def test_a_node_that_sends_again_is_held_once() -> None:
     gathering: Gathering[str] = Gathering()
-    gathering.push(Part("a", 0, "first"))
-    gathering.push(Part("b", 0, "b"))
-    assert gathering.push(Part("a", 1, "again")) == []
-    assert gathering.push(Part("a", 1, "and again")) == []
-    (parts,) = gathering.push(Part("b", 1, "b"))
+    gathering.push(NodePush("a", 0, "first"))
+    gathering.push(NodePush("b", 0, "b"))
+    assert gathering.push(NodePush("a", 1, "again")) == []
+    assert gathering.push(NodePush("a", 1, "and again")) == []
+    (parts,) = gathering.push(NodePush("b", 1, "b"))
     assert [part.push for part in parts] == ["and again", "b"]

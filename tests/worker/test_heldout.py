@@ -8,15 +8,22 @@ import numpy as np
 import pytest
 
 from embedding.kernel.records import Table
-from embedding.worker.heldout import LEAST, MOST, HeldOut, HeldPairs, hold_out, pairs_of
-from embedding.worker.planning import Part
+from embedding.worker.learning.heldout import (
+    MAX_PAIRS,
+    MIN_PAIRS,
+    HeldOut,
+    HeldPairs,
+    hold_out,
+    pairs_of,
+)
+from embedding.worker.learning.planning import CodedText
 
 
-def part(sentences: int, words: int = 50, length: int = 10, seed: int = 0) -> Part:
+def part(sentences: int, words: int = 50, length: int = 10, seed: int = 0) -> CodedText:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, words, sentences * length).astype(np.int32)
     offsets = np.arange(0, sentences * length + 1, length, dtype=np.int32)
-    return Part(np.arange(100, 100 + words, dtype=np.int64), codes, offsets)
+    return CodedText(np.arange(100, 100 + words, dtype=np.int64), codes, offsets)
 
 
 def kept(ids: np.ndarray) -> np.ndarray:
@@ -81,13 +88,13 @@ def test_the_latest_pairs_are_remembered_and_too_few_say_nothing() -> None:
     assert held.pairs(lambda ids: ids, object()) is None
     held.take([part(5)], kept, noise)
     few = held.pairs(lambda ids: ids, object())
-    assert few is None or len(few.centres) >= LEAST
+    assert few is None or len(few.centres) >= MIN_PAIRS
     for seed in range(20):
         held.take([part(2_000, seed=seed)], kept, noise)
     pairs = held.pairs(lambda ids: ids, object())
     assert pairs is not None
-    assert len(pairs.centres) == MOST
-    assert pairs.negatives.shape == (MOST, 3)
+    assert len(pairs.centres) == MAX_PAIRS
+    assert pairs.negatives.shape == (MAX_PAIRS, 3)
     # Words that were evicted meanwhile take their pairs along.
     gone = held.pairs(lambda ids: np.where(ids == 100, -1, ids), object())
     assert gone is not None

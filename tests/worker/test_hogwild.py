@@ -9,7 +9,7 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.exchange.payload import UNITS
-from embedding.exchange.protocol import VERSION, PullRequest, SharedTables
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, SharedTables
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
@@ -17,11 +17,11 @@ from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learner import Extras
-from embedding.worker.past import PastTexts
-from embedding.worker.ticks import Close
-from embedding.worker.usage import UsageReader
+from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.ticks import Close
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
 
 DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
@@ -31,7 +31,7 @@ def make(
     state: ServerState, name: str = "n0", extras: Extras | None = None
 ) -> tuple[HogwildLearner, InProcess]:
     line = InProcess(state, name)
-    shared = state.hello("n0", version=VERSION, digest="", clock=0).shared
+    shared = state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0).shared
     assert shared is not None
     learner = HogwildLearner(
         line,

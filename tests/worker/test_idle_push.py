@@ -13,7 +13,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
-from embedding.worker.gradient import GradientProcess
+from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import NodeSpec
 from waiting import until
 

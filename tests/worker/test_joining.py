@@ -21,8 +21,8 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.node import run_node
-from embedding.worker.reading import blocks
+from embedding.worker.corpus.reading import blocks
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from waiting import until
 

@@ -33,7 +33,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.forking import forked
+from embedding.worker.process.forking import forked
 from embedding.worker.spec import NodeSpec
 from serving import start_server
 from waiting import until
@@ -50,7 +50,7 @@ KILLS = int(os.environ.get("KILLS", "2"))
 """More of them for a longer look; KILLS_SEED for other moments."""
 RUN = """
 import sys
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
 if __name__ == "__main__":
     run_node(NodeSpec.model_validate_json(sys.argv[1]), lambda: False)

@@ -8,28 +8,28 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
-from embedding.worker.latewords import NONE, LateWords
-from embedding.worker.mixing import Mixing
-from embedding.worker.planning import Part
-from embedding.worker.rehearsal import Rehearsal
+from embedding.worker.learning.latewords import NO_ROW, LateWords
+from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.planning import CodedText
+from embedding.worker.learning.rehearsal import Rehearsal
 
 WORDS = "abcdefghij"
 
 
-def part(text: str, rows: dict[str, int]) -> tuple[TokenBlock, Part]:
+def part(text: str, rows: dict[str, int]) -> tuple[TokenBlock, CodedText]:
     """A block of one document of one-letter words, and its words' rows."""
     block = TokenBlock.build("s", [[list(text)]], published=[0.0], keys=["k"])
-    table = np.array([rows.get(word, NONE) for word in block.words], dtype=np.int64)
-    return block, Part(table, block.codes, block.sentences)
+    table = np.array([rows.get(word, NO_ROW) for word in block.words], dtype=np.int64)
+    return block, CodedText(table, block.codes, block.sentences)
 
 
 def test_a_word_is_read_as_its_row_from_then_on():
     late = LateWords()
     first = late.coded(*part("abca", {"b": 7}))
-    assert late.rows(first).tolist() == [NONE, 7, NONE, NONE]
+    assert late.rows(first).tolist() == [NO_ROW, 7, NO_ROW, NO_ROW]
     again = late.coded(*part("ab", {"a": 3, "b": 7}))
     assert again.tolist() == [3, 7]
-    assert late.rows(first).tolist() == [3, 7, NONE, 3]
+    assert late.rows(first).tolist() == [3, 7, NO_ROW, 3]
     assert len(late) == 1, "only c has no row still"
 
 
@@ -54,7 +54,7 @@ def test_rows_are_right_or_unknown_however_few_are_remembered(steps, most):
         assert len(late) <= most
         for before, ids in texts:
             for word, row in zip(before, late.rows(ids).tolist(), strict=True):
-                assert row == NONE or row == rows[word]
+                assert row == NO_ROW or row == rows[word]
 
 
 def test_what_is_rehearsed_holds_words_that_had_no_row_when_they_were_read():

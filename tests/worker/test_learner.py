@@ -12,20 +12,20 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import PullRequest, Rows
+from embedding.exchange.protocol import PulledRows, PullRequest
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.nodeclock import Start
-from embedding.worker.place import Place
-from embedding.worker.ticks import hash_seed
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
 Make = Callable[..., Learner]
@@ -123,7 +123,7 @@ def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
     class Counting(InProcess):
         asked: tuple[list[str], ...] = ()
 
-        def pull(self, request: PullRequest) -> Rows:
+        def pull(self, request: PullRequest) -> PulledRows:
             self.asked += ([pairs.source for pairs in request.score],)
             return super().pull(request)
 
@@ -327,7 +327,7 @@ def test_a_corpus_of_one_tick_is_learnt_at_the_mean_rate() -> None:
     node.model = MODEL.model_copy(update={"schedule": "linear"})
     n = topics(0).n_tokens
     for progress, read in ((1.0, n), (0.5, n), (1.0, 2 * n), (1.0, 10 * n)):
-        node.learn([replace(topics(0), progress=progress, place=str(Place(tokens=read)))])
+        node.learn([replace(topics(0), progress=progress, offset=str(Offset(tokens=read)))])
     assert rates == pytest.approx([node.model.rate(each) for each in (0.5, 0.25, 0.75, 0.95)])
 
 
@@ -340,7 +340,7 @@ def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
             rates.append(learning_rate)
             return super().train(*args, learning_rate=learning_rate, seed=seed)
 
-    model = MODEL.model_copy(update={"schedule": Schedule.WINDOW})
+    model = MODEL.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
     node, _ = alone(Listening(0, 0.0))
     node.model = model
     hours = (0, 12, 23, 24, 30)
@@ -367,7 +367,7 @@ def test_the_rate_falls_within_a_tick_by_the_text_of_its_window() -> None:
             return super().train(block, *args, learning_rate=learning_rate, seed=seed)
 
     node, _ = alone(Listening(0, 0.0), replay=UniformReplay(10_000, 1), replay_ratio=1.0)
-    node.model = MODEL.model_copy(update={"schedule": Schedule.WINDOW})
+    node.model = MODEL.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
     passed = (np.arange(40) + 0.5) / 40
     block = replace(topics(0), passed=passed, published=np.full(40, DAY + 86_000.0))
     node.learn([block])

@@ -12,9 +12,9 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.worker import lexicon as module
-from embedding.worker.counting import count_words
-from embedding.worker.lexicon import Lexicon
+from embedding.worker.corpus.counting import count_words
+from embedding.worker.words import lexicon as module
+from embedding.worker.words.lexicon import NodeLexicon
 from generated import examples
 
 texts = st.lists(st.sampled_from([f"말{i}" for i in range(12)]), min_size=1, max_size=8)
@@ -30,7 +30,7 @@ class Reader:
     def __init__(self, line: InProcess, least: float = 1.0) -> None:
         self.line = line
         self.least = least
-        self.lexicon = Lexicon()
+        self.lexicon = NodeLexicon()
         self.sequence = 0
 
     def read(self, *read: list[str]) -> None:
@@ -158,9 +158,9 @@ def test_a_rare_word_is_offered_once_this_node_read_it_often_enough() -> None:
 def test_words_without_a_row_are_remembered_within_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 50)
+    monkeypatch.setattr(module, "MAX_UNKNOWN_WORDS", 50)
     state = make_state(min_count=100)
-    lexicon = Lexicon()
+    lexicon = NodeLexicon()
     line = InProcess(state)
     for at in range(40):
         lexicon.encode([block([f"드문{at}/{i}" for i in range(20)])], line, least=100.0)

@@ -13,8 +13,8 @@ from embedding.models.making import make_trainer
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.mixing import Mixing
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.mixing import Mixing
 from embedding.worker.spec import NodeSpec
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)

@@ -25,10 +25,10 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learner import Learner
-from embedding.worker.nodeclock import Start
-from embedding.worker.pipeline import Pipeline, When
+from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, BUCKETS = 16, 3000
 LINE = ExchangeConfig(
@@ -100,7 +100,7 @@ class World:
             return state.tables.read(table, np.arange(rows))
 
     def cut(self) -> Snapshot:
-        return SnapshotStore(str(self._store)).open(self.server.cutter.cut(DAY).id)
+        return SnapshotStore(str(self._store)).open(self.server.snapshotter.cut(DAY).id)
 
 
 Make = Callable[..., World]

@@ -47,7 +47,7 @@ BYLINE = f"\n{AUTHOR}{{}} 기자 planted.writer@example.kr"
 """Articles have one in their text besides those that the page has around it."""
 RUN = """
 import signal, sys, threading
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
 if __name__ == "__main__":
     stop = threading.Event()
@@ -158,7 +158,7 @@ def test_a_node_that_can_write_only_its_frontier_reads_learns_and_leaves_no_text
             finally:
                 node.kill()
                 node.wait(30)
-    server.cutter.cut(next(iter(windows(server))))
+    server.snapshotter.cut(next(iter(windows(server))))
     server.stop()
     left = {path.name for path in writable.iterdir()}
     database = {"frontier.db", "frontier.db-wal", "frontier.db-shm"}

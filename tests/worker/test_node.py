@@ -25,8 +25,8 @@ from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.forking import forked
-from embedding.worker.node import run_node
+from embedding.worker.process.forking import forked
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from waiting import until
 

@@ -12,10 +12,10 @@ from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.nodeclock import Start
-from embedding.worker.noise import NoiseWords, _repeat
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.words.lexicon import NodeLexicon
+from embedding.worker.words.noise import NoiseWords, _repeat
 
 KEPT = ModelConfig(dim=4, sample=0.0)
 
@@ -24,9 +24,9 @@ def block(*words: str) -> TokenBlock:
     return TokenBlock.build("뉴스", [[list(words)]], published=[0.0], keys=["k"])
 
 
-def lexicon(words: int, seed: int = 1) -> Lexicon:
+def lexicon(words: int, seed: int = 1) -> NodeLexicon:
     """Words 0, 1, … with a row, some frequent and most of them rare."""
-    known = Lexicon()
+    known = NodeLexicon()
     known.ids = np.arange(words, dtype=np.int64)
     known.counts = np.random.default_rng(seed).zipf(1.5, words).clip(max=10_000).astype(np.float64)
     return known
@@ -86,7 +86,7 @@ def test_words_without_a_row_are_no_noise() -> None:
 
 
 def test_nothing_is_drawn_before_anything_was_counted() -> None:
-    assert not len(NoiseWords(KEPT).draw(100, 1, Lexicon()))
+    assert not len(NoiseWords(KEPT).draw(100, 1, NodeLexicon()))
 
 
 @pytest.mark.parametrize("length", [0, 1, 11, 12, 13, 500])

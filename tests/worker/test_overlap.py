@@ -22,9 +22,9 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.ticks import Learnt
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.ticks import StepResult
+from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
@@ -134,7 +134,7 @@ def trained_alone(
         told: list[object] = []
         blocks = iter([block("n0", tick)] for tick in range(TICKS))
         Pipeline(node, blocks, told.append, when=lambda: when, in_order=True).run()
-        assert [type(each) for each in told] == [Learnt] * TICKS
+        assert [type(each) for each in told] == [StepResult] * TICKS
         assert server.status()["documents"] == TICKS * 6
         return tables(server), client.said
 
@@ -196,7 +196,7 @@ def test_after_a_refused_push_the_blocks_that_follow_are_learnt(
         learnt: list[str] = []
 
         def told(found: object) -> None:
-            if isinstance(found, Learnt):
+            if isinstance(found, StepResult):
                 learnt.append(found.keys[0].split("/")[1])
                 return
             refused.append(found)
@@ -245,7 +245,7 @@ class Nodes:
         client = self.clients[name]
 
         def learnt(found: object) -> None:
-            if not isinstance(found, Learnt):
+            if not isinstance(found, StepResult):
                 raise YeoronError(f"refused: {found}")
             self.done[name] += 1
             told(name, self.done[name])

@@ -10,7 +10,7 @@ import pytest
 
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import TokenBlock
-from embedding.worker.pipeline import Pipeline, When
+from embedding.worker.process.pipeline import Pipeline, When
 
 
 def block(at: int) -> TokenBlock:

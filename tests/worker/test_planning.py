@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.worker.planning import Part, plan
+from embedding.worker.learning.planning import CodedText, plan
 
 
 class Even:
@@ -26,9 +26,11 @@ ids_of = st.lists(st.integers(0, 50).map(lambda n: 2 * n) | st.just(-1), max_siz
 pools = st.lists(st.integers(0, 50).map(lambda n: 2 * n), max_size=20)
 
 
-def part(ids: list[int]) -> Part:
+def part(ids: list[int]) -> CodedText:
     """One sentence."""
-    return Part.of_ids(np.asarray(ids, dtype=np.int64), np.asarray([0, len(ids)], dtype=np.int32))
+    return CodedText.of_ids(
+        np.asarray(ids, dtype=np.int64), np.asarray([0, len(ids)], dtype=np.int32)
+    )
 
 
 def noise(pool: list[int]) -> IntArray:
@@ -75,7 +77,7 @@ def test_a_word_is_kept_as_its_own_probability_says(
 
 
 def test_sentences_of_parts_follow_one_another() -> None:
-    first = Part.of_ids(np.asarray([10, 12, 14]), np.asarray([0, 1, 3], dtype=np.int32))
+    first = CodedText.of_ids(np.asarray([10, 12, 14]), np.asarray([0, 1, 3], dtype=np.int32))
     planned = plan([first, part([16])], noise([]), LEXICON)
     assert planned.block.sentences.tolist() == [0, 1, 3, 4]
 

@@ -18,13 +18,13 @@ from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
-from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras
-from embedding.worker.nodeclock import Start
-from embedding.worker.paced import PacedLearner
-from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.ticks import Learnt
+from embedding.worker.learning.batch import BatchWork
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.ticks import StepResult
+from embedding.worker.process.pipeline import Pipeline, When
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.08)
@@ -124,7 +124,7 @@ class Nodes:
         self.learners[node] = learner
 
         def learnt(found: object) -> None:
-            assert isinstance(found, Learnt), found
+            assert isinstance(found, StepResult), found
             self.keys.extend(found.keys)
             self.losses[node].append(found.loss_sum / max(found.pairs, 1))
             self.ticked(node, len(self.losses[node]))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from crawling_node import Node
 
-from embedding.exchange.testimony import Attestation, sign
+from embedding.exchange.contributors import Contributors, contributor_id
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.words.witnesses import Witnesses
+from embedding.server.words.anonymity import AnonymityThreshold
 from embedding.text.config import TextConfig
 
 NAME = "홍길동"
@@ -126,24 +126,24 @@ def test_nothing_that_names_an_author_is_kept(server: ParameterServer, nodes: li
 
 
 def test_signs_of_two_words_cannot_be_brought_together() -> None:
-    assert sign(b"k", "말", b"x") != sign(b"k", "글", b"x")
-    assert sign(b"k", "말", b"x") != sign(b"l", "말", b"x")
-    assert sign(b"k", "말", b"x") == sign(b"k", "말", b"x")
+    assert contributor_id(b"k", "말", b"x") != contributor_id(b"k", "글", b"x")
+    assert contributor_id(b"k", "말", b"x") != contributor_id(b"l", "말", b"x")
+    assert contributor_id(b"k", "말", b"x") == contributor_id(b"k", "말", b"x")
 
 
-def said(*words: tuple[Sequence[int], Sequence[int]]) -> Attestation:
-    return Attestation.of(words)
+def said(*words: tuple[Sequence[int], Sequence[int]]) -> Contributors:
+    return Contributors.of(words)
 
 
 def test_a_resent_offer_counts_nobody_twice() -> None:
-    witnesses = Witnesses(2, 1, 100, ["news"])
+    witnesses = AnonymityThreshold(2, 1, 100, ["news"])
     for _ in range(5):
         assert witnesses.passed(["말"], ["말"], said(([1], [7]))) == []
     assert witnesses.passed(["말"], ["말"], said(([2], [7]))) == ["말"]
 
 
 def test_what_waits_is_bounded_and_forgotten_by_disuse() -> None:
-    witnesses = Witnesses(3, 1, 100, ["news"])
+    witnesses = AnonymityThreshold(3, 1, 100, ["news"])
     for i in range(1_000):
         witnesses.passed([], [f"말{i}"], said((range(i, i + 9), [7])))
         assert len(witnesses) <= 100
@@ -159,7 +159,7 @@ def test_what_waits_is_bounded_and_forgotten_by_disuse() -> None:
 def test_a_malformed_testimony_is_refused(ends: np.ndarray) -> None:
     signs = np.array([1, 2])
     with pytest.raises(RefusedError, match="signs"):
-        Attestation(signs, ends, signs, np.array([1, 2]))
+        Contributors(signs, ends, signs, np.array([1, 2]))
 
 
 def test_a_testimony_of_other_words_is_refused(server: ParameterServer, nodes: list[Node]) -> None:

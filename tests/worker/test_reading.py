@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.text.config import TextConfig
-from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus import open_corpus, stretches
-from embedding.worker.datedlines import dated_lines
-from embedding.worker.place import Place
-from embedding.worker.reading import FIRST_TOKENS, blocks
+from embedding.worker.corpus import corpus
+from embedding.worker.corpus.corpus import open_corpus, stretches
+from embedding.worker.corpus.datedlines import dated_lines
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples
 
@@ -53,7 +53,7 @@ def read(
     block_tokens: int = 16_384,
     growth: float = 0.1,
     model: ModelConfig | None = None,
-    start: Place | None = None,
+    start: Offset | None = None,
     **options: Any,
 ) -> list[TokenBlock]:
     part = share(path, **options)
@@ -231,7 +231,7 @@ def test_progress_rises_evenly_within_a_stretch(tmp_path: Path, name: str) -> No
     assert len(found) > 5
 
 
-FALLING = ModelConfig(schedule=Schedule.WINDOW)
+FALLING = ModelConfig(schedule=LearningRateSchedule.WINDOW)
 
 
 @pytest.mark.parametrize("options", [{}, {"index": 1, "count": 2}])
@@ -255,7 +255,7 @@ def test_a_reader_that_goes_on_knows_what_has_passed(tmp_path: Path) -> None:
     path = write(tmp_path / "c.jsonl", dated("2020-02-28") * 90 + dated("2020-03-31") * 90)
     whole = read(path, block_tokens=64, model=FALLING, window=WindowUnit.MONTH)
     for at in range(len(whole) - 1):
-        start = Place.of(whole[at].place)
+        start = Offset.of(whole[at].offset)
         rest = read(path, block_tokens=64, model=FALLING, window=WindowUnit.MONTH, start=start)
         expected = [block.passed.tolist() for block in whole[at + 1 :]]
         assert [block.passed.tolist() for block in rest] == expected
@@ -358,7 +358,7 @@ def test_one_of_several_nodes_begins_with_small_blocks(tmp_path: Path, growth: f
     """What is learnt first is soon seen by all; a node alone has nobody to wait for it."""
     path = write(tmp_path / "c.txt", "하나 둘 셋 넷 다섯 여섯\n" * 60_000)
 
-    def sizes(count: int, start: Place | None = None) -> list[int]:
+    def sizes(count: int, start: Offset | None = None) -> list[int]:
         node = NodeConfig(block_tokens=8_000, growth=growth)
         part = share(path, count=count)
         spec = NodeSpec(name="n", server="grpc://x:1", corpus=part, text=PLAIN, node=node)
@@ -377,7 +377,7 @@ def test_one_of_several_nodes_begins_with_small_blocks(tmp_path: Path, growth: f
     for size in beside:
         assert size <= max(3 * FIRST_TOKENS, 0.11 * read + 10)
         read += size
-    going_on = sizes(3, Place(line=30_000, tokens=180_000, characters=3.0))
+    going_on = sizes(3, Offset(line=30_000, tokens=180_000, characters=3.0))
     assert going_on[0] > 7_000, "who starts again is behind its beginning"
 
 

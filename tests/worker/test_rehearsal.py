@@ -16,10 +16,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
-from embedding.worker import rehearsal
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.rehearsal import YOUNG, replay_ratio
+from embedding.worker.learning import rehearsal
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.rehearsal import INITIAL_TOKENS, replay_ratio
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
 WORDS = [f"말{i}" for i in range(12)]
@@ -76,14 +76,14 @@ def block(seed: int) -> TokenBlock:
     )
 
 
-def learner(client: ParameterClient, memory: object, young: float = 1.0) -> Learner:
+def learner(client: ParameterClient, memory: object, initial: float = 1.0) -> Learner:
     return Learner(
         client,
         make_trainer(MODEL),
         memory,  # type: ignore[arg-type]
         node="n0",
         model=MODEL,
-        config=NodeConfig(replay_ratio=1.0, young_replay_ratio=young),
+        config=NodeConfig(replay_ratio=1.0, initial_replay_ratio=initial),
         unit=WindowUnit.DAY,
     )
 
@@ -125,23 +125,23 @@ def test_uniform_replay_costs_no_measuring(client: ParameterClient) -> None:
 
 
 def test_a_young_model_learns_its_first_texts_more_often() -> None:
-    config = NodeConfig(replay_ratio=2.0, young_replay_ratio=6.0)
-    assert [replay_ratio(config, YOUNG * n) for n in (0, 0.5, 1, 1.5, 2, 3, 4, 100)] == [
+    config = NodeConfig(replay_ratio=2.0, initial_replay_ratio=6.0)
+    assert [replay_ratio(config, INITIAL_TOKENS * n) for n in (0, 0.5, 1, 1.5, 2, 3, 4, 100)] == [
         *[6.0, 6.0, 6.0, 4.0, 3.0],
         *[2.0, 2.0, 2.0],
     ]
-    more = NodeConfig(replay_ratio=8.0, young_replay_ratio=6.0)
+    more = NodeConfig(replay_ratio=8.0, initial_replay_ratio=6.0)
     assert replay_ratio(more, 0) == 8.0, "never less than is set"
-    none = NodeConfig(replay_ratio=0.0, young_replay_ratio=6.0)
+    none = NodeConfig(replay_ratio=0.0, initial_replay_ratio=6.0)
     assert replay_ratio(none, 0) == 0.0, "there is no memory to draw from"
 
 
-@pytest.mark.parametrize(("young", "times"), [(YOUNG, 6), (20.0, 2)])
+@pytest.mark.parametrize(("initial", "times"), [(INITIAL_TOKENS, 6), (20.0, 2)])
 def test_a_node_draws_as_the_age_of_the_model_says(
-    client: ParameterClient, monkeypatch: pytest.MonkeyPatch, young: float, times: int
+    client: ParameterClient, monkeypatch: pytest.MonkeyPatch, initial: float, times: int
 ) -> None:
-    monkeypatch.setattr(rehearsal, "YOUNG", young)
-    node = learner(client, make_replay(StreamConfig(), 1), young=5.0)
+    monkeypatch.setattr(rehearsal, "INITIAL_TOKENS", initial)
+    node = learner(client, make_replay(StreamConfig(), 1), initial=5.0)
     node.learn([block(0)])
     learnt = node.learn([block(1)])
     assert learnt.trained_tokens == learnt.fresh_tokens * times, "140 tokens were read"

@@ -23,10 +23,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import UniformReplay
-from embedding.worker.batch import BatchWork
-from embedding.worker.mixing import Mixing
-from embedding.worker.planning import Part, Plan, plan
-from embedding.worker.rehearsal import Rehearsal
+from embedding.worker.learning.batch import BatchWork
+from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.planning import BlockPlan, CodedText, plan
+from embedding.worker.learning.rehearsal import Rehearsal
 
 MODEL = ModelConfig(dim=8, window=2, negative=3)
 WORDS = 30
@@ -54,9 +54,9 @@ class Memory:
         self.rehearsal: Rehearsal | None = Rehearsal(memory, Mixing({}))
         self.pace, self.learning_rate = PACE, 0.05
 
-    def portion(self, ids: Any, sentences: Any, seed: int) -> Plan:
+    def portion(self, ids: Any, sentences: Any, seed: int) -> BlockPlan:
         pool = np.random.default_rng(seed).integers(0, WORDS, 60)
-        return plan([Part.of_ids(ids, sentences)], pool, Ids())
+        return plan([CodedText.of_ids(ids, sentences)], pool, Ids())
 
 
 @contextmanager

@@ -21,13 +21,13 @@ from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.stream.faults import QueueClosed
 from embedding.text.config import TextConfig
 from embedding.training import sources as counting
-from embedding.training.sources import SourceCount
+from embedding.training.sources import SourceCounter
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus import named_source
-from embedding.worker.datedlines import DatedLines, dated_lines
-from embedding.worker.intake import ticks
-from embedding.worker.place import Place
-from embedding.worker.reading import blocks
+from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.datedlines import DatedLines, dated_lines
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.reading import blocks
+from embedding.worker.process.intake import ticks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 NAMES = ("뉴스", "게시판")
@@ -59,7 +59,7 @@ def spec_of(path: Path, **options: Any) -> NodeSpec:
     )
 
 
-def read(spec: NodeSpec, start: Place | None = None) -> list[TokenBlock]:
+def read(spec: NodeSpec, start: Offset | None = None) -> list[TokenBlock]:
     assert spec.corpus is not None
     return list(blocks(spec, spec.corpus, start))
 
@@ -89,9 +89,9 @@ def test_every_document_is_counted_under_the_source_that_its_line_names(path: Pa
     found = read(spec_of(path, sources=NAMES))
     assert texts(found) == expected(path)
     assert set(expected(path)) == {*NAMES, "other", "corpus"}
-    ticks = sum(bool(block.place) for block in found)
+    ticks = sum(bool(block.offset) for block in found)
     assert 6 < ticks < len(found) / 3
-    assert found[-1].place
+    assert found[-1].offset
     assert found[-1].progress == 1.0
 
 
@@ -101,13 +101,13 @@ def test_a_tick_has_one_block_of_a_source_and_one_window_and_its_last_block_its_
     tick: list[TokenBlock] = []
     for block in read(spec_of(path, sources=NAMES)):
         tick.append(block)
-        if block.place:
+        if block.offset:
             names = [each.source for each in tick]
             assert len(set(names)) == len(names)
             assert len({when for each in tick for when in each.published.tolist()}) == 1
             assert {each.progress for each in tick} == {block.progress}
             lines = [int(key.partition("#")[2]) for each in tick for key in each.keys]
-            assert Place.of(block.place).line == max(lines)
+            assert Offset.of(block.offset).line == max(lines)
             tick = []
     assert not tick
 
@@ -115,15 +115,15 @@ def test_a_tick_has_one_block_of_a_source_and_one_window_and_its_last_block_its_
 def test_reading_goes_on_behind_the_last_whole_tick(path: Path) -> None:
     spec, dice = spec_of(path, sources=NAMES), random.Random(2)
     learnt: list[TokenBlock] = []
-    place = Place()
+    place = Offset()
     assert spec.corpus is not None
     while True:
-        life = list(islice(blocks(spec, spec.corpus, place), dice.randint(1, 9)))
-        if not life:
+        incarnation = list(islice(blocks(spec, spec.corpus, place), dice.randint(1, 9)))
+        if not incarnation:
             break
-        whole = max((at for at, block in enumerate(life) if block.place), default=-1) + 1
-        learnt += life[:whole]
-        place = Place.of(learnt[-1].place) if learnt else Place()
+        whole = max((at for at, block in enumerate(incarnation) if block.offset), default=-1) + 1
+        learnt += incarnation[:whole]
+        place = Offset.of(learnt[-1].offset) if learnt else Offset()
     assert texts(learnt) == expected(path)
 
 
@@ -142,7 +142,7 @@ def test_without_sources_that_are_told_apart_what_lines_name_changes_nothing(
         assert (one.source, one.words, one.keys) == (other.source, other.words, other.keys)
         assert one.source == "corpus"
         assert np.array_equal(one.codes, other.codes)
-        assert Place.of(one.place).tokens == Place.of(other.place).tokens > 0
+        assert Offset.of(one.offset).tokens == Offset.of(other.offset).tokens > 0
 
 
 class Ended:
@@ -162,12 +162,12 @@ class Ended:
 
 def test_a_tick_that_is_not_whole_is_not_learnt(path: Path) -> None:
     found = read(spec_of(path, sources=NAMES))
-    ends = [at for at, block in enumerate(found) if block.place]
+    ends = [at for at, block in enumerate(found) if block.offset]
     for put in (len(found), ends[2] + 1, ends[2], ends[0]):
         took = list(ticks(spec_of(path), Ended(found[:put]), Event(), lambda: 400))  # type: ignore[arg-type]
         whole = [at for at in ends if at < put]
         assert [len(tick) for tick in took] == np.diff([-1, *whole]).tolist()
-        assert all(tick[-1].place for tick in took)
+        assert all(tick[-1].offset for tick in took)
 
 
 def line(source: object, text: str = "말") -> DatedLines:
@@ -178,14 +178,14 @@ def line(source: object, text: str = "말") -> DatedLines:
 def test_those_with_the_most_text_are_told_apart_and_the_number_of_others_is_said(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    count = SourceCount(Path("c.jsonl"), 2)
+    count = SourceCounter(Path("c.jsonl"), 2)
     for source, text in (("하나", "aa"), ("둘", "a"), (" 하나", "a"), ("셋", "aaaa"), (None, "b")):
         count.add(line(source, text))
     with caplog.at_level(logging.WARNING):
         assert count.named() == ("셋", "하나")
     assert "3 sources; the 2 with the most text" in caplog.text
     caplog.clear()
-    few = SourceCount(Path("c.jsonl"), 3)
+    few = SourceCounter(Path("c.jsonl"), 3)
     few.add(line("하나"))
     assert few.named() == ("하나",)
     assert not caplog.text
@@ -195,7 +195,7 @@ def test_names_are_counted_in_bounded_memory(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(counting, "COUNTED", 50)
-    count = SourceCount(Path("c.jsonl"), 1)
+    count = SourceCounter(Path("c.jsonl"), 1)
     for at in range(1_000):
         count.add(line(f"이름{at}"))
         count.add(line("이름7", "aa"))
@@ -205,7 +205,7 @@ def test_names_are_counted_in_bounded_memory(
 
 
 def test_with_none_to_tell_apart_no_line_is_looked_at() -> None:
-    count = SourceCount(Path("c.jsonl"), 0)
+    count = SourceCounter(Path("c.jsonl"), 0)
     count.add(line(7))
     assert count.named() == ()
 
@@ -213,4 +213,4 @@ def test_with_none_to_tell_apart_no_line_is_looked_at() -> None:
 @pytest.mark.parametrize("source", [7, ["a"], {"name": "a"}, True, "a" * 81, "a\nb", "a\0"])
 def test_what_is_no_name_is_named_with_its_line(source: object) -> None:
     with pytest.raises(InputError, match=r"c\.jsonl: line 4: \"source\" .* at most 80 characters"):
-        SourceCount(Path("c.jsonl"), 5).add(line(source))
+        SourceCounter(Path("c.jsonl"), 5).add(line(source))

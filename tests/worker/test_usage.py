@@ -8,9 +8,9 @@ import pytest
 from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
-from embedding.worker.contexts import BRIEF, REPEATED, TOPIC
-from embedding.worker.past import PastTexts
-from embedding.worker.usage import FREQUENT, LEAST_DOCUMENTS, UsageReader
+from embedding.worker.usage.contexts import BRIEF, REPEATED, TOPIC
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import FREQUENT, LEAST_DOCUMENTS, UsageReader
 
 DIM, DAY = 6, 86_400.0
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -68,7 +68,7 @@ def added(parts: tuple[ContextSums, ...], time: int, word: str) -> tuple[np.ndar
 
 
 def by_hand(documents: list[str], word: str) -> np.ndarray:
-    """The formula of worker/usage.py, with two words on each side."""
+    """The formula of worker/usage/usage.py, with two words on each side."""
     lexicon = Lexicon()
     present = sorted({IDS[w] for text in documents for w in text if w in IDS})
     drawn = {at: rows(np.array([at]))[0].astype(float) for at in present}

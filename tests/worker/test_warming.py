@@ -33,9 +33,9 @@ from embedding.models.traits import MODELS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue
-from embedding.worker import gradient
+from embedding.worker.process import gradient
+from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import CorpusShare, NodeSpec
-from embedding.worker.warming import warm, warm_exchange
 
 
 @pytest.mark.parametrize("model", MODELS.names())

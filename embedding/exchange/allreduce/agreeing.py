@@ -1,4 +1,5 @@
-"""What nodes that have met anew agree on: the replicas of the one with the most sums, and a ledger.
+"""What nodes that have met again agree on: the replicas of the one with the most sums, and a
+ledger.
 
 The ledger says of each node how far its blocks are in the sums, in tokens of its share. A block
 that was summed and whose node died before the server had counted it comes again from the node's
@@ -49,14 +50,14 @@ def agree(
     taken: dict[Table, tuple[IntArray, FloatArray]] = {}
     for (table, replica), size in zip(replicas.items(), sizes, strict=True):
         ids, rows = replica.ids, replica.rows
-        if not ring.leads:
+        if not ring.is_root:
             ids = np.empty(size, dtype=np.int64)
             rows = np.empty((size, rows.shape[1]), dtype=np.float32)
         ring.from_leader(ids)
         ring.from_leader(rows)
         taken[table] = ids, rows
     counted = ring.gather(learnt).max(axis=0)
-    if not ring.leads:
+    if not ring.is_root:
         for table, (ids, rows) in taken.items():
             replicas[table].become(ids, rows)
     lost = 0 if step == FRESH else int(np.maximum(counted - summed, 0).sum())

@@ -14,7 +14,7 @@ from embedding.kernel.records import IntArray
 STAYS = 0.8
 """A row that goes by all-reduce does so until its density falls below this part of the threshold:
 changing the way costs a pull and a broadcast."""
-MOST = 0.95
+DENSE_SHARE = 0.95
 """Rows that are in so many blocks go by all-reduce whatever the number of nodes."""
 
 
@@ -25,7 +25,7 @@ def threshold(nodes: int, row_bytes: int) -> float:
     column (2 or 4); a node's connection in the ring 2·(nodes-1)/nodes rows of 4. The busier of the
     two connections binds, so they are equal at density 8·(nodes-1) / (nodes²·row_bytes).
     """
-    return min(MOST, 8 * (nodes - 1) / (nodes**2 * row_bytes)) if nodes > 1 else MOST
+    return min(DENSE_SHARE, 8 * (nodes - 1) / (nodes**2 * row_bytes)) if nodes > 1 else DENSE_SHARE
 
 
 class Touches:
@@ -52,7 +52,7 @@ class Touches:
             )
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Begin to count again."""
         self.counts[:] = 0
 
 

@@ -4,10 +4,10 @@ Each time is a generation. Who is in it is decided once, by whichever node first
 the generation before have arrived or are gone; the others read the decision (compare-and-set on the
 rendezvous's key-value store). Keys:
 
-    node/NAME  how the node stands: life (its process), the generation it wants, the sums it has
-    gone/NAME  the life of that node that will not come again
+    node/NAME  how the node stands: incarnation (its process), the generation it wants, the sums it
+    has gone/NAME  the incarnation of that node that will not come again
     gen/G      the members of generation G, in order of rank
-    wish/G     somebody waits until the members of generation G meet anew
+    wish/G     somebody waits until the members of generation G meet again
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ from embedding.kernel.errors import ExchangeError
 from embedding.kernel.records import IntArray
 
 STORE_SECONDS = 60.0
-LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.05
 FRESH = -1
 """Sums that a node has which has just started: none, and no replica."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class Arrived:
     """A node that has arrived.
 
-    life   its process
+    incarnation   its process
     wants  the generation that it waits for, or is in
     step   sums that its replica has, FRESH for one without
     tells  it knows what of its replica the server has
     """
 
-    life: str
+    incarnation: str
     wants: int
     step: int = FRESH
     tells: bool = False
 
 
 @dataclass(frozen=True)
-class Member:
+class RingMember:
     """A node of a generation; the first has the replica that all take, and leads."""
 
     name: str
-    life: str
+    incarnation: str
     step: int
 
 
 def decide(
     names: tuple[str, ...],
     generation: int,
-    before: tuple[Member, ...] | None,
-    standings: Mapping[str, Standing],
+    before: tuple[RingMember, ...] | None,
+    standings: Mapping[str, Arrived],
     gone: Mapping[str, str],
     *,
     patient: bool = True,
-) -> tuple[Member, ...] | None:
+) -> tuple[RingMember, ...] | None:
     """The members of a generation, None while somebody is awaited.
 
     Awaited are all nodes at first, then the members of the generation before unless they are gone
@@ -73,12 +73,12 @@ def decide(
     by itself. One with the most sums comes first.
 
     names   all nodes
-    gone    name → the last life of it that is known to be over
+    gone    name → the last incarnation of it that is known to be over
     """
     arrived = {
         name: each
         for name, each in standings.items()
-        if each.wants >= generation and gone.get(name) != each.life
+        if each.wants >= generation and gone.get(name) != each.incarnation
     }
     if before is None:
         awaited = set(names)
@@ -86,19 +86,22 @@ def decide(
         awaited = {
             member.name
             for member in before
-            if gone.get(member.name) != member.life
-            and (member.name not in standings or standings[member.name].life == member.life)
+            if gone.get(member.name) != member.incarnation
+            and (
+                member.name not in standings
+                or standings[member.name].incarnation == member.incarnation
+            )
         }
     if not arrived or (patient and awaited - set(arrived)):
         return None
     ranked = sorted(arrived, key=lambda n: (-arrived[n].step, not arrived[n].tells, names.index(n)))
-    return tuple(Member(name, arrived[name].life, arrived[name].step) for name in ranked)
+    return tuple(RingMember(name, arrived[name].incarnation, arrived[name].step) for name in ranked)
 
 
 class Meeting:
     """One node's way to the others. One thread uses it.
 
-    life     names this process among those that the node has in its time
+    incarnation     names this process among those that the node has in its time
     members  of the generation that this node is in
     """
 
@@ -107,14 +110,14 @@ class Meeting:
         spec: MeetingSpec,
         *,
         name: str,
-        life: str,
+        incarnation: str,
         timeout_s: float,
         stop: threading.Event | None = None,
     ) -> None:
         self.name = name
-        self.members: tuple[Member, ...] = ()
+        self.members: tuple[RingMember, ...] = ()
         self.generation = 0
-        self._spec, self._life = spec, life
+        self._spec, self._incarnation = spec, incarnation
         self._timeout_s = timeout_s
         self._stop = stop or threading.Event()
         self._store = _store(spec)
@@ -126,12 +129,12 @@ class Meeting:
         """
         while True:
             generation = self._next()
-            standing = Standing(self._life, generation, step, tells)
+            standing = Arrived(self._incarnation, generation, step, tells)
             self._put(f"node/{self.name}", asdict(standing))
             self._put(f"wish/{generation - 1}", self.name)
             members = self._decided(generation)
-            own = (self.name, self._life)
-            rank = next((i for i, m in enumerate(members) if (m.name, m.life) == own), None)
+            own = (self.name, self._incarnation)
+            rank = next((i for i, m in enumerate(members) if (m.name, m.incarnation) == own), None)
             if rank is None:
                 # It was decided without this node, which hung or came late. It wishes for another.
                 continue
@@ -167,9 +170,10 @@ class Meeting:
 
     def leave(self) -> None:
         """This process will not come again; never raises."""
-        # By life, not by name: a process that is started again under the name may be here already.
+        # By incarnation, not by name: a process that is started again under the name may be here
+        # already.
         try:
-            self._put(f"gone/{self.name}", self._life)
+            self._put(f"gone/{self.name}", self._incarnation)
         except ExchangeError:
             return
 
@@ -180,7 +184,7 @@ class Meeting:
             generation += 1
         return generation
 
-    def _decided(self, generation: int) -> tuple[Member, ...]:
+    def _decided(self, generation: int) -> tuple[RingMember, ...]:
         """The members of a generation, once somebody has decided."""
         key = f"gen/{generation}"
         began = time.monotonic()
@@ -190,25 +194,25 @@ class Meeting:
                 self._spec.names,
                 generation,
                 before,
-                {n: Standing(**found) for n, found in self._all("node").items()},
+                {n: Arrived(**found) for n, found in self._all("node").items()},
                 self._all("gone"),
                 patient=time.monotonic() - began < self._timeout_s,
             )
             if members is not None:
                 self._propose(key, members)
-            elif self._stop.wait(LOOK_SECONDS):
+            elif self._stop.wait(_LOOK_SECONDS):
                 raise ExchangeError(f"{self.name}: told to stop while it waits for other nodes.")
         return self._members(generation)
 
-    def _propose(self, key: str, members: tuple[Member, ...]) -> None:
+    def _propose(self, key: str, members: tuple[RingMember, ...]) -> None:
         """The first who does decides."""
         held = json.dumps([asdict(member) for member in members])
         # Two that decide at once may have seen different nodes arrive. Only what is stored first
         # counts, and each reads it back: else they would form two rings and wait for ever.
         self._guarded(lambda: self._store.compare_set(key, "", held))
 
-    def _members(self, generation: int) -> tuple[Member, ...]:
-        return tuple(Member(**found) for found in self._get(f"gen/{generation}"))
+    def _members(self, generation: int) -> tuple[RingMember, ...]:
+        return tuple(RingMember(**found) for found in self._get(f"gen/{generation}"))
 
     def _all(self, kind: str) -> dict[str, Any]:
         """What is there of all nodes, by name."""
@@ -231,13 +235,13 @@ class Meeting:
             raise ExchangeError(f"{self.name}: the rendezvous of its training is gone.") from error
 
 
-def depart(spec: MeetingSpec, name: str, life: str) -> None:
+def depart(spec: MeetingSpec, name: str, incarnation: str) -> None:
     """Tell the others that a process of node `name` has died; never raises.
 
     Who started it knows; the others would wait for `peer_timeout_s` to be sure.
     """
     try:
-        _store(spec).set(f"gone/{name}", json.dumps(life))
+        _store(spec).set(f"gone/{name}", json.dumps(incarnation))
     except (RuntimeError, ExchangeError):
         return
 

@@ -1,6 +1,6 @@
 """A node whose dense rows live in replicas, summed over all nodes each block.
 
-    gather headers → [bring replicas to the server] → [choose dense rows anew] → sum what moved
+    gather headers → [bring replicas to the server] → [choose dense rows again] → sum what moved
     → push the rest
 
 Every node makes the same steps in the same order; a node without a block joins with zeros. The
@@ -11,7 +11,7 @@ nothing of replicas. A dense row is in the replicas alone between two such pushe
 A gathered header is a barrier: who sends one has had its last push acknowledged. So what the
 leader tells or asks the server after it comes after everybody's last push.
 
-When a node dies, those that are left meet anew (`meeting.py`), take the replicas of the one that
+When a node dies, those that are left meet again (`meeting.py`), take the replicas of the one that
 has the most sums, and go on; so they do when one comes. A sum is in the replicas of a node whole or
 not at all, and no node can be two ahead.
 """
@@ -30,18 +30,18 @@ from embedding.exchange.allreduce.density import Touches, choose
 from embedding.exchange.allreduce.meeting import FRESH, Meeting
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.allreduce.ring import Ring
-from embedding.exchange.allreduce.settling import NONE, Settler
+from embedding.exchange.allreduce.writeback import NONE, WriteBack
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta
 from embedding.exchange.topology import TopologyConfig
 from embedding.exchange.transport import Transport, TransportMetrics
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 NO_WINDOW = -(2**62)
-MOST_TRIES = 20
+_MOST_TRIES = 20
 """Meetings in a row that break before a ring is there, after which a node gives up."""
 FIRST_CHOICE = 4
 """hybrid: blocks measured before the first choice, when less than `rechoose_blocks`."""
@@ -73,7 +73,7 @@ class ReducingTransport:
         half: bool = True,
         least: float = 1.0,
         sequence: int = 0,
-        place: str = "",
+        offset: str = "",
     ) -> None:
         self.server = server
         self.metrics = TransportMetrics()
@@ -95,17 +95,17 @@ class ReducingTransport:
         self._tells = False
         self._active = 1
         self._ended_with = 0  # tokens of this node that others had in sums when they ended
-        self.settler = Settler(
-            server, self.replicas, node=meeting.name, dim=dim, sequence=sequence, place=place
+        self.write_back = WriteBack(
+            server, self.replicas, node=meeting.name, dim=dim, sequence=sequence, offset=offset
         )
         self._sent = 0
         self.ring = self._meet()
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         """See Transport."""
-        return self.server.admit(words, counts, testimony)
+        return self.server.admit(words, counts, contributors)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         """See Transport."""
@@ -119,7 +119,7 @@ class ReducingTransport:
         """See Transport."""
         return self.server.status()
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """Dense rows from the replicas, the others from the server, which is asked in any case.
 
         It keeps the clock, and scores pairs on its own tables: as of the last time that the
@@ -149,18 +149,18 @@ class ReducingTransport:
             contexts=whole[Table.OUT],
             grams=None if request.grams is None else whole[Table.SUB],
             # Nothing of this node is outstanding: a push ends with the sum.
-            sequence=self.settler.sequence - self.settler.extra,
+            sequence=self.write_back.sequence - self.write_back.extra,
         )
 
     def push(self, push: Push) -> Ack:
         """One block, together with everybody else's; the rest goes to the server."""
         self.metrics.block(push.deltas)
         window = max((each.window for each in push.progress), default=NO_WINDOW)
-        active, rest = self._summed(push.deltas, window, self._tokens(push.place))
-        settler = self.settler
-        settler.sequence += 1
-        settler.clock, settler.place = push.clock, push.place
-        sent = replace(push, sequence=settler.sequence, deltas=rest)
+        active, rest = self._summed(push.deltas, window, self._tokens(push.offset))
+        write_back = self.write_back
+        write_back.sequence += 1
+        write_back.clock, write_back.offset = push.clock, push.offset
+        sent = replace(push, sequence=write_back.sequence, deltas=rest)
         self.metrics.server_rows += sum(len(delta.ids) for delta in rest)
         ack = self.server.push(sent)
         # Nodes in step: as many deltas meet as are summed, whatever the policy says of others.
@@ -169,7 +169,7 @@ class ReducingTransport:
 
     def finish(self) -> None:
         """Join with nothing until nobody has a block; then the leader brings the tables."""
-        self.settler.done = True
+        self.write_back.done = True
         self.server.idle()
         while not self._ended():
             pass
@@ -181,7 +181,7 @@ class ReducingTransport:
         return {
             "kind": self.config.kind,
             "rows": {
-                "server": metrics.server_rows + self.settler.rows,
+                "server": metrics.server_rows + self.write_back.rows,
                 "allreduce": metrics.reduced_rows,
             },
             "bytes": {"allreduce": self._sent + self.ring.bytes_sent},
@@ -208,14 +208,14 @@ class ReducingTransport:
     # -- who takes part ---------------------------------------------------------------------
 
     def _meet(self) -> Ring:
-        """Join the others, at the start or anew, and stand where they stand."""
+        """Join the others, at the start or again, and stand where they stand."""
         failed = 0
         while True:
             try:
                 ring = self.meeting.form(self._stand.step, tells=self._tells)
             except BrokenRingError:  # a peer died while they joined hands
                 failed += 1
-                if failed >= MOST_TRIES:
+                if failed >= _MOST_TRIES:
                     raise
                 continue
             try:
@@ -236,7 +236,7 @@ class ReducingTransport:
 
     def _agree(self, ring: Ring) -> None:
         learnt = np.zeros(len(self.names), dtype=np.int64)
-        learnt[self._own] = self._tokens(self.settler.place)
+        learnt[self._own] = self._tokens(self.write_back.offset)
         fresh = self.meeting.members[0].step == FRESH
         if fresh:
             concluded = self.meeting.concluded(len(self.names))
@@ -245,10 +245,10 @@ class ReducingTransport:
         stand, lost = agree(ring, self.replicas, self._stand, learnt)
         # Who led before and does so no more has replicas that another one brings now; two that
         # bring the same movement would count it twice.
-        self._tells = self._tells and ring.leads
-        if ring.leads and not self._tells:
+        self._tells = self._tells and ring.is_root
+        if ring.is_root and not self._tells:
             here = {member.name for member in self.meeting.members}
-            self.settler.take_over(set(self.names) - here)
+            self.write_back.take_over(set(self.names) - here)
             self._tells = True
         self._stand = stand
         self.lost_tokens += lost
@@ -258,8 +258,8 @@ class ReducingTransport:
         self._blocks = 0
         for touches in self.metrics.touches.values():
             touches.forget()
-        # Begun anew with rows that were summed, the server is told soon, and the choice waits.
-        self._told = self.rounds - (self.config.settle_blocks if self.rounds else 0)
+        # Begun again with rows that were summed, the server is told soon, and the choice waits.
+        self._told = self.rounds - (self.config.write_back_blocks if self.rounds else 0)
         self._chosen_at = self.rounds or min(0, FIRST_CHOICE - self.config.rechoose_blocks)
 
     # -- sums -------------------------------------------------------------------------------
@@ -276,12 +276,12 @@ class ReducingTransport:
                 return self._round(deltas, window, behind)
             except BrokenRingError:
                 self._regroup()
-        # The sum was complete on another node, or in this node's life before.
+        # The sum was complete on another node, or in this node's incarnation before.
         if behind > self._ended_with:
             return self._active, tuple(self._parted(deltas)[1])
         # That node has ended, and with it is gone which rows of this block it had summed.
         if self.config.kind == "hybrid":
-            self.lost_tokens += behind - self._tokens(self.settler.place)
+            self.lost_tokens += behind - self._tokens(self.write_back.offset)
         return self._active, ()
 
     def _ended(self) -> bool:
@@ -289,8 +289,8 @@ class ReducingTransport:
         try:
             if self._round(None, NO_WINDOW, 0)[0]:
                 return False
-            if self.ring.leads:
-                self.settler.bring()
+            if self.ring.is_root:
+                self.write_back.bring()
             self.ring.gather(np.zeros(1, dtype=np.int64))
         except BrokenRingError:
             self._regroup()
@@ -307,7 +307,7 @@ class ReducingTransport:
         """
         began = time.monotonic()
         top = max((int(d.ids.max(initial=-1)) + 1 for d in _words(deltas)), default=0)
-        wished = self.ring.leads and self.meeting.wished()
+        wished = self.ring.is_root and self.meeting.wished()
         header = np.asarray([deltas is not None, top, window, behind, wished], dtype=np.int64)
         heads = self.ring.gather(header)
         self.waited_s += time.monotonic() - began
@@ -340,10 +340,10 @@ class ReducingTransport:
         """
         crossing = bool(((windows > self._windows) & (self._windows > NO_WINDOW)).any())
         self._windows = np.maximum(windows, self._windows)
-        if crossing or self.rounds - self._told >= self.config.settle_blocks:
+        if crossing or self.rounds - self._told >= self.config.write_back_blocks:
             self._told = self.rounds
-            if self.ring.leads:
-                self.settler.bring()
+            if self.ring.is_root:
+                self.write_back.bring()
             # Nobody pushes into the new window before the server has the tables of the old one.
             self.ring.gather(np.zeros(1, dtype=np.int64))
 
@@ -365,8 +365,8 @@ class ReducingTransport:
             table: np.setdiff1d(held.ids, wanted[table], assume_unique=True)
             for table, held in self.replicas.items()
         }
-        if self.ring.leads:
-            self.settler.bring(leaving)
+        if self.ring.is_root:
+            self.write_back.bring(leaving)
         for table, held in self.replicas.items():
             fresh = wanted[table][held.places(wanted[table]) < 0]
             held.change(wanted[table], self._from_server(table, fresh))
@@ -374,7 +374,7 @@ class ReducingTransport:
         self.ring.gather(np.zeros(1, dtype=np.int64))
 
     def _measured(self, top: int) -> dict[Table, IntArray]:
-        """The choice by the touches of all nodes, which begin anew."""
+        """The choice by the touches of all nodes, which begin again."""
         wanted = {}
         for table, held in self.replicas.items():
             touches = self.metrics.touches.setdefault(table, Touches())
@@ -392,8 +392,8 @@ class ReducingTransport:
     def _from_server(self, table: Table, ids: IntArray) -> FloatArray:
         """The server's rows, asked for by the leader alone."""
         rows: FloatArray = np.empty((len(ids), self.dim), dtype=np.float32)
-        if self.ring.leads:
-            rows = self.settler.ask(table, ids)
+        if self.ring.is_root:
+            rows = self.write_back.ask(table, ids)
         self.ring.from_leader(rows)
         return rows
 

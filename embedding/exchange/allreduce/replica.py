@@ -23,7 +23,7 @@ class Replica:
         self.ids = np.empty(0, dtype=np.int64)
         self.rows: FloatArray = np.empty((0, dim), dtype=np.float32)
         self._brought: FloatArray = self.rows
-        self._place = np.empty(0, dtype=np.int32)
+        self._offset = np.empty(0, dtype=np.int32)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -31,8 +31,8 @@ class Replica:
     def places(self, ids: IntArray) -> IntArray:
         """Where ids lie, int64 [n]; -1 for rows that are not held."""
         found = np.full(len(ids), -1, dtype=np.int64)
-        known = ids < len(self._place)
-        found[known] = self._place[ids[known]]
+        known = ids < len(self._offset)
+        found[known] = self._offset[ids[known]]
         return found
 
     def together(self, places: IntArray, pulled: FloatArray | HalfArray | None) -> FloatArray:
@@ -95,5 +95,5 @@ class Replica:
 
     def _index(self) -> None:
         ids = self.ids
-        self._place = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, dtype=np.int32)
-        self._place[ids] = np.arange(len(ids), dtype=np.int32)
+        self._offset = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, dtype=np.int32)
+        self._offset[ids] = np.arange(len(ids), dtype=np.int32)

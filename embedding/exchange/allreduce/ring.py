@@ -76,7 +76,7 @@ class Ring:
         self._group, self._device = self._guard(lambda: _meet(spec, timeout_s))
 
     @property
-    def leads(self) -> bool:
+    def is_root(self) -> bool:
         """Whether this node brings the tables to the server."""
         return self.rank == 0
 
@@ -106,7 +106,7 @@ class Ring:
         options.rootRank, options.rootTensor = 0, 0
         with self._lent(values) as tensor:
             self._guard(lambda: self._group.broadcast([tensor], options).wait())
-        self.bytes_sent += values.nbytes * (self.size - 1) if self.leads else 0
+        self.bytes_sent += values.nbytes * (self.size - 1) if self.is_root else 0
 
     def close(self) -> None:
         """Let the others go; never raises."""

@@ -29,7 +29,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
 
-Rows = tuple[IntArray, FloatArray]
+_RowArray = tuple[IntArray, FloatArray]
 """Increasing ids int64 [n] and rows float32 [n, dim]."""
 
 MOST_SQUARED_NORM = 1e12
@@ -59,9 +59,9 @@ class Feedback:
         else:
             self._compressor = found.of(config)
         self._held: dict[Table, Residuals] = {}
-        self._last, self._place = 0, ""
-        self._before: dict[Table, Rows] = {}
-        self._flushed: dict[Table, Rows] = {}
+        self._last, self._offset = 0, ""
+        self._before: dict[Table, _RowArray] = {}
+        self._flushed: dict[Table, _RowArray] = {}
 
     @property
     def leaves(self) -> bool:
@@ -90,7 +90,7 @@ class Feedback:
             as_sent = tuple(map(self._whole.write, push.deltas))
             return replace(push, deltas=as_sent, entries=entries)
         self._check(push)
-        self._place = push.place
+        self._offset = push.offset
         plain: list[RowDelta] = []
         packed: list[PackedDelta] = []
         before, flushed = {}, {}
@@ -176,7 +176,7 @@ class Feedback:
         is a twentieth of the energy of what compression had kept back.
         """
         packed = self._packed(self._finest, delta.table, delta.ids, widen(delta.values))
-        return Push(node, sequence, clock, packed=tuple(packed), place=self._place)
+        return Push(node, sequence, clock, packed=tuple(packed), offset=self._offset)
 
     def restore(self, deltas: Sequence[RowDelta]) -> None:
         """What `drain` gave was not sent."""
@@ -221,7 +221,7 @@ class Feedback:
                 )
 
 
-def _joined(one: Rows, other: Rows) -> Rows:
+def _joined(one: _RowArray, other: _RowArray) -> _RowArray:
     """Rows of ids that do not overlap, by increasing id."""
     ids = np.concatenate([one[0], other[0]])
     order = np.argsort(ids, kind="stable")

@@ -25,7 +25,7 @@ _I64 = ir.IntType(64)
 _WIDE = ir.VectorType(ir.FloatType(), 8)
 _NARROW = ir.VectorType(ir.HalfType(), 8)
 _LANES = 8
-Emit = Callable[..., Any]
+_EmitHalves = Callable[..., Any]
 
 
 def _at(builder: ir.IRBuilder, address: ir.Value, at: ir.Value, kind: ir.Type, size: int) -> Any:
@@ -34,7 +34,7 @@ def _at(builder: ir.IRBuilder, address: ir.Value, at: ir.Value, kind: ir.Type, s
 
 
 @instruction
-def _widen_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, Emit]:
+def _widen_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
     """Convert whole chunks of eight from address `source` to address `target`."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
@@ -50,7 +50,7 @@ def _widen_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, 
 
 
 @instruction
-def _narrow_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, Emit]:
+def _narrow_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
     """Inverse of `_widen_chunks`."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:

@@ -27,12 +27,12 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
 
-PARTS = 6
+_PARTS = 6
 LEVEL: Any = 64
 """What is written for the least step; one more is the root of 2 times as large a step."""
 SOME: Any = 0.8
 """A row's step as a part of its largest entry, at most: what is left of a row always shrinks."""
-FIRST: Any = 0.4
+_FIRST: Any = 0.4
 """Step of a row of which the receiver has nothing, as a part of its root mean square."""
 MOST_STEPS = 1 << 20
 """Steps that one entry may be sent at once; more stay with the sender."""
@@ -108,7 +108,7 @@ def choose(values: Any, first: Any, least: float, relative: float, levels: Any, 
             for j in range(dim):
                 square += values[i, j] * values[i, j]
                 largest = max(largest, abs(values[i, j]))
-            ratio = (FIRST if whole else relative) * np.sqrt(square / dim) / least
+            ratio = (_FIRST if whole else relative) * np.sqrt(square / dim) / least
             ratio = min(ratio, SOME * largest / least)
             if ratio > 1 or (whole and ratio > 0):
                 level += int(np.floor(np.log2(ratio) * 2 + 0.5))
@@ -334,7 +334,7 @@ def squeezed(parts: Sequence[ByteArray]) -> ByteArray:
 
 def expanded(data: ByteArray, kind: str, *, most: Sequence[int]) -> list[ByteArray]:
     """Inverse of `squeezed`; RefusedError for what is none, or a part longer than `most`."""
-    size = 8 * PARTS
+    size = 8 * _PARTS
     check(1 if data.nbytes < size else 0, kind)
     lengths = np.frombuffer(data[:size].tobytes(), dtype="<u4").astype(np.int64).reshape(-1, 2)
     check(1 if int(lengths[:, 1].sum()) > data.nbytes - size else 0, kind)

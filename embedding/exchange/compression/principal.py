@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray
 
-Directions = npt.NDArray[np.int8]
+DirectionArray = npt.NDArray[np.int8]
 """int8 [k, dim]: directions, of any length."""
 _SAMPLE = 1024
 _ROWS_EACH = 100
@@ -37,7 +37,7 @@ _ALONE = 1 << 18
 soon as node and server share cores; in parts a number comes out as it does of the whole."""
 
 
-def principal(values: FloatArray, most: int) -> Directions:
+def principal(values: FloatArray, most: int) -> DirectionArray:
     """The directions, at most `most`, that hold most of rows float32 [n, dim], each of length 1.
 
     Subspace iteration on a sample of the rows; fewer directions for few rows or columns.
@@ -58,7 +58,7 @@ def principal(values: FloatArray, most: int) -> Directions:
     _, order = np.linalg.eigh(inner.T @ inner)
     basis = basis @ order[:, ::-1]
     scale = _LARGEST / np.abs(basis).max(axis=0)
-    found: Directions = np.round(basis * scale).T.astype(np.int8)
+    found: DirectionArray = np.round(basis * scale).T.astype(np.int8)
     return found
 
 
@@ -92,7 +92,7 @@ class Basis:
     It is kept as I - reflectors·folds, so that turning n rows takes 4·n·dim·k products.
     """
 
-    def __init__(self, directions: Directions) -> None:
+    def __init__(self, directions: DirectionArray) -> None:
         k, dim = directions.shape
         self.leading = k
         self._reflectors = np.zeros((dim, k))

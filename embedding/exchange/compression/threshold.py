@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from embedding.exchange.compression import planes
 from embedding.exchange.compression.base import Compressor
-from embedding.exchange.compression.principal import Basis, Directions, principal
+from embedding.exchange.compression.principal import Basis, DirectionArray, principal
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import ByteArray, PackedDelta, RowDelta
@@ -91,7 +91,7 @@ class Threshold(Compressor):
         return RowDelta(packed.table, ids, Basis(axes).back(values))
 
 
-def _head(data: ByteArray, dim: int) -> tuple[np.float32, Directions, ByteArray]:
+def _head(data: ByteArray, dim: int) -> tuple[np.float32, DirectionArray, ByteArray]:
     """The least step, the directions, and the bytes behind them."""
     where = "push: rows packed as threshold"
     if data.nbytes < _HEAD.itemsize:

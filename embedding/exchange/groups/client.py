@@ -12,14 +12,13 @@ import numpy as np
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, whole
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.groups.entry import Entry, encode_entry
+from embedding.exchange.groups.entry import GroupEntry, encode_entry
 from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.protocol import Ack, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
-from embedding.exchange.testimony import Attestation
-from embedding.exchange.together import PLACES, split_texts
+from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
 from embedding.kernel.records import (
     FloatArray,
@@ -31,20 +30,20 @@ from embedding.kernel.records import (
 )
 
 Seen = tuple[tuple[int, int], ...]
-"""Of the leader, or of each of its shards: its life, and the clock of its changes then."""
+"""Of the leader, or of each of its shards: its incarnation, and the clock of its changes then."""
 
 
 class Reached(NamedTuple):
     """How far a node's pushes are in the leader's tables, and how far in a checkpoint of it."""
 
     sequence: int
-    place: str
+    offset: str
     tokens: int
     durable: int
 
 
 @dataclass(frozen=True)
-class Changes:
+class RemoteChanges:
     """What others changed since the group looked last.
 
     seen      what to name the next time
@@ -52,8 +51,8 @@ class Changes:
     version   of the vocabulary; next_id: the id that the next word gets; closed: no word gets one
     groups    groups whose rows are added up
     ids       int64 [n] by table, rows that the group lacks
-    nodes     of each node, when the group asked for the first time; fences: lives of nodes that
-              may not push any more, likewise
+    nodes     of each node, when the group asked for the first time; fences: incarnations of nodes
+              that may not push any more, likewise
     """
 
     seen: Seen
@@ -75,15 +74,15 @@ class LeaderRows(Protocol):
         """Where else entries go."""
         ...
 
-    def spread(self, entry: Entry) -> None:
+    def spread(self, entry: GroupEntry) -> None:
         """Send an entry's rows to where they lie, before the leader hears of it."""
         ...
 
-    def rest(self, entry: Entry) -> Entry:
+    def rest(self, entry: GroupEntry) -> GroupEntry:
         """What of an entry the leader itself gets."""
         ...
 
-    def changed(self, found: Changes, answer: Message, seen: Seen) -> Changes:
+    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
         """The leader's answer, completed by what is said elsewhere."""
         ...
 
@@ -107,11 +106,11 @@ class LeaderClient:
         config: ExchangeConfig,
         config_digest: str = "",
         stop: threading.Event | None = None,
-        life: str = "",
+        incarnation: str = "",
         rows: MakeLeaderRows | None = None,
     ) -> None:
         self._bytes = LeaderBytes()
-        self.entries: PushLog[Entry] = PushLog(
+        self.entries: PushLog[GroupEntry] = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
         self.session = Session(
@@ -120,7 +119,7 @@ class LeaderClient:
             config=config,
             config_digest=config_digest,
             stop=stop,
-            life=life,
+            incarnation=incarnation,
             resume=self._resume,
         )
         self.calls = ServerCalls(self.session)
@@ -140,19 +139,19 @@ class LeaderClient:
         """Greet the leader: where this group stands there."""
         return self.session.hello()
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: GroupEntry) -> None:
         """An entry that is to be sent; from now on it reaches the leader, whatever breaks."""
         with self.session.lock:
             self.entries.add(entry)
 
-    def merge(self, entry: Entry) -> Ack:
+    def merge(self, entry: GroupEntry) -> Ack:
         """Send an entry that is kept; it is applied once, however often it is sent."""
         with self.session.lock:
             ack = self.session.retry(lambda: self._send(entry))
             self._taken(ack)
             return ack
 
-    def changes(self, seen: Seen, told: dict[str, Any]) -> Changes:
+    def changes(self, seen: Seen, told: dict[str, Any]) -> RemoteChanges:
         """What changed since `seen`, as an earlier answer has it; (): everything."""
         with self.session.lock:
             epoch, clock = seen[0] if seen else (0, -1)
@@ -173,10 +172,10 @@ class LeaderClient:
         return rows
 
     def admit(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         """See Transport."""
-        return self.calls.admit(words, counts, testimony)
+        return self.calls.admit(words, counts, contributors)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         """See Transport."""
@@ -198,9 +197,9 @@ class LeaderClient:
         """Publish the window's snapshot; the same reference when it was cut before."""
         return self.calls.cut(window)
 
-    def fence(self, node: str, life: str) -> None:
-        """Have the leader note that no push of this life of a node is taken any more."""
-        self.session.action("fence", {"node": node, "life": life})
+    def fence(self, node: str, incarnation: str) -> None:
+        """Have the leader note that no push of this incarnation of a node is taken any more."""
+        self.session.action("fence", {"node": node, "life": incarnation})
 
     def close(self) -> None:
         """Say goodbye and close the connections."""
@@ -208,11 +207,11 @@ class LeaderClient:
         self.session.close()
         self.rows.links.close()
 
-    def _send(self, entry: Entry) -> Ack:
+    def _send(self, entry: GroupEntry) -> Ack:
         self.rows.spread(entry)
         return self._deliver(self.session.stream(), entry)
 
-    def _deliver(self, channel: Channel, entry: Entry) -> Ack:
+    def _deliver(self, channel: Channel, entry: GroupEntry) -> Ack:
         answer = Message({})
         most = self.session.config.max_message_bytes // 4
         for message in encode_entry(self.rows.rest(entry), most):
@@ -242,7 +241,9 @@ class LeaderBytes:
     received: int = 0
 
 
-MakeLeaderRows = Callable[[Session, PushLog[Entry], LeaderBytes, Callable[[Ack], None]], LeaderRows]
+MakeLeaderRows = Callable[
+    [Session, PushLog[GroupEntry], LeaderBytes, Callable[[Ack], None]], LeaderRows
+]
 
 
 class RowsAtLeader:
@@ -251,7 +252,7 @@ class RowsAtLeader:
     def __init__(
         self,
         session: Session,
-        entries: PushLog[Entry],
+        entries: PushLog[GroupEntry],
         nbytes: LeaderBytes,
         taken: Callable[[Ack], None],
     ) -> None:
@@ -260,14 +261,14 @@ class RowsAtLeader:
         self._session = session
         self._bytes = nbytes
 
-    def spread(self, entry: Entry) -> None:
+    def spread(self, entry: GroupEntry) -> None:
         """The rows go with the entry."""
 
-    def rest(self, entry: Entry) -> Entry:
+    def rest(self, entry: GroupEntry) -> GroupEntry:
         """All of it."""
         return entry
 
-    def changed(self, found: Changes, answer: Message, seen: Seen) -> Changes:
+    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
         """The leader's answer says all."""
         del answer, seen
         return found
@@ -282,12 +283,12 @@ class RowsAtLeader:
         return rows
 
 
-def _changes_of(answer: Message) -> Changes:
+def _changes_of(answer: Message) -> RemoteChanges:
     head = answer.header
     nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
-    places = split_texts(answer, PLACES, len(nodes))
+    places = split_texts(answer, OFFSETS, len(nodes))
     told = zip(nodes.items(), places, strict=True)
-    return Changes(
+    return RemoteChanges(
         seen=((whole(head, "epoch"), whole(head, "clock")),),
         durable=whole(head, "durable"),
         version=whole(head, "version"),
@@ -295,7 +296,7 @@ def _changes_of(answer: Message) -> Changes:
         closed=head.get("closed") is True,
         groups=whole(head, "groups"),
         ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-        nodes={name: reached._replace(place=place) for (name, reached), place in told},
+        nodes={name: reached._replace(offset=offset) for (name, reached), offset in told},
         fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
     )
 

@@ -3,7 +3,7 @@
     piece, piece, …   rows, so many that each message stays small; nothing is applied yet
     merge             the last rows, and what each node of the group has read: now all is applied
 
-Where that last message is too large it comes in pieces as well, as bytes (`cutting.py`).
+Where that last message is too large it comes in pieces as well, as bytes (`chunking.py`).
 
 For each node there is one part, put together from all its pushes of that time: the leader books
 the node's last sequence number and its place along with the rows. So whoever takes over from a
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.codec import encode_push, whole
-from embedding.exchange.groups.cutting import cut, whole_again
+from embedding.exchange.groups.chunking import cut, whole_again
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
@@ -28,15 +28,15 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, SourceProgress, Table
 
 MERGE, PIECE = "merge", "piece"
-MOST_LAGS = 4096
+_MOST_LAGS = 4096
 """Lags of documents of one source that an entry tells of; the latest are kept."""
 
-Scored = tuple[str, int, float, int]
+WindowScore = tuple[str, int, float, int]
 """Source, start of the window (Unix seconds), sum of losses and number of pairs scored in it."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class GroupEntry:
     """One stretch of time of a group.
 
     node      name of the group; sequence 1, 2, 3, … by group, without a gap
@@ -52,7 +52,7 @@ class Entry:
     after: tuple[int, ...]
     rows: tuple[RowDelta, ...] = ()
     digests: tuple[str, ...] = ()
-    scored: tuple[Scored, ...] = ()
+    scored: tuple[WindowScore, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -79,7 +79,7 @@ class Pieces:
         self.sequence, self.rows, self.data = sequence, [], []
 
 
-def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
+def encode_entry(entry: GroupEntry, most_bytes: int) -> Iterator[Message]:
     """The messages of an entry, each of at most `most_bytes` and a header for them."""
     pieces = list(_pieces(entry.rows, most_bytes))
     yield from _first(pieces, entry.sequence)
@@ -163,7 +163,7 @@ def decode_piece(
         raise RefusedError(f"{PIECE}: {held} rows; at most {most_rows} can have moved.")
 
 
-def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:
+def decode_entry(message: Message, node: str, pieces: Pieces) -> GroupEntry:
     """The entry that ends with this message; RefusedError says what is wrong with it."""
     if "held" in message.header:
         message = whole_again(message.header["held"], pieces.data)
@@ -180,7 +180,7 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:
     plain = (replace(parts[0], deltas=()), *parts[1:])
     digests = _digests(header.get("digests", []))
     scored = tuple(_scored(header.get("scored", [])))
-    return Entry(node, sequence, plain, before, rows, digests, scored)
+    return GroupEntry(node, sequence, plain, before, rows, digests, scored)
 
 
 def completed(
@@ -205,7 +205,7 @@ def _digests(found: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _scored(rows: object) -> Iterator[Scored]:
+def _scored(rows: object) -> Iterator[WindowScore]:
     if not isinstance(rows, list) or len(rows) > 100_000:
         raise RefusedError(f"{MERGE}: `scored` must be a list of at most 100,000 rows.")
     for row in rows:
@@ -258,9 +258,9 @@ def merged(pushes: Sequence[Push]) -> Push:
         loss_sum=sum(push.loss_sum for push in pushes),
         pairs=sum(push.pairs for push in pushes),
         tokenizer_digest=last.tokenizer_digest,
-        place=last.place,
+        offset=last.offset,
         busy_s=sum(push.busy_s for push in pushes),
-        young=summed([push.young for push in pushes if push.young is not None]),
+        rare=summed([push.rare for push in pushes if push.rare is not None]),
         usage=_merged_usage([part for push in pushes for part in push.usage]),
         shifts=tuple(each for push in pushes for each in push.shifts),
         phrases=tuple(each for push in pushes for each in push.phrases),
@@ -280,7 +280,7 @@ def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
                     held.tokens + each.tokens,
                     max(held.published, each.published),
                     each.window,
-                    (*held.lags, *each.lags)[-MOST_LAGS:],
+                    (*held.lags, *each.lags)[-_MOST_LAGS:],
                 )
             found[key] = each
     return tuple(found.values())
@@ -305,7 +305,7 @@ def _added_up(parts: Sequence[ContextSums]) -> ContextSums:
     return replace(parts[0], ids=ids, sums=sums, documents=documents)
 
 
-class _Counted:
+class _CountedWindow:
     """Counts of one source and window: known words by id, the others by name."""
 
     def __init__(self) -> None:
@@ -326,7 +326,7 @@ class _Counted:
 
 
 def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:
-    held: dict[tuple[str, int], _Counted] = {}
+    held: dict[tuple[str, int], _CountedWindow] = {}
     for push in pushes:
         given = push.counts.words
         words = given.to_pylist() if isinstance(given, pa.Array) else list(given)
@@ -334,13 +334,13 @@ def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:
         for group in push.counts.groups:
             rows = slice(begin, group.stop)
             unknown = int((push.counts.ids[rows] < 0).sum())
-            one = held.setdefault((group.source, group.window), _Counted())
+            one = held.setdefault((group.source, group.window), _CountedWindow())
             one.add(push, rows, words[named : named + unknown])
             begin, named = group.stop, named + unknown
     return _laid_out(held)
 
 
-def _laid_out(held: dict[tuple[str, int], _Counted]) -> BlockCounts:
+def _laid_out(held: dict[tuple[str, int], _CountedWindow]) -> BlockCounts:
     groups: list[CountGroup] = []
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     names: list[str] = []

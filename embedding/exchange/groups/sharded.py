@@ -14,8 +14,8 @@ import numpy as np
 
 from embedding.exchange.codec import position, whole
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.groups.client import Changes, LeaderBytes, Seen
-from embedding.exchange.groups.entry import Entry, encode_rows
+from embedding.exchange.groups.client import RemoteChanges, LeaderBytes, Seen
+from embedding.exchange.groups.entry import GroupEntry, encode_rows
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowcache import NAMES
@@ -36,7 +36,7 @@ class RowsOnLeadersShards:
     def __init__(
         self,
         session: Session,
-        entries: PushLog[Entry],
+        entries: PushLog[GroupEntry],
         nbytes: LeaderBytes,
         taken: Callable[[Ack], None],
     ) -> None:
@@ -48,12 +48,12 @@ class RowsOnLeadersShards:
         self.links = ShardLinks(session, self._view, backlog, taken)
         self._at = (0, 0)
 
-    def spread(self, entry: Entry) -> None:
+    def spread(self, entry: GroupEntry) -> None:
         """See LeaderRows: to all shards at once."""
         self._session.stream()  # the first greeting tells where the shards are
         self.links.push(split_push(rows_of(entry), len(self.links)))
 
-    def rest(self, entry: Entry) -> Entry:
+    def rest(self, entry: GroupEntry) -> GroupEntry:
         """See LeaderRows: what was read."""
         return replace(entry, rows=())
 
@@ -72,7 +72,7 @@ class RowsOnLeadersShards:
             )
         return joined(where, [answer.array(NAMES[table], "f4 f2", 2) for answer in answers])
 
-    def changed(self, found: Changes, answer: Message, seen: Seen) -> Changes:
+    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
         """What the shards say has changed, at the position that the primary has named."""
         at = position(answer.header.get("at"))
         if at is None:
@@ -113,7 +113,7 @@ class EntryBacklog:
     most_bytes  of a message; an entry's rows go to a shard in as many as they need
     """
 
-    def __init__(self, entries: PushLog[Entry], most_bytes: int) -> None:
+    def __init__(self, entries: PushLog[GroupEntry], most_bytes: int) -> None:
         self._entries, self._most_bytes = entries, most_bytes
 
     def __len__(self) -> int:
@@ -134,6 +134,6 @@ class EntryBacklog:
         return encode_rows(part, self._most_bytes)
 
 
-def rows_of(entry: Entry) -> Push:
+def rows_of(entry: GroupEntry) -> Push:
     """The rows of an entry as the push of a node that has added them itself."""
     return Push(entry.node, entry.sequence, 0, entry.rows, keeps=True)

@@ -18,7 +18,7 @@ import numpy as np
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
 from embedding.exchange.session import Session
@@ -57,7 +57,7 @@ class ColumnsOnShards:
         self._session = session
         self._learnt: Minibatches | None = None
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""
         if request.grams is not None:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
@@ -65,7 +65,7 @@ class ColumnsOnShards:
         return pull_from_server(self._session, self.view.primary, ask, self.links.tend)
 
     def learn(
-        self, block: Minibatches, rows: Rows, weights: FloatArray | None = None
+        self, block: Minibatches, rows: PulledRows, weights: FloatArray | None = None
     ) -> tuple[Minibatches, FloatArray]:
         """Learn a block on the shards' copies of its rows, as they are at `rows`.
 
@@ -97,7 +97,7 @@ class ColumnsOnShards:
         return without_rows(push)
 
     def _minibatches(
-        self, block: Minibatches, rows: Rows, weights: FloatArray | None
+        self, block: Minibatches, rows: PulledRows, weights: FloatArray | None
     ) -> tuple[Minibatches, FloatArray] | None:
         if rows.at is None:
             raise RefusedError("pull: the server did not say what its shards have to hold.")

@@ -39,7 +39,7 @@ class Minibatches:
     slopes     float32 or float16 [e, 1 + negative], label - σ(score) times the weight of the
                sentence; empty while it is not learnt
     shares     float32 [inputs + rows], the share of its movement that each row of `in`, then of
-               `out`, is to make (`worker/combining.py`); empty: all
+               `out`, is to make (`worker/learning/combining.py`); empty: all
     """
 
     words: CodeArray

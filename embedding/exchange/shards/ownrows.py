@@ -1,7 +1,7 @@
 """A node's own view of rows on several shards: what it keeps of each shard's is kept apart.
 
-Each shard has marks, clocks and a life of its own; a shard that starts again changes nothing of
-what is kept of the others. What compression keeps back is one store for all.
+Each shard has marks, clocks and an incarnation of its own; a shard that starts again changes
+nothing of what is kept of the others. What compression keeps back is one store for all.
 """
 
 from __future__ import annotations

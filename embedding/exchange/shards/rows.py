@@ -15,7 +15,7 @@ from functools import partial
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
 from embedding.exchange.session import Session
@@ -43,7 +43,7 @@ class RowsOnShards:
         self._session = session
         self.links = ShardLinks(session, self.view, PushBacklog(log, split_push), taken)
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """See RowPath."""
         asked = request.by_table()
         patience = self._session.config.pull_timeout_s
@@ -60,7 +60,7 @@ class RowsOnShards:
                     f"had applied for {patience:.0f} s."
                 )
             self.links.tend()
-            # A restarted primary counts anew; what was scored before is scored.
+            # A restarted primary counts again; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             again = PullRequest.without_rows(request.clock)
             rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
@@ -75,11 +75,11 @@ class RowsOnShards:
         """See RowPath: what was read."""
         return without_rows(push)
 
-    def _gather(self, rows: Rows, asked: Mapping[Table, IntArray], *, patient: bool) -> Rows | None:
+    def _gather(self, rows: PulledRows, asked: Mapping[Table, IntArray], *, patient: bool) -> PulledRows | None:
         """The rows from all shards; None when the primary was restarted meanwhile.
 
         patient  None also when some shards alone have applied a push of this node, so that the
-                 primary is asked anew
+                 primary is asked again
         """
         with self._session.lock:
             if rows.at is None:

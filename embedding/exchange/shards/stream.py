@@ -11,7 +11,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.retrying import patiently
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.wire import Message
@@ -135,14 +135,14 @@ class ShardStream:
         # that it applied beyond `last` came from a process that died with the primary; their
         # numbers are given again.
         first, last = self._held()
-        header = {"op": "hello", "version": VERSION, "node": self._node}
+        header = {"op": "hello", "version": PROTOCOL_VERSION, "node": self._node}
         header |= {"first": first, "last": last}
         answer = channel.request(Message(header))
         if whole(answer.header, "durable") < self.durable:
             raise BehindError(
                 f"shard {self.location}: it knows this node's pushes up to "
                 f"{answer.header['durable']}, but had those up to {self.durable} in a checkpoint: "
-                "it lost its state folder; start the node anew."
+                "it lost its state folder; start the node again."
             )
         accepted, epoch = whole(answer.header, "accepted"), whole(answer.header, "epoch")
         self.rows.greeted(epoch, accepted, direct=True, first=not self._greeted)

@@ -62,7 +62,7 @@ _NODE_GAUGES = {
     "sequence": ("sequence", "Last push taken"),
     "durable_sequence": ("durable", "Last push in a checkpoint"),
     "words_per_second": ("words_per_second", "Tokens learnt a second, over ten seconds"),
-    "last_seen_seconds": ("last_seen_s", "Seconds since the node's last sign of life"),
+    "last_seen_seconds": ("last_seen_s", "Seconds since the node's last heartbeat"),
 }
 """Name → key of a node in the status and help."""
 
@@ -204,10 +204,11 @@ class _StatusCollector(Collector):
                 sum(window["snapshot"] is None for window in windows),
             ),
             (
-                "young_words",
+                "rare_words",
                 "Words with context sums, shown with an inferred vector",
-                status["young_words"]["held"],
+                status["rare_words"]["held"],
             ),
+            ("young_words", "Former name of rare_words", status["rare_words"]["held"]),
             (
                 "usage_words",
                 "Words whose contexts are added up by window and source",

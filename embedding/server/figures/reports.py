@@ -26,13 +26,13 @@ def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | 
 
 def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
     """Weight in training by source, the mean over the nodes that told of weights; else empty."""
-    told: dict[str, list[float]] = {}
+    reported: dict[str, list[float]] = {}
     for report in reports:
         weights = report.get("source_weights")
         for name, weight in (weights if isinstance(weights, dict) else {}).items():
             if isinstance(weight, (int, float)) and 0 < weight < 1e12:
-                told.setdefault(str(name), []).append(float(weight))
-    return {name: sum(each) / len(each) for name, each in sorted(told.items())}
+                reported.setdefault(str(name), []).append(float(weight))
+    return {name: sum(each) / len(each) for name, each in sorted(reported.items())}
 
 
 def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
@@ -45,16 +45,16 @@ def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
         "held_out_untrained": "held_out_untrained",
         "held_out_unigram": "held_out_unigram",
     }
-    told: dict[str, list[float]] = {}
+    reported: dict[str, list[float]] = {}
     for report in reports:
         figures = report.get("rehearsed") or report.get("rehearsal")
         for name, key in names.items():
             value = figures.get(key) if isinstance(figures, dict) else None
             if isinstance(value, (int, float)) and 0 < value < 1e6:
-                told.setdefault(name, []).append(float(value))
-    if "held_out" not in told:
+                reported.setdefault(name, []).append(float(value))
+    if "held_out" not in reported:
         return {}
-    return {name: sum(each) / len(each) for name, each in told.items()}
+    return {name: sum(each) / len(each) for name, each in reported.items()}
 
 
 def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
@@ -62,13 +62,15 @@ def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
 
     Where they differ all values are named, as `fp16, onebit`.
     """
-    told: list[dict[str, object]] = []
+    reported: list[dict[str, object]] = []
     for report in reports:
         try:
-            told.append(Setup.model_validate(report.get("setup")).model_dump(mode="json"))
+            reported.append(Setup.model_validate(report.get("setup")).model_dump(mode="json"))
         except ValidationError:
             continue
-    return {name: _one([each[name] for each in told]) for name in Setup.model_fields if told}
+    return {
+        name: _one([each[name] for each in reported]) for name in Setup.model_fields if reported
+    }
 
 
 def lasting(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -77,11 +79,13 @@ def lasting(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     A checkpoint keeps this, so that a window cut after a restart, before nodes report again, says
     what they trained with.
     """
-    told = {
+    reported = {
         node: {"setup": read_setup([report]), "source_weights": read_weights([report])}
         for node, report in reports.items()
     }
-    kept = {node: {name: one for name, one in each.items() if one} for node, each in told.items()}
+    kept = {
+        node: {name: one for name, one in each.items() if one} for node, each in reported.items()
+    }
     return {node: each for node, each in kept.items() if each}
 
 

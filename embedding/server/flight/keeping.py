@@ -6,20 +6,24 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from embedding.exchange.protocol import Rows
-from embedding.exchange.rowcache import NAMES, Kept
+from embedding.exchange.protocol import PulledRows
+from embedding.exchange.rowcache import NAMES, CachedRows
 from embedding.exchange.wire import Array
 from embedding.kernel.records import IntArray, Table
 from embedding.server.state import ServerState
 
 
 def spared(
-    state: ServerState, node: str, kept: Kept, asked: Mapping[Table, IntArray], rows: Rows
+    state: ServerState,
+    node: str,
+    kept: CachedRows,
+    asked: Mapping[Table, IntArray],
+    rows: PulledRows,
 ) -> dict[str, Array]:
     """Parts of the answer to a pull (under the lock in which `rows` were read).
 
-    All rows, when the node keeps rows of another life of the server or lacks a push of its own;
-    else those that it lacks, and which these are, a bit for each id.
+    All rows, when the node keeps rows of another incarnation of the server or lacks a push of its
+    own; else those that it lacks, and which these are, a bit for each id.
     """
     by_table = rows.by_table()
     if kept.epoch != state.epoch or kept.sequence != rows.sequence:

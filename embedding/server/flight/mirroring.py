@@ -11,7 +11,7 @@ from embedding.exchange.codec import packed_header
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.mirror import Mirror, Wanted
-from embedding.exchange.protocol import Push, Rows
+from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.wire import Array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
@@ -33,8 +33,10 @@ class StreamMirror:
         self._mirror: Mirror | None = None
         self._pushed = 0
 
-    def changes(self, wanted: Wanted, asked: Mapping[Table, IntArray], rows: Rows) -> Answer | None:
-        """The answer to a pull; None: whole rows are to be sent, from which the node begins anew.
+    def changes(
+        self, wanted: Wanted, asked: Mapping[Table, IntArray], rows: PulledRows
+    ) -> Answer | None:
+        """The answer to a pull; None: whole rows are to be sent, from which the node begins again.
 
         That is so when the node has had other pulls than the server knows of, and when a push of
         it is in what it has but not yet in these rows.

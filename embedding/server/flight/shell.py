@@ -21,11 +21,11 @@ from embedding.exchange.codec import (
     string,
     whole,
 )
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.mirror import Wanted
-from embedding.exchange.rowcache import NAMES, Kept
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.rowcache import NAMES, CachedRows
 from embedding.exchange.together import OPERATION, decode_together
-from embedding.exchange.wire import COMMAND, SCHEMA, Array, Message, decode, encode
+from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Array, Message, decode, encode
 from embedding.kernel.errors import (
     FencedError,
     RefusedError,
@@ -50,7 +50,7 @@ _MAX_BODY = 8 * 1024 * 1024
 OPERATOR_CALLS = frozenset({"configure", "rollback"})
 """Control calls that change a training; no node makes them."""
 
-Control = Callable[[dict[str, Any]], Any]
+ControlCall = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
 Call = Callable[[Message], Message]
 """An operation of a stream."""
@@ -107,7 +107,7 @@ class FlightService(ClosedService):
         self,
         location: str,
         state: Served,
-        controls: Mapping[str, Control],
+        controls: Mapping[str, ControlCall],
         *,
         credentials: Credentials,
         session: Callable[[], Conversation],
@@ -131,7 +131,7 @@ class FlightService(ClosedService):
         del context
         if descriptor.command != COMMAND:
             raise flight.FlightServerError("this stream is not Yeoron's exchange")
-        writer.begin(SCHEMA)
+        writer.begin(MESSAGE_SCHEMA)
         session, parts = self._session(), Parts()
         try:
             while not self._state.closing:
@@ -268,7 +268,7 @@ class NodeSession:
             version=whole(header, "version"),
             digest=string(header, "config_digest"),
             clock=whole(header, "clock"),
-            life=string(header, "life"),
+            incarnation=string(header, "life"),
         )
         self.node, self.number = node, welcome.session
         return Message({"status": "ok", **welcome.to_dict()})
@@ -276,7 +276,7 @@ class NodeSession:
     def _admit(self, message: Message) -> Message:
         words, counts = message.text("words"), message.array("counts", "i8", 1)
         check_words(words)
-        ids = self.state.admit(words.to_pylist(), counts, Attestation.read(message))
+        ids = self.state.admit(words.to_pylist(), counts, Contributors.read(message))
         return Message({"status": "ok"}, {"ids": ids})
 
     def _vocabulary(self, message: Message) -> Message:
@@ -289,7 +289,7 @@ class NodeSession:
         asked = request.by_table()
         check_answer(self.state, list(asked.values()), request.score, half=half)
         local = self.state.rows.local  # else shards answer for what the node has
-        kept = Kept.read(message, asked) if local else None
+        kept = CachedRows.read(message, asked) if local else None
         wanted = Wanted.read(message.header) if local else None
         # What is spared is looked up among the rows as they were read.
         with self.state.lock if kept is not None else nullcontext():

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import RefusedError
 from embedding.server.ledger.sequence import Verdict
-from embedding.server.policies.board import Ticket
+from embedding.server.policies.board import PendingPush
 from embedding.server.state import ServerState
 from embedding.server.validation import check_words, checked
-from embedding.server.words.accounting import Arrival
+from embedding.server.words.accounting import PushArrival
 
 
 def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
@@ -20,7 +20,7 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
     meanwhile, for instance. Then each node sends its own.
     """
     for push in pushes:
-        Arrival.prepare(checked(push, state.dim, state.config.max_message_bytes))
+        PushArrival.prepare(checked(push, state.dim, state.config.max_message_bytes))
     with state.changed:
         for push, session in zip(pushes, sessions, strict=True):
             state.check_session(push.node, session)
@@ -31,6 +31,6 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
             for delta in push.deltas:
                 state.rows.slots(delta.table, delta.ids, "push")
             check_words(push, state.vocabulary)
-            state.machine.check(Ticket(push.node, push.clock, push.sequence))
+            state.machine.check(PendingPush(push.node, push.clock, push.sequence))
         with state.rows.together(tuple((push.node, push.sequence) for push in pushes)):
             return [state.push(push) for push in pushes]

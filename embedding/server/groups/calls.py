@@ -8,7 +8,7 @@ from typing import Any
 
 from embedding.exchange.codec import string, whole
 from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
-from embedding.exchange.together import PLACES, joined_texts
+from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -72,9 +72,9 @@ class GroupCalls:
         facts, ids = self._groups.changes(group, seen, whole(header, "epoch"), told)
         arrays: dict[str, Array] = {str(t): each for t, each in ids.items()}
         nodes = facts["nodes"]
-        arrays[PLACES], sizes = joined_texts([reached.place for reached in nodes.values()])
-        told_nodes = {name: reached._replace(place="") for name, reached in nodes.items()}
-        return Message({"status": "ok", **facts, "nodes": told_nodes, PLACES: sizes}, arrays)
+        arrays[OFFSETS], sizes = joined_texts([reached.offset for reached in nodes.values()])
+        told_nodes = {name: reached._replace(offset="") for name, reached in nodes.items()}
+        return Message({"status": "ok", **facts, "nodes": told_nodes, OFFSETS: sizes}, arrays)
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.exchange.groups.client import Changes
+from embedding.exchange.groups.client import RemoteChanges
 from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.kernel.errors import ConfigError
 from embedding.server.groups.leader import Leader
@@ -39,13 +39,13 @@ class Follower:
             )
         return welcome
 
-    def resume(self, changes: Changes) -> None:
+    def resume(self, changes: RemoteChanges) -> None:
         """Go on where the leader's tables are; a node keeps what no checkpoint of it holds."""
         ledger = self.state.ledger
         with self.state.changed:
-            ledger.fences.lives.update(changes.fences)
+            ledger.fences.incarnations.update(changes.fences)
             for node, at in changes.nodes.items():
-                ledger.restore(node, at.sequence, at.tokens, at.place)
+                ledger.restore(node, at.sequence, at.tokens, at.offset)
                 ledger.of(node).durable = at.durable
         self.rows.begin({node: at.sequence for node, at in changes.nodes.items()})
 

@@ -14,18 +14,18 @@ from functools import partial
 import numpy as np
 
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.groups.sharded import RowsOnLeadersShards
 from embedding.exchange.protocol import Push, Welcome
-from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.credentials import own_line
 from embedding.server.groupconfig import check_pace
-from embedding.server.groups.taking import Told
-from embedding.server.words.accounting import Accounts, Arrival
+from embedding.server.groups.taking import NewPushes
+from embedding.server.words.accounting import Accounts, PushArrival
 from embedding.server.words.vocabulary import Vocabulary
 
 TRY_S = 2.0
@@ -42,7 +42,7 @@ def following_config(config: ServerConfig) -> ServerConfig:
             "snapshots": None,
             "cut": "manual",
             "usage": False,
-            "young_mentions": 0,
+            "rare_mentions": 0,
         }
     )
 
@@ -56,7 +56,7 @@ def check_follows(sync: SyncConfig, every_s: float) -> None:
 class PassingAccounts(Accounts):
     """Counts that steer sampling and figures for the status; windows are the leader's."""
 
-    def learnt(self, arrival: Arrival, now: float) -> None:
+    def learnt(self, arrival: PushArrival, now: float) -> None:
         """A push was applied."""
         push, known = arrival.push, arrival.push.counts.ids >= 0
         none = np.empty(0, dtype=np.int64)
@@ -99,7 +99,7 @@ class Leader:
         self.client = self._connected(client)
         self.away = False
         self.greeting: Welcome | None = None
-        self.untold: dict[str, Told] = {}
+        self.untold: dict[str, NewPushes] = {}
         self.untold_pushes = 0
         self._digests: dict[str, None] = {}
 
@@ -142,7 +142,7 @@ class Leader:
             own,
             window_unit=leader.window_unit,
             min_count=max(leader.min_count, own.min_count),
-            young_mentions=leader.young_mentions,
+            rare_mentions=leader.rare_mentions,
             usage=leader.usage,
             salt=leader.salt,
             min_authors=leader.min_authors,
@@ -150,21 +150,21 @@ class Leader:
         )
 
     def ids(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None
     ) -> IntArray:
         """See Upstream."""
         if self.away or self.greeting is None:
             raise UnavailableError("the leader is away.")
-        return self.client.admit(words, counts, testimony)
+        return self.client.admit(words, counts, contributors)
 
     def released(self, push: Push, after: int) -> None:
         """See Upstream."""
-        self.untold.setdefault(push.node, Told(after)).add(push)
+        self.untold.setdefault(push.node, NewPushes(after)).add(push)
         self.untold_pushes += 1
         if push.tokenizer_digest:
             self._digests[push.tokenizer_digest] = None
 
-    def take(self) -> tuple[dict[str, Told], tuple[str, ...]]:
+    def take(self) -> tuple[dict[str, NewPushes], tuple[str, ...]]:
         """What is untold, by node, and digests of tokenizers; it counts as told from now on."""
         found = self.untold, tuple(self._digests)
         self.untold, self.untold_pushes, self._digests = {}, 0, {}

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from embedding.exchange.groups.client import Reached
-from embedding.exchange.groups.entry import Entry
+from embedding.exchange.groups.entry import GroupEntry
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
@@ -27,7 +27,7 @@ from embedding.server.ledger.sequence import Verdict
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_words, checked
-from embedding.server.words.accounting import Arrival
+from embedding.server.words.accounting import PushArrival
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Led:
     """A group that follows, as the leader sees it.
 
     taken_at  when the group took what it told last (this server's monotonic clock); seen likewise;
-              0: it told nothing yet in this server's life
+              0: it told nothing yet in this server's incarnation
     meters    bytes of its stream, which are not those of nodes
     nodes     its nodes, as its status has them; figures: what else it tells of itself
     """
@@ -63,13 +63,15 @@ class LedGroups:
         self._state = state
         self.groups: dict[str, Led] = {}
 
-    def merge(self, group: str, session: int, entry: Entry) -> Ack:
+    def merge(self, group: str, session: int, entry: GroupEntry) -> Ack:
         """Apply an entry; RefusedError, with nothing changed, when it cannot be."""
         self._check_leads()
         where = f"entry {entry.sequence} of group {group}"
         limit = self._state.config.max_message_bytes
         rows = checked(Push(group, entry.sequence, 0, entry.rows), self._state.dim, limit)
-        arrivals = [Arrival.prepare(checked(part, self._state.dim, limit)) for part in entry.parts]
+        arrivals = [
+            PushArrival.prepare(checked(part, self._state.dim, limit)) for part in entry.parts
+        ]
         with self._state.changed:
             self._state.check_session(group, session)
             led = self._heard(group)
@@ -91,12 +93,13 @@ class LedGroups:
     def changes(
         self, group: str, seen: int, epoch: int, told: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[Table, IntArray]]:
-        """What to tell the group of changes since `seen` of this server's life `epoch`."""
+        """What to tell the group of changes since `seen` of this server's incarnation `epoch`."""
         self._check_leads()
         with self._state.changed:
             led = self._heard(group)
             self._hear(led, told)
-            # Another life of this server numbers changes from 0: the group hears of all rows.
+            # Another incarnation of this server numbers changes from 0: the group hears of all
+            # rows.
             ids = self._state.rows.unknown(group, seen if epoch == self._state.epoch else -1)
             ledger = self._state.ledger.nodes
             header = {
@@ -109,11 +112,11 @@ class LedGroups:
                 "closed": self._state.vocabulary.closed,
                 "groups": self._merging(),
                 "nodes": {
-                    name: Reached(entry.applied, entry.applied_place, entry.tokens, entry.durable)
+                    name: Reached(entry.applied, entry.applied_offset, entry.tokens, entry.durable)
                     for name, entry in ledger.items()
                     if seen < 0 and name not in self.groups
                 },
-                "fences": self._state.ledger.fences.lives if seen < 0 else {},
+                "fences": self._state.ledger.fences.incarnations if seen < 0 else {},
             }
             return header, ids
 
@@ -232,7 +235,7 @@ class LedGroups:
         }
 
     def _heard(self, group: str) -> Led:
-        """The group gave a sign of life."""
+        """The group gave a heartbeat."""
         now = time.monotonic()
         led = self.groups.setdefault(group, Led(now))
         led.seen = now
@@ -273,12 +276,14 @@ class LedGroups:
                 kind="sequence",
             )
 
-    def _apply(self, group: str, rows: Push, arrivals: list[Arrival], entry: Entry) -> None:
+    def _apply(
+        self, group: str, rows: Push, arrivals: list[PushArrival], entry: GroupEntry
+    ) -> None:
         now = time.monotonic()
         self._state.accounts.complete(arrivals, now)
         self._state.rows.released_entry(group, entry.sequence)
         for arrival in arrivals:
-            self._state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.place)
+            self._state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.offset)
         self._state.ledger.accept(group, entry.sequence)
         plain = self._state.tables.optimizer.name != "sum"
 
@@ -291,14 +296,14 @@ class LedGroups:
 
         self._state.changes.carry_out(planned)
 
-    def _book(self, group: str, arrivals: list[Arrival], entry: Entry, now: float) -> None:
+    def _book(self, group: str, arrivals: list[PushArrival], entry: GroupEntry, now: float) -> None:
         """The entry is in the rows."""
         for arrival, after in zip(arrivals, entry.after, strict=True):
             part = arrival.push
             self._state.accounts.learnt(arrival, now)
             self._state.meters.pushes += part.sequence - after - 1
-            self._state.young.learnt(part)
-            self._state.ledger.apply(part.node, part.sequence, part.place)
+            self._state.rare.learnt(part)
+            self._state.ledger.apply(part.node, part.sequence, part.offset)
             self._state.ledger.of(part.node).tokens += part.tokens
         self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
         self._state.scores.take_over(entry.scored)

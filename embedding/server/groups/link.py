@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.groups.client import Changes, LeaderClient, Seen
+from embedding.exchange.groups.client import LeaderClient, RemoteChanges, Seen
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
-from embedding.server.figures.ways import NODE_FIGURES
+from embedding.server.figures.transports import NODE_FIGURES
 from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import PAUSE_S
 from embedding.server.groups.taking import Taken
@@ -23,9 +23,9 @@ from embedding.server.status import build_status
 
 logger = logging.getLogger(__name__)
 
-START_S = 120.0
+GROUP_START_S = 120.0
 """How long a group waits at its start for a leader that is away."""
-STOP_S = 30.0
+_STOP_S = 30.0
 COUNTS_S = 10.0
 """How old the counts of words may get while no word comes or goes."""
 ROWS = 16_384
@@ -72,7 +72,7 @@ class GroupLink:
 
     def begin(self) -> None:
         """Greet the leader and become its replica; PlatformError when it is not there in time."""
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + GROUP_START_S
         while True:
             try:
                 self._sequence = self._follower.greet().sequence
@@ -91,7 +91,7 @@ class GroupLink:
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
-            self._thread.join(STOP_S)
+            self._thread.join(_STOP_S)
         try:
             if self.failed is None:
                 self.exchange()
@@ -112,9 +112,11 @@ class GroupLink:
         self.client.checkpoint(wait=True)
         self._confirm(self.client.durable())
 
-    def fence(self, node: str, life: str) -> None:
-        """Have the leader remember that a life of a node is fenced: the group keeps nothing."""
-        self.client.fence(node, life)
+    def fence(self, node: str, incarnation: str) -> None:
+        """Have the leader remember that an incarnation of a node is fenced: the group keeps
+        nothing.
+        """
+        self.client.fence(node, incarnation)
 
     def cut(self, window: Window) -> SnapshotRef:
         """Have the leader cut a window, with what this group has read until now."""
@@ -179,7 +181,7 @@ class GroupLink:
             self._wants_checkpoint = True
         return taken
 
-    def _pull(self) -> Changes:
+    def _pull(self) -> RemoteChanges:
         """Ask what changed, and have it here."""
         changes = self._changes()
         self._groups = changes.groups
@@ -198,7 +200,7 @@ class GroupLink:
         self._confirm(changes.durable)
         return changes
 
-    def _changes(self) -> Changes:
+    def _changes(self) -> RemoteChanges:
         told = {
             "nodes": self._figures["nodes"],
             "figures": self._figures["figures"],
@@ -207,7 +209,7 @@ class GroupLink:
         with self._asking():
             return self.client.changes(self._seen, told)
 
-    def _follow_words(self, changes: Changes) -> None:
+    def _follow_words(self, changes: RemoteChanges) -> None:
         now = time.monotonic()
         old = not changes.closed and now - self._counted_at > COUNTS_S
         given = changes.next_id > self.state.vocabulary.next_id
@@ -226,7 +228,7 @@ class GroupLink:
         with self._asking():
             return widen(self.client.live(table, ids, half=self._half))
 
-    def _settle(self, changes: Changes) -> None:
+    def _settle(self, changes: RemoteChanges) -> None:
         """Of what the group told last, rows that nobody else changed are at the leader now."""
         taken, self._unsettled = self._unsettled, None
         if taken is None:

@@ -38,7 +38,7 @@ _PAUSE_S = 0.02
 
 
 @dataclass(frozen=True)
-class Standing:
+class ReplicatedUpTo:
     """Up to which position of the log the leader has the rows, and with which pushes, by node."""
 
     position: int = 0
@@ -63,7 +63,7 @@ class ShardedReplica(ReplicaRows):
         self._tables = (Table.IN, Table.OUT, *([Table.SUB] if rows.composer.buckets else []))
         self._buckets = rows.composer.buckets
         self._vocabulary, self._ledger, self._lock = vocabulary, ledger, lock
-        self._told = self._telling = Standing()
+        self._told = self._telling = ReplicatedUpTo()
         self._rows = max(1, min(_ROWS, most_bytes // (16 * rows.tables.dim)))
 
     @property
@@ -82,7 +82,7 @@ class ShardedReplica(ReplicaRows):
 
     def begin(self, applied: Mapping[str, int]) -> None:
         """See ReplicaRows."""
-        self._told = Standing(0, dict(applied))
+        self._told = ReplicatedUpTo(0, dict(applied))
 
     def take_moves(self) -> Callable[[], Moves]:
         """See ReplicaRows."""
@@ -90,9 +90,9 @@ class ShardedReplica(ReplicaRows):
         self._telling = self._here(position)
         return partial(self._moves, (self._log.number, position))
 
-    def _here(self, position: int) -> Standing:
+    def _here(self, position: int) -> ReplicatedUpTo:
         applied = {name: entry.applied for name, entry in self._ledger.nodes.items()}
-        return Standing(position, applied)
+        return ReplicatedUpTo(position, applied)
 
     def merged(self) -> None:
         """See ReplicaRows."""
@@ -124,7 +124,7 @@ class ShardedReplica(ReplicaRows):
 
     def _seeded(self, link: ShardLink, live: Live) -> int:
         """Have a shard begin where the leader's rows are; its number."""
-        life = link.life()
+        incarnation = link.incarnation()
         with self._lock:
             words, next_id = self._vocabulary.alive(), self._vocabulary.next_id
         grams = np.arange(self._buckets, dtype=np.int64)
@@ -137,7 +137,7 @@ class ShardedReplica(ReplicaRows):
         # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
         # at that entry of the log, and the nodes send the rows of what comes after.
         told = self._told
-        link.stand(life, (self._log.number, told.position), told.applied, next_id)
+        link.stand(incarnation, (self._log.number, told.position), told.applied, next_id)
         return link.index
 
     def _moves(self, at: tuple[int, int]) -> Moves:

@@ -1,6 +1,6 @@
 """In which part the leader adds what a group moved its rows by, while other groups moved them too.
 
-As for nodes (`worker/combining.py`, ADR 6), with a group as the node and the time between two
+As for nodes (`worker/learning`, ADR 6), with a group as the node and the time between two
 exchanges as its block: a row that was trained k times is the part 1 - exp(-h) of the way to its
 point of rest, h = c·k, and n groups that did so at the same time from the same rows push
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.groups.entry import Entry, Scored, merged
+from embedding.exchange.groups.entry import GroupEntry, WindowScore, merged
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
@@ -21,7 +21,7 @@ from embedding.server.rows.drift import Moved
 COMPACT = 64
 """Pushes of a node that are put together, before the leader is told of them."""
 
-MOST_LAGS = 65_536
+_MOST_LAGS = 65_536
 """Lags of documents that an entry tells of: they travel in a message's header, which is limited."""
 
 Moves = dict[Table, Moved]
@@ -29,7 +29,7 @@ Moves = dict[Table, Moved]
 
 
 @dataclass
-class Told:
+class NewPushes:
     """Pushes of a node that the leader has not heard of; `after` is the number before them."""
 
     after: int
@@ -46,9 +46,9 @@ class Told:
 class Cut:
     """All that was pushed until one moment; `moves` gives the rows, as they were then."""
 
-    told: dict[str, Told]
+    told: dict[str, NewPushes]
     digests: tuple[str, ...]
-    scored: tuple[Scored, ...]
+    scored: tuple[WindowScore, ...]
     moves: Callable[[], Moves]
 
 
@@ -56,7 +56,7 @@ class Cut:
 class Taken:
     """What leaves the group: its entry, and the rows that the leader has once it is applied."""
 
-    entry: Entry
+    entry: GroupEntry
     rows: dict[Table, tuple[IntArray, FloatArray]]
 
 
@@ -73,7 +73,7 @@ def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: i
         delta, held = _sent(each, shares, half=half)
         deltas.append(RowDelta(table, each.slots, delta))
         rows[table] = (each.slots, held)
-    entry = Entry(
+    entry = GroupEntry(
         group.name,
         sequence,
         parts,
@@ -96,11 +96,11 @@ def _short(part: Push, *, half: bool) -> Push:
 def _few_lags(parts: Sequence[Push]) -> tuple[Push, ...]:
     """The parts with so many of their latest lags that all together are not too many."""
     total = sum(len(each.lags) for part in parts for each in part.progress)
-    if total <= MOST_LAGS:
+    if total <= _MOST_LAGS:
         return tuple(parts)
 
     def fewer(lags: Sequence[float]) -> tuple[float, ...]:
-        return tuple(lags[len(lags) - len(lags) * MOST_LAGS // total :])
+        return tuple(lags[len(lags) - len(lags) * _MOST_LAGS // total :])
 
     return tuple(
         replace(

@@ -22,7 +22,7 @@ FLAT = 1e-7
 
 
 @dataclass(frozen=True)
-class Pair:
+class CurvaturePair:
     """A step and what the gradient changed by; `rho` is 1/(s·y)."""
 
     step: Tensor
@@ -82,7 +82,7 @@ class Lbfgs:
         self.evaluations = 0
         self.why = ""
         self._scale = scale
-        self._pairs: deque[Pair] = deque(maxlen=history)
+        self._pairs: deque[CurvaturePair] = deque(maxlen=history)
         self._iterations = iterations
         self._gradient = torch.zeros_like(start)
         self._direction = self._gradient
@@ -150,7 +150,7 @@ class Lbfgs:
     def _remember(self, step: Tensor, change: Tensor) -> None:
         product = dot(step, change)
         if product > 0.0:
-            self._pairs.append(Pair(step, change, 1.0 / product))
+            self._pairs.append(CurvaturePair(step, change, 1.0 / product))
 
     def _end(self, why: str) -> None:
         self.trial, self.why = None, why

@@ -20,7 +20,7 @@ from embedding.server.lbfgs.minimiser import Lbfgs
 from embedding.server.lbfgs.space import Space
 from embedding.server.policies.portions import Name, Portions
 from embedding.server.policies.traits import POLICIES
-from embedding.server.rows.composing import Composer
+from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Tables
 from embedding.server.words.vocabulary import Vocabulary
 
@@ -35,12 +35,12 @@ class Holder(Protocol):
 
     tables: Tables
     vocabulary: Vocabulary
-    composer: Composer
+    composer: GramComposer
     config: ServerConfig
 
 
 @dataclass
-class Figures:
+class RoundFigures:
     """What all rounds did.
 
     tokens, pairs  that losses were computed of, each as often as it was
@@ -96,7 +96,7 @@ class Rounds:
     def __init__(self, holder: Holder, sync: SyncConfig) -> None:
         self.number = 1
         self.ended = 0
-        self.figures = Figures()
+        self.figures = RoundFigures()
         self._holder = holder
         self._max_bytes = holder.config.max_message_bytes
         self._gathering = _Gathering()
@@ -169,7 +169,7 @@ class Rounds:
         return self._running is not None or node in self._gathering.rates
 
     def _retract(self, node: str) -> None:
-        """A node that was ready offers anew: it lost its way."""
+        """A node that was ready offers again: it lost its way."""
         if node:
             del self._gathering.rates[node]
             offers = self._gathering.offers

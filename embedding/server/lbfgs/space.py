@@ -12,7 +12,7 @@ from embedding.exchange.batch import Offer
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.policies.portions import Name
-from embedding.server.rows.tables import WORDS, Tables
+from embedding.server.rows.tables import WORD_TABLES, Tables
 from embedding.server.rows.transfer import to_device, to_host
 from embedding.server.words.vocabulary import Vocabulary
 
@@ -41,7 +41,7 @@ class Space:
     ) -> None:
         self._tables = tables
         self._reach = reach
-        self._ids = {table: _ids(offers, table) for table in WORDS}
+        self._ids = {table: _ids(offers, table) for table in WORD_TABLES}
         self.pairs = max(1, sum(offer.pairs for offer in offers.values()))
         found = [tables.gather(t, vocabulary.slots(ids, "batch")) for t, ids in self._ids.items()]
         self.start = torch.cat(found)
@@ -93,7 +93,7 @@ class Space:
 
     def _where(self, offer: Offer) -> tuple[Tensor, Tensor]:
         inward, outward = (
-            np.searchsorted(self._ids[table], _named(offer, table)) for table in WORDS
+            np.searchsorted(self._ids[table], _named(offer, table)) for table in WORD_TABLES
         )
         outward += len(self._ids[Table.IN])
         device = self.start.device

@@ -19,54 +19,61 @@ FENCED = 16
 
 
 class Fences:
-    """The file, or with None nothing but what is told in this life of the server."""
+    """The file, or with None nothing but what is told in this incarnation of the server."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.lives: dict[str, tuple[str, ...]] = {}
+        self.incarnations: dict[str, tuple[str, ...]] = {}
         """Fenced lives by node."""
         if path is not None and path.exists():
             self._read(path)
 
-    def add(self, node: str, life: str) -> bool:
-        """Fence a life, on the disk on return; False when it was fenced before.
+    def add(self, node: str, incarnation: str) -> bool:
+        """Fence an incarnation, on the disk on return; False when it was fenced before.
 
         UnavailableError: it cannot be written now, and nobody may go on with its sources.
         """
-        known = self.lives.get(node, ())
-        if life in known:
+        known = self.incarnations.get(node, ())
+        if incarnation in known:
             return False
         if self._path is not None:
             try:
                 with appending(self._path) as file:
-                    append(file, _line(node, life))
+                    append(file, _line(node, incarnation))
             except OSError as error:
                 raise UnavailableError(
                     f"{self._path}: {error.strerror}: node {node} is not fenced now."
                 ) from error
-        self.lives[node] = (*known[-(FENCED - 1) :], life)
+        self.incarnations[node] = (*known[-(FENCED - 1) :], incarnation)
         return True
 
-    def holds(self, node: str, life: str) -> bool:
-        """Whether this life may not push any more."""
-        return bool(life) and life in self.lives.get(node, ())
+    def holds(self, node: str, incarnation: str) -> bool:
+        """Whether this incarnation may not push any more."""
+        return bool(incarnation) and incarnation in self.incarnations.get(node, ())
 
     def _read(self, path: Path) -> None:
-        """Read back, and write anew without what is forgotten or torn."""
+        """Read back, and write again without what is forgotten or torn."""
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
                 entry = json.loads(line)
-                node, life = str(entry["node"]), str(entry["life"])
+                node, incarnation = str(entry["node"]), str(entry["life"])
             except (ValueError, KeyError, TypeError):
                 continue
-            known = [each for each in self.lives.get(node, ()) if each != life]
-            self.lives[node] = (*known[-(FENCED - 1) :], life)
-        self._write(path, ((node, life) for node, lives in self.lives.items() for life in lives))
+            known = [each for each in self.incarnations.get(node, ()) if each != incarnation]
+            self.incarnations[node] = (*known[-(FENCED - 1) :], incarnation)
+        self._write(
+            path,
+            (
+                (node, incarnation)
+                for node, incarnations in self.incarnations.items()
+                for incarnation in incarnations
+            ),
+        )
 
     def _write(self, path: Path, pairs: Iterable[tuple[str, str]]) -> None:
         with replaced(path) as file:
-            file.write(b"".join(_line(node, life) for node, life in pairs))
+            file.write(b"".join(_line(node, incarnation) for node, incarnation in pairs))
 
 
-def _line(node: str, life: str) -> bytes:
-    return json.dumps({"node": node, "life": life}, ensure_ascii=False).encode() + b"\n"
+def _line(node: str, incarnation: str) -> bytes:
+    return json.dumps({"node": node, "life": incarnation}, ensure_ascii=False).encode() + b"\n"

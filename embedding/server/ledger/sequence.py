@@ -25,7 +25,7 @@ class NodeLedger:
     So after a crash each is taken once: `accepted` starts where the checkpoint ends, and nothing
     between is gone from the node's memory.
 
-    life    mark of the process that greeted last
+    incarnation    mark of the process that greeted last
     place, applied_place  where the node's reader goes on behind the push accepted last, and
                           behind the one applied last
     """
@@ -35,9 +35,9 @@ class NodeLedger:
     durable: int = 0
     tokens: int = 0
     session: int = 0
-    life: str = ""
-    place: str = ""
-    applied_place: str = ""
+    incarnation: str = ""
+    offset: str = ""
+    applied_offset: str = ""
 
 
 @dataclass
@@ -59,29 +59,29 @@ class Ledger:
         """Go on with the fences of a file, and note new ones there."""
         self.fences = Fences(path)
 
-    def greet(self, node: str, life: str) -> None:
+    def greet(self, node: str, incarnation: str) -> None:
         """A process connects in the node's name; FencedError when what it held is others' now."""
         entry = self.of(node)
-        if self.fences.holds(node, life):
-            raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
+        if self.fences.holds(node, incarnation):
+            raise FencedError(f"node {node}: its sources were given to others; it starts again.")
         entry.session += 1
-        entry.life = life
+        entry.incarnation = incarnation
 
     def check(self, node: str, session: int) -> None:
         """ReplacedError when the node has connected again since: two processes use one name."""
         entry = self.of(node)
         if entry.session == session:
             return
-        if self.fences.holds(node, entry.life):
-            raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
+        if self.fences.holds(node, entry.incarnation):
+            raise FencedError(f"node {node}: its sources were given to others; it starts again.")
         raise ReplacedError(f"node {node}: another process has connected under this name.")
 
-    def fence(self, node: str, life: str) -> bool:
-        """No push of this life is taken from now on; whether it was connected."""
-        if not self.fences.add(node, life):
+    def fence(self, node: str, incarnation: str) -> bool:
+        """No push of this incarnation is taken from now on; whether it was connected."""
+        if not self.fences.add(node, incarnation):
             return False
         entry = self.nodes.get(node)
-        if entry is None or entry.life != life:
+        if entry is None or entry.incarnation != incarnation:
             return False
         # A push of it that is on its way comes by a stream of the session before, and is refused.
         entry.session += 1
@@ -100,23 +100,23 @@ class Ledger:
             )
         return Verdict.TAKE
 
-    def accept(self, node: str, sequence: int, place: str = "") -> None:
+    def accept(self, node: str, sequence: int, offset: str = "") -> None:
         """The push was taken, though perhaps held back."""
         entry = self.of(node)
-        entry.accepted, entry.place = sequence, place
+        entry.accepted, entry.offset = sequence, offset
 
-    def apply(self, node: str, sequence: int, place: str = "") -> None:
+    def apply(self, node: str, sequence: int, offset: str = "") -> None:
         """The push is in the tables and the counts."""
         entry = self.of(node)
-        entry.applied, entry.applied_place = sequence, place
+        entry.applied, entry.applied_offset = sequence, offset
         if not self.keeps_checkpoints:
             entry.durable = sequence
 
-    def restore(self, node: str, sequence: int, tokens: int, place: str) -> None:
+    def restore(self, node: str, sequence: int, tokens: int, offset: str) -> None:
         """A checkpoint holds the node's pushes up to `sequence`, and nothing later is known."""
         entry = self.of(node)
         entry.accepted = entry.applied = entry.durable = sequence
-        entry.place = entry.applied_place = place
+        entry.offset = entry.applied_offset = offset
         entry.tokens = tokens
 
     def persisted(self, applied: dict[str, int]) -> None:

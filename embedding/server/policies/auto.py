@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.base import Policy
-from embedding.server.policies.board import Board, Instruction
+from embedding.server.policies.board import ClockTable, Instruction
 from embedding.server.policies.eager import Asp, Ssp
 from embedding.server.policies.lockstep import Bsp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
@@ -47,27 +47,27 @@ class Auto(Policy):
         """As it says."""
         return self.chosen.reads_ahead
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """As it says."""
         return self.chosen.waiting_for(board, clock)
 
-    def release(self, board: Board, upto: int) -> list[Instruction]:
+    def release(self, board: ClockTable, upto: int) -> list[Instruction]:
         """As it says."""
         return self.chosen.release(board, upto)
 
-    def flush(self, board: Board) -> list[Instruction]:
+    def flush(self, board: ClockTable) -> list[Instruction]:
         """As it says."""
         return self.chosen.flush(board)
 
-    def pooled(self, board: Board) -> int:
+    def pooled(self, board: ClockTable) -> int:
         """As it says."""
         return self.chosen.pooled(board)
 
-    def pace(self, board: Board) -> Pace:
+    def pace(self, board: ClockTable) -> Pace:
         """As it says."""
         return self.chosen.pace(board)
 
-    def reconsider(self, board: Board, *, now: float) -> str | None:
+    def reconsider(self, board: ClockTable, *, now: float) -> str | None:
         """Choose by the rates of now."""
         self._began = now if self._began is None else self._began
         variation = board.speeds.variation(board.active())

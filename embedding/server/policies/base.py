@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
-from embedding.server.policies.board import Apply, Board, Instruction, Ticket
+from embedding.server.policies.board import Apply, ClockTable, Instruction, PendingPush
 
 
 class Policy(ABC):
@@ -30,14 +30,14 @@ class Policy(ABC):
         return False
 
     @abstractmethod
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """Nodes that a reader at `clock` has to wait for; it may read when there is none."""
 
-    def closes(self, board: Board) -> int:
+    def closes(self, board: ClockTable) -> int:
         """Clocks below this take no push any more."""
         return board.closed
 
-    def release(self, board: Board, upto: int) -> list[Instruction]:
+    def release(self, board: ClockTable, upto: int) -> list[Instruction]:
         """What to do with the pushes in `board.held`; called after every event.
 
         upto  what `closes` said now; `board.closed` is still what it said before
@@ -46,24 +46,24 @@ class Policy(ABC):
         del upto
         return [Apply((ticket,)) for ticket in board.held]
 
-    def flush(self, board: Board) -> list[Instruction]:
+    def flush(self, board: ClockTable) -> list[Instruction]:
         """Apply everything that is held back: another policy follows, or the server stops."""
         held = sorted(board.held, key=lambda t: (t.clock, t.node, t.sequence))
         return [Apply((ticket,)) for ticket in held]
 
-    def pooled(self, board: Board) -> int:
+    def pooled(self, board: ClockTable) -> int:
         """How many nodes' deltas of the same rows are added up; nodes push shares for so many."""
         return max(1, len(board.active_clocks()))
 
-    def pace(self, board: Board) -> Pace:
+    def pace(self, board: ClockTable) -> Pace:
         """How nodes are to go about their rows. Here: every block pulls and pushes."""
         return Pace(pooled=self.pooled(board))
 
-    def finished(self, board: Board) -> None:
+    def finished(self, board: ClockTable) -> None:
         """A round of L-BFGS is over (sandblaster)."""
         del board
 
-    def reconsider(self, board: Board, *, now: float) -> str | None:
+    def reconsider(self, board: ClockTable, *, now: float) -> str | None:
         """Look at the board; why another policy rules from now on, None: none does."""
         del board, now
         return None
@@ -84,7 +84,7 @@ def overlapping(nodes: int) -> int:
     return max(1, nodes, 2 * (nodes - 1))
 
 
-def by_clock(tickets: Iterable[Ticket]) -> list[tuple[Ticket, ...]]:
+def by_clock(tickets: Iterable[PendingPush]) -> list[tuple[PendingPush, ...]]:
     """Tickets of each clock, in order of clocks, then of nodes: not of who came first."""
     ordered = sorted(tickets, key=lambda t: (t.clock, t.node, t.sequence))
     clocks = dict.fromkeys(ticket.clock for ticket in ordered)

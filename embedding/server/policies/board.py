@@ -8,7 +8,7 @@ from embedding.server.policies.speeds import Speeds
 
 
 @dataclass
-class Member:
+class ClockEntry:
     """A node as the policies see it.
 
     clock    number of clocks it has finished: it has pushed 0 … clock-1
@@ -25,7 +25,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Ticket:
+class PendingPush:
     """A push that arrived: which node's, of which clock, and its sequence number."""
 
     node: str
@@ -40,7 +40,7 @@ class Apply:
     average  each row moves by the mean of the pushes among these that hold it
     """
 
-    tickets: tuple[Ticket, ...]
+    tickets: tuple[PendingPush, ...]
     scale: float = 1.0
     average: bool = False
 
@@ -49,22 +49,22 @@ class Apply:
 class Drop:
     """Instruction: these pushes came too late; count their words, leave their rows out."""
 
-    tickets: tuple[Ticket, ...]
+    tickets: tuple[PendingPush, ...]
 
 
 Instruction = Apply | Drop
 
 
 @dataclass
-class Board:
+class ClockTable:
     """Everything a policy may look at.
 
     since   clock at which the policy of now began: reads of earlier clocks were its predecessor's
     closed  clocks below this take no push any more (backup)
     """
 
-    members: dict[str, Member] = field(default_factory=dict)
-    held: list[Ticket] = field(default_factory=list)
+    members: dict[str, ClockEntry] = field(default_factory=dict)
+    held: list[PendingPush] = field(default_factory=list)
     speeds: Speeds = field(default_factory=Speeds)
     since: int = 0
     closed: int = 0

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Policy, overlapping
-from embedding.server.policies.board import Board
+from embedding.server.policies.board import ClockTable
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
 class Eager(Policy):
     """Each push is applied as it arrives."""
 
-    def pooled(self, board: Board) -> int:
+    def pooled(self, board: ClockTable) -> int:
         """See `overlapping`."""
         return overlapping(len(board.active_clocks()))
 
@@ -36,7 +36,7 @@ class Ssp(Eager):
         """With a staleness of at least 1 the bound holds without the node's own last push."""
         return self.config.staleness > 0
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """Every active node more than s clocks behind the reader."""
         return board.behind(clock - self.config.staleness)
 
@@ -45,7 +45,7 @@ class Ssp(Eager):
     "asp", PolicyTraits(moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True)
 )
 class Asp(Eager):
-    """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits. A node pulls rows anew
+    """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits. A node pulls rows again
     every n_fetch blocks and pushes every n_push blocks what its own copies moved by.
     """
 
@@ -56,12 +56,12 @@ class Asp(Eager):
         """Always."""
         return True
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """Nobody."""
         del board, clock
         return []
 
-    def pace(self, board: Board) -> Pace:
+    def pace(self, board: ClockTable) -> Pace:
         """n_push and n_fetch."""
         config = self.config
         return replace(super().pace(board), push_every=config.n_push, pull_every=config.n_fetch)
@@ -75,7 +75,7 @@ class Hogwild(Asp):
 
     name = "hogwild"
 
-    def pace(self, board: Board) -> Pace:
+    def pace(self, board: ClockTable) -> Pace:
         """Every block is pushed."""
         return Pace(pooled=self.pooled(board))
 
@@ -84,12 +84,12 @@ class Hogwild(Asp):
 class Easgd(Asp):
     """Elastic averaging, asynchronous (Zhang 2015, "Deep learning with Elastic Averaging SGD",
     algorithm 1; as in DeepSpark): every tau blocks a node and the tables move towards each other
-    by α·(x_i - x~). The node's half is in `embedding.worker.localrows`.
+    by α·(x_i - x~). The node's half is in `embedding.worker.learning.localrows`.
     """
 
     name = "easgd"
 
-    def pace(self, board: Board) -> Pace:
+    def pace(self, board: ClockTable) -> Pace:
         """An exchange every tau blocks."""
         tau, elasticity = self.config.tau, self.config.elasticity
         return Pace(pooled=self.pooled(board), push_every=tau, pull_every=tau, elastic=elasticity)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Policy, by_clock, overlapping
-from embedding.server.policies.board import Apply, Board, Drop, Instruction, Ticket
+from embedding.server.policies.board import Apply, ClockTable, Drop, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
@@ -23,22 +23,22 @@ class Bsp(Policy):
 
     name = "bsp"
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """Every active node that has not finished clock-1."""
         return board.behind(clock)
 
-    def release(self, board: Board, upto: int) -> list[Instruction]:
+    def release(self, board: ClockTable, upto: int) -> list[Instruction]:
         """All deltas of each clock that every active node has finished, as sum or mean."""
         del upto
         slowest = board.slowest()
         ready = [t for t in board.held if slowest is None or t.clock < slowest]
         return self._together(ready)
 
-    def flush(self, board: Board) -> list[Instruction]:
+    def flush(self, board: ClockTable) -> list[Instruction]:
         """By clock, as ever, though not every node has given its delta."""
         return self._together(board.held)
 
-    def pooled(self, board: Board) -> int:
+    def pooled(self, board: ClockTable) -> int:
         """A mean is made by the server: then nodes push whole deltas. Else see `overlapping`."""
         if self.config.combine == "mean":
             return 1
@@ -48,7 +48,7 @@ class Bsp(Policy):
         """How many deltas of a clock are applied when so many nodes take part."""
         return max(1, active)
 
-    def _together(self, tickets: list[Ticket]) -> list[Instruction]:
+    def _together(self, tickets: list[PendingPush]) -> list[Instruction]:
         mean = self.config.combine == "mean"
         return [Apply(each, 1.0 / len(each) if mean else 1.0) for each in by_clock(tickets)]
 
@@ -67,7 +67,7 @@ class Backup(Bsp):
 
     name = "backup"
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """Nobody for a clock that is open; else the nodes of which enough have to push first."""
         return [] if clock <= board.closed else board.behind(clock)
 
@@ -75,13 +75,13 @@ class Backup(Bsp):
         """N = active nodes less b, at least 1."""
         return max(1, active - self.config.backups)
 
-    def closes(self, board: Board) -> int:
+    def closes(self, board: ClockTable) -> int:
         """The clock that N of the active nodes have reached."""
         clocks = sorted(board.active_clocks(), reverse=True)
         reached = clocks[self.counted(len(clocks)) - 1] if clocks else board.furthest()
         return max(board.closed, reached)
 
-    def release(self, board: Board, upto: int) -> list[Instruction]:
+    def release(self, board: ClockTable, upto: int) -> list[Instruction]:
         """Drop what came after its clock was closed; apply what was closed just now."""
         late = [t for t in board.held if t.clock < board.closed]
         # After a restart of the server nodes send again what had been applied before.
@@ -105,11 +105,11 @@ class Averaging(Bsp):
 
     name = "averaging"
 
-    def pace(self, board: Board) -> Pace:
-        """A push every tau blocks, and then all rows anew."""
+    def pace(self, board: ClockTable) -> Pace:
+        """A push every tau blocks, and then all rows again."""
         tau = self.config.tau
         return replace(super().pace(board), push_every=tau, pull_every=tau)
 
-    def _together(self, tickets: list[Ticket]) -> list[Instruction]:
+    def _together(self, tickets: list[PendingPush]) -> list[Instruction]:
         mean = self.config.combine == "mean"
         return [Apply(each, average=mean) for each in by_clock(tickets)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from embedding.exchange.batch import ROUND
 from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
-from embedding.server.policies.board import Board
+from embedding.server.policies.board import ClockTable
 from embedding.server.policies.eager import Ssp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
@@ -32,13 +32,13 @@ class Sandblaster(Ssp):
         """A round begins when every push is in."""
         return False
 
-    def due(self, board: Board) -> int:
+    def due(self, board: ClockTable) -> int:
         """The clock of the next round, or of the one that is on."""
         if self._due is None:
             self._due = board.since + self.config.lbfgs_every
         return self._due
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         """As under ssp, and from the clock of a round on for those behind it, then for its end.
 
         Whoever is past that clock takes part as well, however slow the others are: it was there
@@ -49,11 +49,11 @@ class Sandblaster(Ssp):
             return super().waiting_for(board, clock)
         return board.behind(due) or [ROUND]
 
-    def finished(self, board: Board) -> None:
+    def finished(self, board: ClockTable) -> None:
         """The round is over."""
         self._due = max(self.due(board), board.furthest()) + self.config.lbfgs_every
 
-    def pace(self, board: Board) -> Pace:
+    def pace(self, board: ClockTable) -> Pace:
         """How much each node gives to a batch, and in what portions."""
         batch, portion = self.config.lbfgs_batch_tokens, self.config.lbfgs_portion_tokens
         return replace(super().pace(board), batch_tokens=batch, portion_tokens=portion)

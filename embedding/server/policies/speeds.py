@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Collection
 
-Stream = tuple[str, str]
+_SpeedStream = tuple[str, str]
 """A node and a source that it reads."""
 
 
@@ -19,7 +19,7 @@ class Speeds:
 
     def __init__(self, window_s: float = 30.0) -> None:
         self.window_s = window_s
-        self._heard: dict[Stream, deque[tuple[float, int, float]]] = {}
+        self._heard: dict[_SpeedStream, deque[tuple[float, int, float]]] = {}
 
     def add(self, node: str, tokens: dict[str, int], seconds: float, now: float) -> None:
         """A node learnt `tokens` of each source in `seconds`; of no length: not measured."""
@@ -31,7 +31,7 @@ class Speeds:
             while len(heard) > 1 and heard[0][0] < now - self.window_s:
                 heard.popleft()
 
-    def rates(self, nodes: Collection[str]) -> dict[Stream, float]:
+    def rates(self, nodes: Collection[str]) -> dict[_SpeedStream, float]:
         """Tokens a second of every stream of these nodes."""
         return {
             stream: sum(n for _, n, _ in heard) / sum(seconds for _, _, seconds in heard)

@@ -2,7 +2,7 @@
 
     checkpoint-00000007/   manifest.json rows.in.npy rows.out.npy [moved.*.npy] words.arrow …
     journal-00000007.jsonl words admitted after it
-    epoch                  number of the last life of the server
+    epoch                  number of the last incarnation of the server
     identity               random name of this training, where rows lie on shards
     waiting.key            key of the digests of words without a row (mode 600)
     refused                digests of words that get no row, in hex, one a line
@@ -73,7 +73,7 @@ class CheckpointFolder:
             shutil.rmtree(left, ignore_errors=True)
 
     def next_epoch(self) -> int:
-        """The number of this life of the server: greater than any before it.
+        """The number of this incarnation of the server: greater than any before it.
 
         PlatformError: the folder cannot be written to.
         """

@@ -15,7 +15,7 @@ from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
 from embedding.server.ledger.journal import Journal, read_journal
-from embedding.server.policies.board import Member
+from embedding.server.policies.board import ClockEntry
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
@@ -30,9 +30,9 @@ from embedding.server.words.gentle import (
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+_FORMAT = 2
 """2: words without a row are digests; in 1 they stood there as they are."""
-READABLE = (1, FORMAT)
+READABLE = (1, _FORMAT)
 
 
 class Part(Protocol):
@@ -148,7 +148,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
     meters = accounts.meters
     return {
         "facts": {
-            "format": FORMAT,
+            "format": _FORMAT,
             "dim": state.dim,
             "buckets": state.composer.buckets,
             "seed": state.tables.seed,
@@ -161,7 +161,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
             "clocks": {m.name: m.clock for m in state.machine.board.members.values()},
             **{name: each for part in parts for name, each in part.facts().items()},
             "node_tokens": {name: e.tokens for name, e in state.ledger.nodes.items()},
-            "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
+            "places": {name: e.applied_offset for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
             "phrases": phrase_header(list(accounts.phrases.values())),
@@ -188,7 +188,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
         "stored": vocabulary.stored(ids),
         "last_seen": vocabulary.last_seen(ids),
         "candidates": dict(vocabulary.candidates),
-        "young": state.young.content(),
+        "young": state.rare.content(),
         "usage": accounts.usage.content() | accounts.shifts.content(),
         "windows": {start: accounts.windows.held(start) for start in accounts.windows.windows()},
     }
@@ -238,7 +238,7 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     shards, split = state.config.shards, state.config.split
     written = facts.get("format", 0)
     for name, expected in (
-        ("format", written if written in READABLE else FORMAT),
+        ("format", written if written in READABLE else _FORMAT),
         *(("dim", state.dim), ("buckets", buckets), ("shards", shards), ("split", split)),
     ):
         held = facts.get(name, {"shards": 1, "split": "rows"}.get(name, 0))
@@ -256,7 +256,7 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     state.config_digest = state.config_digest or digest
     state.tables.seed = facts["seed"]
     _restore_rows(state, content)
-    state.young.restore(content.arrays)
+    state.rare.restore(content.arrays)
     # Checkpoints of before texts were read again name a window and a source.
     sums = [(int(w), str(s), int(past[0]) if past else 0) for w, s, *past in facts.get("usage", [])]
     state.accounts.usage.restore(sums, content.arrays)
@@ -267,7 +267,7 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
         tokens, places = facts["node_tokens"], facts.get("places", {})
         state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))
     for node, clock in facts["clocks"].items():
-        state.machine.board.members[node] = Member(node, clock=clock)
+        state.machine.board.members[node] = ClockEntry(node, clock=clock)
     for part in parts:
         part.restore(facts)
 

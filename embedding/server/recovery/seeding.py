@@ -1,8 +1,8 @@
-"""A server's state made anew from a snapshot: going back to before a window.
+"""A server's state made again from a snapshot: going back to before a window.
 
 A snapshot holds both vectors of every word that had a row, its id, count and last sight, so
 training can go on from it. What it does not hold begins again: words that waited for a row, sums
-of contexts, and what nodes had pushed (they begin new lives).
+of contexts, and what nodes had pushed (they begin new incarnations).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 Step = Callable[[], object]
 """Part of a change: all of it is done when it returns, nothing when it finds no memory."""
-Plan = Callable[[], Iterable[Step]]
+_Plan = Callable[[], Iterable[Step]]
 """The steps of a change, in order; nothing has changed when it returns or raises."""
 
 
@@ -33,7 +33,7 @@ class Changing:
         """Whether a part of a change is in the rows, and the rest is not."""
         return self._left is not None
 
-    def carry_out(self, plan: Plan) -> bool:
+    def carry_out(self, plan: _Plan) -> bool:
         """Carry a change out, or what is left of it; False when there was no memory for it.
 
         Then, and when anything else was raised, it is to be tried again before any other change, or
@@ -66,12 +66,12 @@ class Changing:
         raise UnavailableError(str(self.stuck))
 
 
-class Changes:
+class ChangeQueue:
     """Changes in the order in which they were asked for; none overtakes one that is stuck."""
 
     def __init__(self, who: str) -> None:
         self._changing = Changing(who)
-        self._plans: deque[Plan] = deque()
+        self._plans: deque[_Plan] = deque()
 
     @property
     def stuck(self) -> str | None:
@@ -83,7 +83,7 @@ class Changes:
         """Changes that are not carried out yet."""
         return len(self._plans)
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: _Plan) -> None:
         """Change rows, now or as soon as there is memory for all that was asked for before."""
         self._plans.append(plan)
         self.advance()

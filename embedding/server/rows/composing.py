@@ -20,7 +20,7 @@ from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.gramindex import GramIndex
 from embedding.server.rows.tables import Tables
 
-Names = Callable[[IntArray], Sequence[str]]
+_WordNames = Callable[[IntArray], Sequence[str]]
 
 
 class Copy(Protocol):
@@ -36,7 +36,7 @@ class Copy(Protocol):
 
 
 @dataclass(frozen=True)
-class Bags:
+class GramBags:
     """The n-grams of some words: those of word i are buckets[offsets[i] : offsets[i + 1]].
 
     buckets  int32 [g]; offsets  int32 [n + 1]
@@ -45,10 +45,10 @@ class Bags:
     buckets: CodeArray
     offsets: CodeArray
 
-    def picked(self, which: npt.NDArray[np.bool_]) -> Bags:
+    def picked(self, which: npt.NDArray[np.bool_]) -> GramBags:
         """The same words with these of their n-grams alone; bool [g]."""
         before = np.concatenate([[0], np.cumsum(which)]).astype(np.int32)
-        return Bags(self.buckets[which], before[self.offsets])
+        return GramBags(self.buckets[which], before[self.offsets])
 
     def sums(self, rows: torch.Tensor) -> torch.Tensor:
         """Sum [n, dim] of each bag's rows; zeros for a bag without an n-gram."""
@@ -60,7 +60,7 @@ class Bags:
         )
 
 
-class Composer:
+class GramComposer:
     """Composes vectors of the rows of one server, here or on shards.
 
     names    the words of some ids
@@ -68,7 +68,9 @@ class Composer:
     biases   columns at the end of each row that are no part of a vector
     """
 
-    def __init__(self, tables: Tables, names: Names, *, buckets: int = 0, biases: int = 0) -> None:
+    def __init__(
+        self, tables: Tables, names: _WordNames, *, buckets: int = 0, biases: int = 0
+    ) -> None:
         self._tables = tables
         self._names = names
         self.buckets = buckets
@@ -100,7 +102,7 @@ class Composer:
         bags = _bags(self._grams, ids[first], slots[first] >= 0, self._names)
         return mean(own, bags.sums(sub), bags)[torch.from_numpy(back).to(own.device)]
 
-    def bags(self, ids: IntArray, slots: IntArray) -> Bags | None:
+    def bags(self, ids: IntArray, slots: IntArray) -> GramBags | None:
         """The n-grams of words (under the lock), none of one with slot -1; None: there are none."""
         if self._grams is None:
             return None
@@ -130,16 +132,18 @@ class Composer:
         return self.columns(vectors).numpy(), self.columns(contexts).numpy()
 
 
-def mean(own: torch.Tensor, sums: torch.Tensor, bags: Bags) -> torch.Tensor:
+def mean(own: torch.Tensor, sums: torch.Tensor, bags: GramBags) -> torch.Tensor:
     """(own row + sum of n-gram rows) / (1 + n-grams), float32 [n, dim]."""
     rows = torch.from_numpy(1 + np.diff(bags.offsets)).to(own.device)
     return (own + sums) / rows.unsqueeze(1)
 
 
-def _bags(grams: GramIndex, ids: IntArray, known: npt.NDArray[np.bool_], names: Names) -> Bags:
+def _bags(
+    grams: GramIndex, ids: IntArray, known: npt.NDArray[np.bool_], names: _WordNames
+) -> GramBags:
     """Bags of words; an empty one where a word is not known."""
     buckets, ends = grams.of(ids[known], names)
     offsets: CodeArray = np.zeros(len(ids) + 1, dtype=np.int32)
     offsets[1:][known] = np.diff(ends)
     np.cumsum(offsets, out=offsets)
-    return Bags(buckets, offsets)
+    return GramBags(buckets, offsets)

@@ -24,11 +24,11 @@ AHEAD = 32
 """Rows that are on their way at the same time. Of 12, 24 and 48 measured, more were quicker."""
 _LINE = 64
 _I32 = ir.IntType(32)
-Emit = Callable[..., Any]
+_EmitRows = Callable[..., Any]
 
 
 @instruction
-def _prefetch(context: Any, address: Any) -> tuple[Any, Emit]:
+def _prefetch(context: Any, address: Any) -> tuple[Any, _EmitRows]:
     """Name an address that will be read or written soon; any address may be named."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:

@@ -21,7 +21,7 @@ class SlotMap:
     """Ids that are alive ↔ slots. Memory: 8 to 16 bytes a slot and 20 to 32 bytes an id.
 
     An entry whose slot has got another id is left where it is: it no longer matches. Such leftovers
-    count as used places and go when the table is built anew.
+    count as used places and go when the table is built again.
     """
 
     def __init__(self) -> None:

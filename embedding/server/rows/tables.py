@@ -67,7 +67,7 @@ class Watcher(Saver, Protocol):
         ...
 
 
-WORDS = (Table.IN, Table.OUT)
+WORD_TABLES = (Table.IN, Table.OUT)
 _DRAWN = 1 << 15
 """First numbers that are drawn at a time: each takes some 24 bytes meanwhile."""
 SHARED = (Table.OUT, Table.IN, Table.SUB)
@@ -107,7 +107,7 @@ class Tables:
         self._steps = pick_steps(device, dim)
         grams = range(dealt[0], buckets, dealt[1])
         self.buckets = len(grams)
-        self.kinds = tuple(Table) if grams else WORDS
+        self.kinds = tuple(Table) if grams else WORD_TABLES
         order = [table for table in SHARED if table in self.kinds]
         self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
         memory = self.memory
@@ -134,7 +134,7 @@ class Tables:
             raise RefusedError(f"shared tables have room for {self.capacity} words (max_words).")
         grown = max(capacity, 2 * self.capacity)
         for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
-            for table in WORDS:
+            for table in WORD_TABLES:
                 fresh = self._zeros(*shape)
                 fresh[: self.capacity] = held[table][: self.capacity]  # tried again it is longer
                 held[table] = fresh
@@ -143,7 +143,7 @@ class Tables:
     def start(self, slots: IntArray, ids: IntArray) -> None:
         """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
         self.versions.writing(None)
-        for table in WORDS:
+        for table in WORD_TABLES:
             self._before_change(table, slots)
         piece = max(1, _DRAWN // self.dim)
         for at in range(0, len(ids), piece):
@@ -152,7 +152,7 @@ class Tables:
             fresh = first_vectors(ids[at : at + piece], self._whole, self.seed, stretch)
             self._rows[Table.IN][where] = torch.from_numpy(fresh).to(self.device)
             self._rows[Table.OUT][where] = 0.0
-            for table in WORDS:
+            for table in WORD_TABLES:
                 self._moved[table][where] = 0.0
         self.replaced(slots)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import IntArray, Table
 
-BoolArray = npt.NDArray[np.bool_]
+_BoolArray = npt.NDArray[np.bool_]
 _NOBODY = -1
 
 
@@ -83,7 +83,7 @@ class RowVersions:
         self.clock += 1
         self._lost.update(dict.fromkeys(nodes, self.clock))
 
-    def unknown(self, node: str, table: Table, slots: IntArray, since: IntArray) -> BoolArray:
+    def unknown(self, node: str, table: Table, slots: IntArray, since: IntArray) -> _BoolArray:
         """Which rows the node lacks, bool [n].
 
         slots  int64 [n], negative for a word that was evicted
@@ -96,5 +96,5 @@ class RowVersions:
         own = marks.writer[there] == self._nodes.get(node, _NOBODY - 1)
         change = np.where(own, marks.other[there], marks.last[there])
         least = self._lost.get(node, 0)
-        found: BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
+        found: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
         return found

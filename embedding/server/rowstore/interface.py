@@ -15,24 +15,24 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.board import Instruction
-from embedding.server.rows.composing import Composer, Copy
+from embedding.server.rows.composing import Copy, GramComposer
 from embedding.server.rows.tables import Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
-At = tuple[int, int]
-"""A life of the server and a position in its log of row changes."""
-Slots = tuple[IntArray, IntArray, IntArray]
+LogPosition = tuple[int, int]
+"""An incarnation of the server and a position in its log of row changes."""
+PairSlots = tuple[IntArray, IntArray, IntArray]
 """Slots int64 of centres [n], contexts [n] and negatives [n, k]; -1 for evicted words."""
 Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Their vectors [n, d], [n, d] and [n, k, d], on the device of the tables."""
-Scorable = tuple[ScorePairs, Slots, Vectors]
+Scorable = tuple[ScorePairs, PairSlots, Vectors]
 
 
 @dataclass(frozen=True)
-class Setup:
+class RowSetup:
     """What a row store is made from.
 
-    epoch     number of this life of the server
+    epoch     number of this incarnation of the server
     buckets   rows of n-grams; biases: columns at the end of a row that are no part of a vector
     lock      the server's
     """
@@ -49,7 +49,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class ReadRows:
     """What a node gets that pulls.
 
     rows      by table, [n, dim] on the device of the tables; none where the node has to ask shards
@@ -59,7 +59,7 @@ class Pulled:
 
     rows: Mapping[Table, torch.Tensor]
     to_score: Callable[[], Iterator[Scorable] | list[str]]
-    at: At | None = None
+    at: LogPosition | None = None
 
 
 class RowsCopy(Copy, Protocol):
@@ -88,7 +88,7 @@ class RowStore(Protocol):
     """
 
     tables: Tables
-    composer: Composer
+    composer: GramComposer
     local: bool
     nodes_hold_rows: bool
     full: str | None
@@ -112,7 +112,7 @@ class RowStore(Protocol):
         contexts: IntArray,
         grams: IntArray | None,
         score: Sequence[ScorePairs],
-    ) -> Pulled:
+    ) -> ReadRows:
         """The rows of these ids; RefusedError as for `slots`."""
         ...
 
@@ -206,7 +206,7 @@ class RowStore(Protocol):
 
     # -- being shown ------------------------------------------------------------------------
 
-    def position(self) -> At | None:
+    def position(self) -> LogPosition | None:
         """From where on shards have all that was taken so far; None: there are none."""
         return None
 

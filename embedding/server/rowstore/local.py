@@ -17,9 +17,16 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
 from embedding.server.policies.traits import POLICIES
-from embedding.server.rows.composing import Composer
+from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
-from embedding.server.rowstore.interface import Pulled, RowStore, Scorable, Setup, Slots, Vectors
+from embedding.server.rowstore.interface import (
+    PairSlots,
+    ReadRows,
+    RowSetup,
+    RowStore,
+    Scorable,
+    Vectors,
+)
 from embedding.server.validation import check_buckets, check_score
 from embedding.server.words.vocabulary import Admission
 
@@ -36,7 +43,7 @@ class LocalRows(RowStore):
 
     local = nodes_hold_rows = True
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RowSetup) -> None:
         config, shared = setup.config, shares(setup.sync)
         self.tables = Tables(
             setup.dim,
@@ -48,7 +55,7 @@ class LocalRows(RowStore):
             buckets=setup.buckets,
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
-        self.composer = Composer(
+        self.composer = GramComposer(
             self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
         )
         self._max_words = config.max_words
@@ -74,7 +81,7 @@ class LocalRows(RowStore):
         contexts: IntArray,
         grams: IntArray | None,
         score: Sequence[ScorePairs],
-    ) -> Pulled:
+    ) -> ReadRows:
         """See RowStore."""
         asked = {Table.IN: vectors, Table.OUT: contexts}
         if grams is not None:
@@ -83,7 +90,7 @@ class LocalRows(RowStore):
         for pairs in score:
             check_score(pairs, self._vocabulary)
         rows = {table: self.tables.gather(table, where) for table, where in slots.items()}
-        return Pulled(rows, partial(self._to_score, score))
+        return ReadRows(rows, partial(self._to_score, score))
 
     def _to_score(self, score: Sequence[ScorePairs]) -> Iterator[Scorable]:
         """Rows of one source at a time are held. They are as they are now: the node that asks
@@ -94,7 +101,7 @@ class LocalRows(RowStore):
                 vectors = self._vectors(pairs, slots)
             yield pairs, slots, vectors
 
-    def _vectors(self, pairs: ScorePairs, slots: Slots) -> Vectors:
+    def _vectors(self, pairs: ScorePairs, slots: PairSlots) -> Vectors:
         centres, contexts, negatives = slots
         columns = self.composer.columns
         flat = columns(self.tables.gather(Table.OUT, negatives.reshape(-1)))

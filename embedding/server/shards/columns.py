@@ -50,7 +50,7 @@ class Workspace:
         kind = self._slopes[0].dtype
         slopes: FloatArray = np.concatenate(self._slopes, dtype=kind, casting="unsafe")
         found = replace(batch, slopes=slopes, shares=shares)
-        vars(found)["examples"] = batch.examples  # not drawn anew
+        vars(found)["examples"] = batch.examples  # not drawn again
         return found
 
     @property

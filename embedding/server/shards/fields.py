@@ -6,10 +6,10 @@ from embedding.exchange.codec import position, string
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
-from embedding.server.shards.state import At
+from embedding.server.rowstore.interface import LogPosition
 
 
-def at_of(message: Message) -> At:
+def at_of(message: Message) -> LogPosition:
     """The place up to which the sender has read the log; RefusedError when it is missing."""
     at = position(message.header.get("at"))
     if at is None:

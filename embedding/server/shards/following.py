@@ -15,14 +15,17 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.drift import Moved
+from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.fields import at_of, table_of
 from embedding.server.shards.moved import MovedRows
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import At, ShardState
+from embedding.server.shards.state import ShardState
 
 
 def following_shard(spec: ShardSpec) -> ShardState:
-    """A shard without rows. Each life is another: the primary tells by it that rows are gone."""
+    """A shard without rows. Each incarnation is another: the primary tells by it that rows are
+    gone.
+    """
     return ShardState(spec, epoch=time.time_ns(), moved=MovedRows)
 
 
@@ -33,14 +36,16 @@ class FollowingShard:
         self._state = state
         self._moved = moved
 
-    def moves(self, table: Table, at: At, first: int, most: int) -> Moved | None:
+    def moves(self, table: Table, at: LogPosition, first: int, most: int) -> Moved | None:
         """Some of the rows that had moved at the entry `at`, by id; None: not there yet."""
         with self._state.changed:
             if not self._state.reach(at):
                 return None
             return self._moved.fetched(table, at[1], first, most)
 
-    def adopt(self, table: Table, ids: IntArray, rows: FloatArray, at: At | None) -> int | None:
+    def adopt(
+        self, table: Table, ids: IntArray, rows: FloatArray, at: LogPosition | None
+    ) -> int | None:
         """The leader has these rows; how many of their words have a row here.
 
         at  where in the log all of their words have been given; None there: not there yet.

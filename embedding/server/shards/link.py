@@ -14,12 +14,12 @@ import numpy as np
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import VERSION
+from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.rows.composing import Bags
+from embedding.server.rows.composing import GramBags
 from embedding.server.rows.drift import Moved
 from embedding.server.shards.log import ShardLog, as_json
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 0.5
 """How often a shard without news is asked how it is."""
-PAUSE_S = 0.2
+_PAUSE_S = 0.2
 """Between two tries to reach a shard."""
 
 
@@ -36,7 +36,7 @@ class ShardLink:
 
     figures  what the shard said last about itself
     failed   why the shard cannot be used, None while it can or is only away
-    follows  the shard keeps nothing on a disk: each life of it has to be given its rows
+    follows  the shard keeps nothing on a disk: each incarnation of it has to be given its rows
     lacks    it has no rows yet, or was started again and has lost them
     """
 
@@ -64,7 +64,7 @@ class ShardLink:
         self._identity = identity
         self._config = config
         self._stopping = threading.Event()
-        self._life, self._wanted, self._asked = 0, 0, -1
+        self._incarnation, self._wanted, self._asked = 0, 0, -1
         self._lock = threading.Lock()
         self._fetching: Channel | None = None
         self._thread = threading.Thread(target=self._run, name=f"shard-{index}", daemon=True)
@@ -111,7 +111,7 @@ class ShardLink:
         answer = self._fetch(Message({"op": "rows", "table": table, "at": list(at)}, {"ids": ids}))
         return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
 
-    def sums(self, bags: Bags, at: tuple[int, int]) -> FloatArray | None:
+    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray | None:
         """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`."""
         arrays = {"ids": bags.buckets.astype(np.int64), "offsets": bags.offsets.astype(np.int64)}
         answer = self._fetch(Message({"op": "sums", "at": list(at)}, arrays))
@@ -141,7 +141,7 @@ class ShardLink:
 
     # -- a shard of a group that follows --------------------------------------------------------
 
-    def life(self) -> int:
+    def incarnation(self) -> int:
         """Of the shard as it runs now."""
         with self._lock:
             self._drop()
@@ -170,14 +170,16 @@ class ShardLink:
         return None if answer.header["status"] != "ok" else whole(answer.header, "rows")
 
     def stand(
-        self, life: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
+        self, incarnation: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
     ) -> None:
-        """That life of the shard has been given all rows, as of `at`, and may go on from there."""
-        header = {"op": "stand", "life": life, "at": list(at), "next_id": next_id}
+        """That incarnation of the shard has been given all rows, as of `at`, and may go on from
+        there.
+        """
+        header = {"op": "stand", "life": incarnation, "at": list(at), "next_id": next_id}
         self._fetch(Message({**header, "applied": dict(applied)}))
-        # Figures of an earlier life say nothing of this one.
+        # Figures of an earlier incarnation say nothing of this one.
         self.figures = {**self.figures, "position": at[1]}
-        self._life, self.lacks = life, False
+        self._incarnation, self.lacks = incarnation, False
 
     def _fetch(self, message: Message) -> Message:
         """One request; UnavailableError when the shard is away."""
@@ -201,7 +203,7 @@ class ShardLink:
             channel.open()
             header = {
                 "op": "lead",
-                "version": VERSION,
+                "version": PROTOCOL_VERSION,
                 "number": self._log.number,
                 "identity": self._identity,
             }
@@ -224,7 +226,7 @@ class ShardLink:
                     logger.error("shard %d cannot be used: %s", self.index, error)
                 self.failed = str(error)
             self.away = True
-            self._stopping.wait(PAUSE_S)
+            self._stopping.wait(_PAUSE_S)
 
     def _lead(self) -> None:
         channel, answer = self._greeted()
@@ -245,8 +247,9 @@ class ShardLink:
 
     def _stand(self, header: Any) -> int:
         """The position after which the shard goes on; RefusedError when it lost what it had."""
-        if self.follows and whole(header, "epoch") != self._life:
-            # It keeps nothing on a disk: in another life its rows are first values, and the log
+        if self.follows and whole(header, "epoch") != self._incarnation:
+            # It keeps nothing on a disk: in another incarnation its rows are first values, and the
+            # log
             # from here on would be carried out on those.
             self.lacks = True
             self._on_lacking()
@@ -269,7 +272,7 @@ class ShardLink:
         self.failed = header.get("stuck")
 
 
-class ShardLinks:
+class PrimaryLinks:
     """All shards of a primary.
 
     follows  they are those of a group that follows
@@ -381,7 +384,7 @@ class ShardLinks:
                 found[where, layout.columns(link.index)] = part
         return late or found
 
-    def sums(self, bags: Bags, at: tuple[int, int]) -> FloatArray | list[str]:
+    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray | list[str]:
         """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`.
 
         Each shard adds up its own, so that no such row travels.

@@ -20,7 +20,7 @@ import numpy as np
 
 from embedding.kernel.records import IntArray
 
-BATCH = 256
+_BATCH = 256
 """Most entries in one message."""
 MOST_EVICTED = 100_000
 """Most evicted ids in one entry or message, which has to fit into a message's header. A push counts
@@ -32,7 +32,7 @@ _ID_BYTES = 24
 """Bytes that an id takes in a message's header, at most."""
 
 
-Ticket = tuple[str, int]
+PushNumber = tuple[str, int]
 """A push: its node, and its number there."""
 
 
@@ -55,10 +55,10 @@ class Change:
     plain    rows are added past the optimiser: another group's has shrunk them already
     """
 
-    tickets: tuple[Ticket, ...]
+    tickets: tuple[PushNumber, ...]
     scale: float
     average: bool = False
-    sums: tuple[tuple[Ticket, ...], ...] = ()
+    sums: tuple[tuple[PushNumber, ...], ...] = ()
     plain: bool = False
 
 
@@ -74,11 +74,11 @@ class TakeMoves:
     """Set aside how far rows have moved since the entry before this one (groups that follow)."""
 
 
-Entry = Admit | Change | CopyRows | TakeMoves
+LogEntry = Admit | Change | CopyRows | TakeMoves
 
 
 @dataclass
-class Floor:
+class DurableFloor:
     """What every shard has on disk, so that nobody needs to be told again.
 
     applied  last push by node; next_id  the first id that some shard may not know
@@ -87,7 +87,7 @@ class Floor:
     applied: dict[str, int] = field(default_factory=dict)
     next_id: int = 0
 
-    def pass_over(self, entry: Entry) -> None:
+    def pass_over(self, entry: LogEntry) -> None:
         """An entry is on every shard's disk."""
         if isinstance(entry, Admit):
             self.next_id = max(self.next_id, entry.first + entry.count)
@@ -99,16 +99,17 @@ class Floor:
 class ShardLog:
     """Entries at positions 1, 2, 3, …; those that every shard has on disk are dropped.
 
-    Thread-safe. number  of this life of the primary: positions of another life mean nothing.
+    Thread-safe. number  of this incarnation of the primary: positions of another incarnation mean
+    nothing.
     most_bytes  of a message
     """
 
     def __init__(self, number: int, most_bytes: int = 2**62) -> None:
         self.number = number
         self._most = min(MOST_EVICTED, most_bytes // (2 * _ID_BYTES))
-        self.floor = Floor()
+        self.floor = DurableFloor()
         self.changed = threading.Condition()
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[LogEntry] = deque()
         self._dropped = 0
 
     def __len__(self) -> int:
@@ -119,7 +120,7 @@ class ShardLog:
         """Of the newest entry."""
         return self._dropped + len(self._entries)
 
-    def append(self, entry: Entry) -> int:
+    def append(self, entry: LogEntry) -> int:
         """Add an entry; returns its position."""
         with self.changed:
             self._entries.append(entry)
@@ -136,15 +137,15 @@ class ShardLog:
             first, count, evicted = first + MOST_GIVEN, count - MOST_GIVEN, evicted[:0]
         return self.append(Admit(first, count, evicted))
 
-    def after(self, position: int, *, timeout_s: float = 0.0) -> tuple[int, list[Entry]]:
+    def after(self, position: int, *, timeout_s: float = 0.0) -> tuple[int, list[LogEntry]]:
         """Position of the first entry returned, and the next entries; waits for the first one."""
         with self.changed:
             if timeout_s and self.position <= position:
                 self.changed.wait(timeout_s)
             start = max(0, position - self._dropped)
-            found: list[Entry] = []
+            found: list[LogEntry] = []
             weight = 0
-            for entry in islice(self._entries, start, start + BATCH):
+            for entry in islice(self._entries, start, start + _BATCH):
                 weight += _weight(entry)
                 if found and weight > self._most:
                     break
@@ -171,11 +172,11 @@ class ShardLog:
     def restore(self, held: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
         with self.changed:
-            self.floor = Floor(dict(held["applied"]), int(held["next_id"]))
+            self.floor = DurableFloor(dict(held["applied"]), int(held["next_id"]))
             self._entries = deque(from_json(each) for each in held["entries"])
 
 
-def _weight(entry: Entry) -> int:
+def _weight(entry: LogEntry) -> int:
     """What an entry counts towards `MOST_EVICTED`."""
     if isinstance(entry, Admit):
         return len(entry.evicted) + entry.count // 10
@@ -185,7 +186,7 @@ def _weight(entry: Entry) -> int:
     return 1
 
 
-def as_json(entry: Entry) -> list[Any]:
+def as_json(entry: LogEntry) -> list[Any]:
     """JSON-safe form; `from_json` is the inverse."""
     if isinstance(entry, Admit):
         return ["admit", entry.first, entry.count, entry.evicted.tolist()]
@@ -197,7 +198,7 @@ def as_json(entry: Entry) -> list[Any]:
     return ["moves"] if isinstance(entry, TakeMoves) else ["copy", entry.number]
 
 
-def from_json(values: Any) -> Entry:
+def from_json(values: Any) -> LogEntry:
     """Inverse of `as_json`; ValueError or TypeError for anything else."""
     kind, *rest = values
     if kind == "admit":
@@ -215,5 +216,5 @@ def from_json(values: Any) -> Entry:
     raise ValueError(f"entry {kind!r}: not known")
 
 
-def _tickets(named: Any) -> tuple[Ticket, ...]:
+def _tickets(named: Any) -> tuple[PushNumber, ...]:
     return tuple((str(node), int(sequence)) for node, sequence in named)

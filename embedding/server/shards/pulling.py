@@ -8,20 +8,21 @@ import numpy as np
 
 from embedding.exchange.codec import decode_grams
 from embedding.exchange.mirror import Wanted
-from embedding.exchange.protocol import Rows
-from embedding.exchange.rowcache import NAMES, Kept
+from embedding.exchange.protocol import PulledRows
+from embedding.exchange.rowcache import NAMES, CachedRows
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.rows.transfer import as_sent
-from embedding.server.shards.state import At, ShardState
+from embedding.server.rowstore.interface import LogPosition
+from embedding.server.shards.state import ShardState
 
 Read = dict[Table, FloatArray | HalfArray]
 
 
 def answer_pull(
-    state: ShardState, node: str, message: Message, at: At, mirror: StreamMirror
+    state: ShardState, node: str, message: Message, at: LogPosition, mirror: StreamMirror
 ) -> Message:
     """The rows that a node asks for at `at` or later, or that they are not there yet.
 
@@ -35,7 +36,7 @@ def answer_pull(
     half = message.header.get("rows") == "float16"
     most = state.config.max_message_bytes
     check_rows(sum(map(len, asked.values())), state.spec.dim, most, half=half)
-    kept, wanted = Kept.read(message, asked), Wanted.read(message.header)
+    kept, wanted = CachedRows.read(message, asked), Wanted.read(message.header)
     with state.changed:
         if not state.reach(at):
             return Message({"status": "waiting", "waits_for": state.waits_for})
@@ -49,7 +50,7 @@ def answer_pull(
     rows = {table: as_sent(each, half and wanted is None) for table, each in found.items()}
     header = {"status": "ok", "clock": 0, "sequence": sequence, "versions": versions}
     if wanted is not None:
-        held = Rows(0, rows[Table.IN], rows[Table.OUT], sequence, grams=rows.get(Table.SUB))
+        held = PulledRows(0, rows[Table.IN], rows[Table.OUT], sequence, grams=rows.get(Table.SUB))
         changes = mirror.changes(wanted, asked, held)
         if changes is not None:
             return Message({**header, **changes[0]}, changes[1])
@@ -62,7 +63,7 @@ def answer_pull(
 
 
 def _lacks(
-    state: ShardState, node: str, kept: Kept, slots: Mapping[Table, IntArray]
+    state: ShardState, node: str, kept: CachedRows, slots: Mapping[Table, IntArray]
 ) -> dict[Table, Array]:
     """By table bool [n]: which rows the node has not got as they are (under the lock)."""
     found: dict[Table, Array] = {}

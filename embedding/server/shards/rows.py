@@ -19,18 +19,18 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, Instruction
-from embedding.server.rows.composing import Bags, Composer, mean
+from embedding.server.rows.composing import GramBags, GramComposer, mean
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
 from embedding.server.rowstore.interface import (
-    At,
-    Pulled,
+    LogPosition,
+    PairSlots,
+    ReadRows,
+    RowSetup,
     RowStore,
     Scorable,
-    Setup,
-    Slots,
     Vectors,
 )
-from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
 from embedding.server.shards.unsplit import (
@@ -59,7 +59,7 @@ class ShardedRows(RowStore):
     local = False
     full: str | None = None
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RowSetup) -> None:
         config = setup.config
         check_dealt(setup.buckets, config.shards)
         self.nodes_hold_rows = config.split == "rows"
@@ -76,13 +76,13 @@ class ShardedRows(RowStore):
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
-        self.composer = Composer(
+        self.composer = GramComposer(
             self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
         )
         self._shards, self._split = config.shards, config.split
         self.log = ShardLog(setup.epoch, config.max_message_bytes)
         self._changes = LoggedSums(self.log)
-        self.links = ShardLinks(
+        self.links = PrimaryLinks(
             self.log,
             Layout(config.shards, config.split, setup.dim),
             follows=config.group.leader is not None,
@@ -108,22 +108,26 @@ class ShardedRows(RowStore):
         contexts: IntArray,
         grams: IntArray | None,
         score: Sequence[ScorePairs],
-    ) -> Pulled:
+    ) -> ReadRows:
         """See RowStore."""
         if len(vectors) or len(contexts) or grams is not None:
             self.slots(Table.IN, vectors, "pull")
         if not score:
-            return Pulled({}, lambda: iter(()), self.position())
+            return ReadRows({}, lambda: iter(()), self.position())
         slots = [check_score(pairs, self._vocabulary) for pairs in score]
         # The n-grams of all centres, each once.
         ids = np.concatenate([pairs.centres for pairs in score])
         found, first = np.unique(ids, return_index=True)
         bags = self.composer.bags(found, np.concatenate([each[0] for each in slots])[first])
         at = self.position()
-        return Pulled({}, partial(self._to_score, score, slots, bags, at), at)
+        return ReadRows({}, partial(self._to_score, score, slots, bags, at), at)
 
     def _to_score(
-        self, score: Sequence[ScorePairs], slots: Sequence[Slots], bags: Bags | None, at: At
+        self,
+        score: Sequence[ScorePairs],
+        slots: Sequence[PairSlots],
+        bags: GramBags | None,
+        at: LogPosition,
     ) -> Iterator[Scorable] | list[str]:
         """The rows of all pairs, each once, as they are when the pull is let through.
 
@@ -257,7 +261,7 @@ class ShardedRows(RowStore):
         del arrays, slots, places
         self.log.restore(facts["log"])
 
-    def position(self) -> At:
+    def position(self) -> LogPosition:
         """See RowStore."""
         return self.log.number, self.log.position
 
@@ -304,7 +308,7 @@ class RemoteCopy:
     """
 
     def __init__(
-        self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray, buckets: int
+        self, links: PrimaryLinks, number: int, at: tuple[int, int], ids: IntArray, buckets: int
     ) -> None:
         self._links = links
         self._number = number

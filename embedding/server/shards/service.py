@@ -24,7 +24,7 @@ import torch
 
 from embedding.exchange.codec import decode_push, string, whole
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
@@ -342,8 +342,8 @@ class ShardSession:
 
 def _same_version(message: Message) -> None:
     version = whole(message.header, "version")
-    if version != VERSION:
-        raise RefusedError(f"protocol {version}; this shard speaks {VERSION}.")
+    if version != PROTOCOL_VERSION:
+        raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")
 
 
 def main() -> None:

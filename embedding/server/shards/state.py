@@ -26,11 +26,12 @@ from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changing, Step
-from embedding.server.rows.composing import Bags
+from embedding.server.rows.composing import GramBags
 from embedding.server.rows.transfer import to_host
+from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.heldrows import HeldRows
-from embedding.server.shards.log import Admit, Change, CopyRows, Entry, Ticket
+from embedding.server.shards.log import Admit, Change, CopyRows, LogEntry, PushNumber
 from embedding.server.shards.moved import MovedRows
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.sums import HeldSums, Key
@@ -38,12 +39,10 @@ from embedding.server.validation import checked
 
 logger = logging.getLogger(__name__)
 
-WAIT_S = 1.0
+SHARD_WAIT_S = 1.0
 """How long a read is held before it is answered `waiting`."""
 
 UNBOUND = 2**62 - 1
-At = tuple[int, int]
-"""A life of the primary and a position in its log."""
 
 
 class ShardState:
@@ -84,7 +83,7 @@ class ShardState:
         self.waits_for: tuple[str, int] | None = None
         self.sums = HeldSums()
         self.changing = Changing(f"shard {spec.index}")
-        self._queue: deque[Entry] = deque()
+        self._queue: deque[LogEntry] = deque()
         self._waiting: dict[tuple[str, int], Push | None] = {}
         self._copies: dict[int, HeldCopy] = {}
         self._stood = 0
@@ -92,7 +91,9 @@ class ShardState:
     # -- the primary ------------------------------------------------------------------------
 
     def lead(self, number: int, identity: str) -> dict[str, Any]:
-        """The primary greets: where this shard stands. Another life of it starts the log anew."""
+        """The primary greets: where this shard stands. Another incarnation of it starts the log
+        again.
+        """
         with self.changed:
             if identity != self.identity:
                 raise RefusedError(
@@ -101,7 +102,8 @@ class ShardState:
                     "empty both."
                 )
             if number != self.log_number:
-                # Positions of another life mean nothing here. What was begun is finished first:
+                # Positions of another incarnation mean nothing here. What was begun is finished
+                # first:
                 # the new log may order the same pushes in other entries, and half of one is in
                 # the rows. The ledger stays: by it what is in the rows is not applied again.
                 self._finish_change()
@@ -115,7 +117,7 @@ class ShardState:
                 "epoch": self.epoch,
             }
 
-    def take(self, number: int, first: int, entries: Sequence[Entry]) -> dict[str, Any]:
+    def take(self, number: int, first: int, entries: Sequence[LogEntry]) -> dict[str, Any]:
         """Entries of the log, the first at position `first`; how far this shard is."""
         with self.changed:
             expected = self.position + len(self._queue) + 1
@@ -129,20 +131,20 @@ class ShardState:
             self._advance()
             return self.progress()
 
-    def rows(self, table: Table, ids: IntArray, at: At) -> FloatArray | None:
+    def rows(self, table: Table, ids: IntArray, at: LogPosition) -> FloatArray | None:
         """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
         with self.changed:
             if not self.reach(at):
                 return None
             return self.tables.read(table, self.held.slots(ids, "rows", table))
 
-    def gram_sums(self, ids: IntArray, offsets: IntArray, at: At) -> FloatArray | None:
+    def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray | None:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
         places = self.held.grams.places(ids, "sums")
         with self.changed:
             if not self.reach(at):
                 return None
-            bags = Bags(places.astype(np.int32), offsets.astype(np.int32))
+            bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
             return to_host(bags.sums(self.tables.source(Table.SUB, accumulators=False)))
 
     def copied(self, number: int, table: Table, ids: IntArray) -> FloatArray:
@@ -155,15 +157,18 @@ class ShardState:
             )
         return copy.pick(table, ids)
 
-    def stand(self, life: int, at: At, applied: Mapping[str, int], next_id: int) -> None:
+    def stand(
+        self, incarnation: int, at: LogPosition, applied: Mapping[str, int], next_id: int
+    ) -> None:
         """The rows here are those of position `at`, with each node's pushes up to `applied`.
 
-        life  of this shard, in which it was given them: one that was started again meanwhile has
+        incarnation  of this shard, in which it was given them: one that was started again meanwhile
+                     has
               only some of them, and would go on from a position that it never had
         Said again, as when the answer was lost, the later place counts, until the log goes on.
         """
         with self.changed:
-            known = life == self.epoch and at[0] == self.log_number
+            known = incarnation == self.epoch and at[0] == self.log_number
             if not known or self.position not in (0, self._stood):
                 raise RefusedError(
                     f"stand: shard {self.spec.index} is not the one whose rows were given."
@@ -182,7 +187,7 @@ class ShardState:
         with self.lock:
             self._copies.pop(number, None)
 
-    def has_copy(self, at: At) -> bool:
+    def has_copy(self, at: LogPosition) -> bool:
         """Whether the copy at this position was begun; waits a moment for it."""
         with self.changed:
             return self.reach(at)
@@ -272,7 +277,7 @@ class ShardState:
         """
         return UNBOUND if self.moved is not None else self.ledger.of(node).durable
 
-    def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
+    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray] | None:
         """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
         with self.changed:
             if not self.reach(at):
@@ -344,7 +349,7 @@ class ShardState:
         if self.position > before:
             self.changed.notify_all()
 
-    def _planned(self, entry: Entry) -> Iterable[Step]:
+    def _planned(self, entry: LogEntry) -> Iterable[Step]:
         """What carries an entry out, in order; nothing has changed yet."""
         if isinstance(entry, Admit):
             return [partial(self.held.admit, entry)]
@@ -366,7 +371,7 @@ class ShardState:
                 return ticket
         return None
 
-    def _fresh(self, ticket: Ticket) -> bool:
+    def _fresh(self, ticket: PushNumber) -> bool:
         """Whether a push is not in the rows. A log that is sent again, to a shard that is ahead of
         it, names pushes that are: each is applied once."""
         node, sequence = ticket
@@ -387,7 +392,7 @@ class ShardState:
                     yield partial(self._add, delta, None if entry.plain else entry.scale, writer)
         yield partial(self._book, entry, dict(zip(tickets, pushes, strict=True)))
 
-    def _book(self, entry: Change, pushes: Mapping[Ticket, Push | None]) -> None:
+    def _book(self, entry: Change, pushes: Mapping[PushNumber, Push | None]) -> None:
         """These pushes are in the rows; None for one that was lost with its node."""
         if not entry.scale:
             self.tables.versions.lost([push.node for push in pushes.values() if push is not None])
@@ -432,9 +437,9 @@ class ShardState:
             self.tables.read(Table.OUT, slots),
         )
 
-    def reach(self, at: At) -> bool:
+    def reach(self, at: LogPosition) -> bool:
         """Wait a moment for a position (under the lock)."""
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + SHARD_WAIT_S
         while self.log_number != at[0] or self.position < at[1]:
             left = deadline - time.monotonic()
             if left <= 0 or self.closing:

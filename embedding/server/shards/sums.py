@@ -1,4 +1,4 @@
-"""Pushes of a group of nodes whose rows came added up (`worker/aggregator.py`).
+"""Pushes of a group of nodes whose rows came added up (`worker/process/aggregator.py`).
 
 Which of two forms a shard applies is decided by the primary's log alone: a sum, when it took the
 message that names all of the pushes, or each node's own rows. A node still has its own; so a shard
@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
-from embedding.server.shards.log import Change, ShardLog, Ticket
+from embedding.server.shards.log import Change, PushNumber, ShardLog
 
-Key = tuple[Ticket, ...]
+Key = tuple[PushNumber, ...]
 
 
 class HeldSums:
@@ -28,12 +28,12 @@ class HeldSums:
         """Hold the sum of these pushes, in the name of the first of them."""
         self._held[key] = push
 
-    def of(self, entry: Change, fresh: Callable[[Ticket], bool]) -> dict[Ticket, Push]:
+    def of(self, entry: Change, fresh: Callable[[PushNumber], bool]) -> dict[PushNumber, Push]:
         """What is applied for each push that came in a sum; none of sums that are not here.
 
         fresh  whether a push was not applied yet
         """
-        found: dict[Ticket, Push] = {}
+        found: dict[PushNumber, Push] = {}
         for key in entry.sums:
             push = self._held.get(key)
             if push is not None and all(map(fresh, key)):
@@ -41,7 +41,7 @@ class HeldSums:
                 found[key[0]] = push
         return found
 
-    def drop(self, fresh: Callable[[Ticket], bool]) -> None:
+    def drop(self, fresh: Callable[[PushNumber], bool]) -> None:
         """Forget sums of which a push was applied."""
         if self._held:
             self._held = {key: push for key, push in self._held.items() if all(map(fresh, key))}

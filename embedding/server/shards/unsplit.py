@@ -59,4 +59,4 @@ def without_rows(config: ServerConfig) -> ServerConfig:
     to add contexts up by."""
     if config.split == "rows":
         return config
-    return config.model_copy(update={"young_mentions": 0, "usage": False})
+    return config.model_copy(update={"rare_mentions": 0, "usage": False})

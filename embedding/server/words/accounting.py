@@ -30,14 +30,14 @@ MOST_PHRASES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Arrival:
+class PushArrival:
     """A push with what could be worked out about it before the lock was taken."""
 
     push: Push
     seen: TimeArray
 
     @classmethod
-    def prepare(cls, push: Push) -> Arrival:
+    def prepare(cls, push: Push) -> PushArrival:
         """When each word was read; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
@@ -79,7 +79,7 @@ class Accounts:
         is applied."""
         self._on_complete = call
 
-    def learnt(self, arrival: Arrival, now: float) -> None:
+    def learnt(self, arrival: PushArrival, now: float) -> None:
         """A push was applied."""
         push = arrival.push
         self._count(arrival)
@@ -104,7 +104,7 @@ class Accounts:
         while len(self.phrases) > MOST_PHRASES:
             del self.phrases[next(iter(self.phrases))]
 
-    def _count(self, arrival: Arrival) -> None:
+    def _count(self, arrival: PushArrival) -> None:
         """Words with a row are counted by id, others by name."""
         counts, seen = arrival.push.counts, arrival.seen
         known = counts.ids >= 0
@@ -118,7 +118,7 @@ class Accounts:
             arrival.push.tokens,
         )
 
-    def complete(self, arrivals: Sequence[Arrival], now: float) -> None:
+    def complete(self, arrivals: Sequence[PushArrival], now: float) -> None:
         """Cut what these pushes show to be complete, while the rows know nothing of them yet.
 
         A window of which they hold something themselves is left for later, with those after it:

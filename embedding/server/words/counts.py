@@ -92,7 +92,7 @@ def _summed(parts: Sequence[Columns]) -> Columns:
 
 
 @dataclass(frozen=True)
-class Held:
+class CountsCopy:
     """One window's counts as they were at a moment, taken in no time and put together later.
 
     known   by source, parts of counts by id; tables  parts of counts by word (`_SCHEMA`)
@@ -136,7 +136,7 @@ class WindowCounts:
     """Occurrences and documents by (window, source, word), for words with and without a row.
 
     A push is appended as it came, known words by id, and summed up with the others only now and
-    then, so that counting costs a push next to nothing. `names` gives the words of ids; `settle`
+    then, so that counting costs a push next to nothing. `names` gives the words of ids; `resolve`
     must be called before ids lose their names.
     """
 
@@ -186,21 +186,21 @@ class WindowCounts:
             by_source = held.setdefault(window, {})
             by_source[source] = by_source.get(source, 0) + n
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """Give every counted id its name: ids are about to be evicted."""
         for window in {window for window, _ in self._known}:
-            self._settle(window)
+            self._resolve(window)
 
-    def held(self, window: int) -> Held:
+    def held(self, window: int) -> CountsCopy:
         """The window's counts as they are now: quick, however many they are."""
         known = [
             (key[1], counts.parts()) for key, counts in self._known.items() if key[0] == window
         ]
-        return Held(known, list(self._tables.get(window, ())))
+        return CountsCopy(known, list(self._tables.get(window, ())))
 
     def table(self, window: int) -> pa.Table:
         """source, word, counts, documents of one window; each (source, word) once."""
-        self._settle(window)
+        self._resolve(window)
         self._merge(window)
         held = self._tables.get(window)
         return held[0] if held else _SCHEMA.empty_table()
@@ -212,7 +212,7 @@ class WindowCounts:
 
     def erase(self, *, word: str | None, hidden: str, source: str | None) -> None:
         """Forget what was counted of a word (`hidden`: as a checkpoint writes it) or a source."""
-        self.settle()
+        self.resolve()
         words = pa.array([word, hidden], pa.string())
         for window, tables in self._tables.items():
             kept = []
@@ -233,7 +233,7 @@ class WindowCounts:
         for key in [key for key in self._known if key[0] == window]:
             del self._known[key]
 
-    def _settle(self, window: int) -> None:
+    def _resolve(self, window: int) -> None:
         """Move a window's counts by id to its counts by word."""
         for key in [key for key in self._known if key[0] == window]:
             ids, counts, documents = self._known.pop(key).sums()

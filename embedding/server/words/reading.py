@@ -8,7 +8,7 @@ import numpy as np
 
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.models.contextbags import Bags
+from embedding.models.contextbags import ContextBag
 from embedding.models.inference import Frame, directions
 
 
@@ -28,7 +28,7 @@ class IdRows:
 
 
 @dataclass(frozen=True)
-class Reading:
+class RareWordReading:
     """How young words are read: output rows at length 1, ids increasing, and what known ones teach.
 
     A context that has no row any more says nothing.
@@ -37,7 +37,7 @@ class Reading:
     units: IdRows
     frame: Frame
 
-    def infer(self, rows: FloatArray, bags: Bags, *, other_names: bool = True) -> FloatArray:
+    def infer(self, rows: FloatArray, bags: ContextBag, *, other_names: bool = True) -> FloatArray:
         """Vectors float32 [m, dim] of words with these bags; `rows` where contexts say nothing.
 
         other_names  see Frame.infer
@@ -51,7 +51,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Held:
+class KnownContexts:
     """What is known of some words besides their trained rows.
 
     at         int64 [m], which words these are; bags of what stood around them, of m words
@@ -60,13 +60,13 @@ class Held:
     """
 
     at: IntArray
-    bags: Bags
+    bags: ContextBag
     gradient: FloatArray
-    young: int
+    rare: int
 
-    def over(self, rows: FloatArray, reading: Reading) -> FloatArray:
+    def over(self, rows: FloatArray, reading: RareWordReading) -> FloatArray:
         """What readers get in place of the trained rows, float32 [m, dim]."""
-        n = self.young
+        n = self.rare
         where = np.arange(len(rows))
         inferred = np.concatenate(
             [
@@ -87,10 +87,10 @@ class Taught:
     """
 
     ids: IntArray
-    bags: Bags
+    bags: ContextBag
     drawn: IntArray
 
-    def reading(self, vectors: IdRows, contexts: IdRows) -> Reading | None:
+    def reading(self, vectors: IdRows, contexts: IdRows) -> RareWordReading | None:
         """What they teach, by rows as they are now; None when it is too little."""
         vectors, contexts = vectors.ordered(), contexts.ordered()
         units = IdRows(contexts.ids, directions(contexts.values))
@@ -99,10 +99,10 @@ class Taught:
         fit = (place >= 0) & (weights > 0)
         known = vectors.values[place[fit]]
         frame = Frame.of(known, sums[fit], weights[fit], units.values[drawn[drawn >= 0]])
-        return None if frame is None else Reading(units, frame)
+        return None if frame is None else RareWordReading(units, frame)
 
 
-def added(units: IdRows, bags: Bags) -> tuple[FloatArray, FloatArray]:
+def added(units: IdRows, bags: ContextBag) -> tuple[FloatArray, FloatArray]:
     """Σ w u/|u| float32 [n, dim] and Σ w float32 [n] of bags, over contexts that have a row."""
     from scipy.sparse import csr_array  # only here: most servers and shards read no words
 

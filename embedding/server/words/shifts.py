@@ -1,4 +1,4 @@
-"""Which contexts pulled words, by window, until its snapshot is cut (`worker/contextshift.py`)."""
+"""Which contexts pulled words, by window, until its snapshot is cut (`worker/usage`)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, IntArray
 
-MOST = 4_000_000
+_MOST = 4_000_000
 """Contexts of words that are held, all windows together; later ones are passed over."""
 _COLUMNS = ("ids", "weights", "sizes", "contexts", "figures")
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PullingContexts:
     """What nodes said of some windows, added up: a row a word and context.
 
     words, contexts  int64 [m], row ids, sorted by word
@@ -48,12 +48,12 @@ class ContextShifts:
         for shift in push.shifts if self.wanted else ():
             if shift.window in closed:
                 continue
-            if sum(len(one.contexts) for one in self._held) + len(shift.contexts) > MOST:
+            if sum(len(one.contexts) for one in self._held) + len(shift.contexts) > _MOST:
                 self.dropped += len(shift.ids)
                 continue
             self._held.append(shift)
 
-    def held(self, starts: Container[int]) -> Pulled | None:
+    def held(self, starts: Container[int]) -> PullingContexts | None:
         """What was said of some windows; None: nothing."""
         return added_up([one for one in self._held if one.window in starts])
 
@@ -81,7 +81,7 @@ class ContextShifts:
                 self._held.append(ContextShift(window, *(np.array(arrays[n]) for n in names)))
 
 
-def added_up(shifts: Sequence[ContextShift]) -> Pulled | None:
+def added_up(shifts: Sequence[ContextShift]) -> PullingContexts | None:
     """What several nodes say, weighted by the pairs that each read; None of nothing."""
     shifts = [one for one in shifts if len(one.contexts)]
     if not shifts:
@@ -99,4 +99,4 @@ def added_up(shifts: Sequence[ContextShift]) -> Pulled | None:
         np.concatenate([[True], (np.diff(words) != 0) | (np.diff(contexts) != 0)])
     )
     figures = np.add.reduceat(figures, first, axis=0) / weights[words[first], None]
-    return Pulled(known[words[first]], contexts[first], figures.astype(np.float32))
+    return PullingContexts(known[words[first]], contexts[first], figures.astype(np.float32))

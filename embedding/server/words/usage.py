@@ -1,7 +1,7 @@
 """How words are used, by window and source, in units of documents: what moved is judged by these.
 
 When a window closes each node sends sums of unit vectors, one a document and word, of the window
-and of the texts before it (`worker/usage.py`). They are added up by window, source and time.
+and of the texts before it (`worker/usage/usage.py`). They are added up by window, source and time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROWS = 1024
 _MOST = 60_000.0
 """Within float16."""
 _COLUMNS = ("ids", "documents", "sums")
-Key = tuple[int, str, int]
+_UsageKey = tuple[int, str, int]
 """Window, source, and `time` of `SourceUsage`."""
 
 
@@ -82,7 +82,7 @@ class _Sums:
         whole = widen(self.sums[places[at], unit]) + part.sums[at]
         self.sums[places[at], unit] = narrow(np.clip(whole, -_MOST, _MOST))
 
-    def copy(self, key: Key) -> SourceUsage:
+    def copy(self, key: _UsageKey) -> SourceUsage:
         _, source, time = key
         slots = self.places.used()
         ids = self.places.ids(slots)
@@ -101,7 +101,7 @@ class UsageSums:
     def __init__(self, dim: int, *, wanted: bool, limit: int) -> None:
         self.dim, self.wanted, self.limit = dim, wanted, limit
         self.dropped = 0
-        self._sums: dict[Key, _Sums] = {}
+        self._sums: dict[_UsageKey, _Sums] = {}
         # A window has about as many words as the one before, and growing is copying.
         self._usual: dict[tuple[str, int], int] = {}
 
@@ -111,7 +111,7 @@ class UsageSums:
     def _held(self, time: int) -> int:
         return sum(sums.size for key, sums in self._sums.items() if key[2] == time)
 
-    def parts(self) -> list[Key]:
+    def parts(self) -> list[_UsageKey]:
         """(window, source, time) of all sums, in order."""
         return sorted(self._sums)
 
@@ -128,7 +128,7 @@ class UsageSums:
                 time, unit = divmod(part.part, UNITS)
                 self._add((part.window, part.source, time), unit, part)
 
-    def _add(self, key: Key, unit: int, part: ContextSums) -> None:
+    def _add(self, key: _UsageKey, unit: int, part: ContextSums) -> None:
         """Add a part, which names each word once."""
         if not len(part.ids):
             return
@@ -140,7 +140,7 @@ class UsageSums:
         for start in range(0, len(fit), _ROWS):
             sums.add(places, unit, part, fit[start : start + _ROWS])
 
-    def _of(self, key: Key) -> _Sums:
+    def _of(self, key: _UsageKey) -> _Sums:
         if key not in self._sums:
             usual = self._usual.get(key[1:], 0)
             self._sums[key] = _Sums(self.dim, max(_FIRST, usual + usual // 8))
@@ -176,7 +176,7 @@ class UsageSums:
             arrays |= {f"usage.{number}.{name}": getattr(copy, name) for name in _COLUMNS}
         return arrays
 
-    def restore(self, keys: Sequence[Key], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, keys: Sequence[_UsageKey], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a checkpoint; older ones, and those of other columns, are passed over."""
         for number, key in enumerate(keys):
             names = [f"usage.{number}.{name}" for name in _COLUMNS]

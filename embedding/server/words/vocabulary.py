@@ -41,7 +41,7 @@ class Admission:
     evicted: IntArray
 
 
-NEVER = 1 << 31
+_NEVER = 1 << 31
 """A count that no word reaches."""
 
 
@@ -206,7 +206,7 @@ class Vocabulary:
 
     def shut(self) -> None:
         """No other word gets a row, and pushes add nothing to the counts."""
-        self.closed, self.min_count = True, NEVER
+        self.closed, self.min_count = True, _NEVER
 
     def plan(self, words: Sequence[str], counts: IntArray) -> list[str]:
         """Which of `words` would get a row if each occurred `counts` times more."""
@@ -261,8 +261,9 @@ class Vocabulary:
     def delta(self, since: int) -> VocabularyDelta:
         """Words admitted and ids evicted after version `since`.
 
-        Everything, with no evictions, when `since` is not a version of this life or older than the
-        history of evictions: who asks then forgets what is not among the ids that are alive.
+        Everything, with no evictions, when `since` is not a version of this incarnation or older
+        than the history of evictions: who asks then forgets what is not among the ids that are
+        alive.
         """
         known = self.evictions.since <= since <= self.version
         mark = since if known else 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS, EstimatorTraits
-from embedding.trends.pair import Pair
+from embedding.trends.pair import SnapshotPair
 from embedding.trends.shift import LINEAR, procrustes
 
 
 @ESTIMATORS.register("outside-squared", EstimatorTraits(scale=LINEAR, needs_equal_dimensions=True))
-def squared(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+def squared(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     return procrustes(pair, rows, config) ** 2 / 2

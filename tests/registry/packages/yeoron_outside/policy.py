@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedding.server.policies.base import Policy
-from embedding.server.policies.board import Board
+from embedding.server.policies.board import ClockTable
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
@@ -13,5 +13,5 @@ class Patient(Policy):
 
     name = "outside-ssp"
 
-    def waiting_for(self, board: Board, clock: int) -> list[str]:
+    def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
         return board.behind(clock - 2 * self.config.staleness)

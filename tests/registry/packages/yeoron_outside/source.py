@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
+from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.times import parse_time
 
 EXAMPLE = "".join(
@@ -18,7 +18,7 @@ EXAMPLE = "".join(
 
 @SOURCES.register(
     "outside-lines",
-    SourceTraits(settings=(*COMMON, *WEB), noun="a page of lines", listing=True),
+    SourceTraits(settings=(*COMMON_SETTINGS, *WEB), noun="a page of lines", listing=True),
 )
 class LinesAdapter:
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
@@ -26,16 +26,16 @@ class LinesAdapter:
         self.complete = False
 
     @staticmethod
-    def listing(source: SourceConfig, page: Page) -> Listing:
+    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
         found = []
         for line in page.text.splitlines()[: source.max_items]:
             parts = line.split("\t")
             if len(parts) != 3:
                 raise FetchError("parse", f"{page.url}: a line without two tabs.")
             found.append(Reference(parts[1], parse_time(parts[0], source.timezone), parts[2]))
-        return Listing(tuple(found))
+        return ListingPage(tuple(found))
 
-    async def poll(self, web: Web) -> AsyncIterator[Item]:
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         self.complete = False
         page = await web.get(self.source.url)
         if page is not None:

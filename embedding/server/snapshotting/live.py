@@ -1,0 +1,278 @@
+"""Questions to the tables as they are now, answered on their own device while nodes train.
+
+Rows are copied block by block, the server's lock held for one block at a time: training waits for
+one block at most, and for none where the rows lie on shards. Rows of different blocks may be some
+pushes apart; each row is whole.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from embedding.evaluation.analogy import analogy
+from embedding.evaluation.best import NearestRows
+from embedding.evaluation.gold import AnalogyGold, PairGold
+from embedding.evaluation.similarity import similarity
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import IntArray, Table, TimeArray
+from embedding.server.state import ServerState
+from embedding.server.words.reading import IdRows, KnownContexts, RareWordReading
+from embedding.snapshots.nearness import centre_of, frequent, sureness
+from embedding.snapshots.readability import spread, unreadable
+
+MAX_NEIGHBOURS = 1_000
+MAX_JUDGED = 200_000
+"""Words, the most frequent, among which the answer to an analogy is looked for."""
+
+_BLOCK_BYTES = 4 * 1024 * 1024
+_BREATH_S = 0.0002
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class LiveNeighbour:
+    """A word near another: its nearness (snapshots/nearness.py) and its running count."""
+
+    word: str
+    nearness: float
+    count: int
+
+
+class LiveModel:
+    """Answers about one server's tables; one question at a time."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._turn = threading.Lock()
+        width = 4 * state.dim
+        # A composed vector of fastText reads dozens of rows.
+        self.block = max(1, _BLOCK_BYTES // (width * (32 if state.composer.buckets else 1)))
+        self._reading: RareWordReading | None = None
+        self.longest_s = 0.0
+
+    def neighbours(self, word: str, n: int) -> list[LiveNeighbour]:
+        """The n nearest words, nearest first; RefusedError for a word without a row."""
+        if not 1 <= n <= MAX_NEIGHBOURS:
+            raise RefusedError(f"n {n}: 1 to {MAX_NEIGHBOURS} are accepted.", kind="control")
+        state = self._state
+        with self._taking_turns():
+            with state.lock:
+                self._refuse_unknown(word)
+                own = state.vocabulary.ids([word])
+                ids = state.vocabulary.alive()
+            known = ids[frequent(self._counts(ids))]
+            rows = self._copied(known, Table.IN).cpu().numpy()
+            if why := unreadable({"words_read": float(self._counts(ids).sum()), **spread(rows)}):
+                raise RefusedError(f"word {word[:80]!r}: {why}", kind="control")
+            centre = torch.from_numpy(centre_of(rows))
+            query = self._copied(own, Table.IN)[0]
+            nearest = NearestRows(query, n, centre.to(query.device))
+            for part, vectors in self._blocks(ids[ids != own[0]], Table.IN):
+                sure = torch.from_numpy(sureness(self._counts(part))).to(vectors.device)
+                nearest.show(torch.from_numpy(part).to(vectors.device), vectors, sure)
+            return self._named(nearest.best())
+
+    def evaluate(self, gold: PairGold | AnalogyGold | None) -> dict[str, float]:
+        """Quality of the rows as they are now; figures that cannot be had are left out.
+
+        nll_sample                    mean loss of kept pairs on these rows, in nats a pair
+        pip                           PIP loss of frequent words against their sampled SPPMI
+        similarity/NAME, coverage/NAME, analogy/NAME, asked/NAME    against the gold set
+        pause_ms                      longest time that training was held up
+        """
+        with self._taking_turns():
+            self.longest_s = 0.0
+            scores = self._state.scores
+            ids = self._known(scores.needed())
+            found: dict[str, float] = {}
+            if len(ids):
+                vectors = self._copied(ids, Table.IN)
+                found |= scores.judge(ids, vectors, self._copied(ids, Table.OUT))
+            if isinstance(gold, PairGold):
+                found |= self._similarity(gold)
+            elif gold is not None:
+                found |= self._analogy(gold)
+            found = {name: value for name, value in found.items() if math.isfinite(value)}
+            return {**found, "pause_ms": self.longest_s * 1000}
+
+    def _similarity(self, gold: PairGold) -> dict[str, float]:
+        words = sorted({form for a, b, _ in gold.pairs for w in (a, b) for form in (w, w.lower())})
+        ids, index = self._find(words)
+        result = similarity(self._copied(ids, Table.IN), _rows_of(index), gold)
+        return {f"similarity/{gold.name}": result.rho, f"coverage/{gold.name}": result.coverage}
+
+    def _analogy(self, gold: AnalogyGold) -> dict[str, float]:
+        state = self._state
+        with state.lock:
+            ids = state.vocabulary.alive()
+            counts = state.vocabulary.counts(ids)
+            ids = np.sort(ids[np.argsort(-counts, kind="stable")[:MAX_JUDGED]])
+            names = state.vocabulary.names(ids)
+        index = {word: at for at, word in enumerate(names)}
+        total = analogy(self._copied(ids, Table.IN), _rows_of(index), gold).total
+        return {
+            f"analogy/{gold.name}": total.accuracy,
+            f"asked/{gold.name}": total.asked / total.questions if total.questions else math.nan,
+        }
+
+    def _find(self, words: Sequence[str]) -> tuple[IntArray, dict[str, int]]:
+        """Ids of the words that have a row, and each one's place among them."""
+        with self._state.lock:
+            ids = self._state.vocabulary.ids(words)
+        known = np.flatnonzero(ids >= 0)
+        return ids[known], {words[at]: place for place, at in enumerate(known.tolist())}
+
+    def _known(self, ids: IntArray) -> IntArray:
+        """Those that have a row."""
+        with self._state.lock:
+            return ids[self._state.vocabulary.slots(ids, "evaluate") >= 0]
+
+    def _rare(self, ids: IntArray) -> KnownContexts | None:
+        """What is laid over vectors of words; None when nothing is."""
+        state = self._state
+        if self._reading is None:
+            return None
+        with state.lock:
+            return state.rare.held(ids, self._counts(ids))
+
+    def _counts(self, ids: IntArray) -> TimeArray:
+        """Running counts float64 [n], 0 for a word that is evicted meanwhile."""
+        vocabulary = self._state.vocabulary
+        with self._state.lock:
+            alive = vocabulary.slots(ids, "evaluate") >= 0
+            counts: TimeArray = np.where(alive, vocabulary.counts(ids), 0.0)
+        return counts
+
+    def _look(self) -> RareWordReading | None:
+        """What the tables say of what stands around words; None when it is too little."""
+        state = self._state
+        with state.lock:
+            if not state.rare.mentions:
+                return None
+            taught, ids = state.rare.taught(), state.rare.contexts()
+        with state.rows.reading():
+            vectors = state.rows.live(Table.IN, taught.ids).cpu().numpy()
+        contexts = self._copied(ids, Table.OUT).cpu().numpy()
+        return taught.reading(IdRows(taught.ids, vectors), IdRows(ids, contexts))
+
+    def _copied(self, ids: IntArray, table: Table) -> torch.Tensor:
+        """Vectors [n, d] of ids; zeros for a word that is evicted meanwhile."""
+        whole = self._state.composer.columns(
+            torch.zeros((len(ids), self._state.dim), device=self._state.tables.device)
+        )
+        at = 0
+        for part, vectors in self._blocks(ids, table):
+            whole[at : at + len(part)] = vectors
+            at += len(part)
+        return whole
+
+    def _blocks(self, ids: IntArray, table: Table) -> Iterator[tuple[IntArray, torch.Tensor]]:
+        """Ids and their rows as they are read, a block under the lock at a time."""
+        state = self._state
+        for at in range(0, len(ids), self.block):
+            part = ids[at : at + self.block]
+            with state.rows.reading():
+                began = time.perf_counter()
+                found = state.rows.live(table, part)
+                rare = self._rare(part) if table is Table.IN else None
+                if found.is_cuda:
+                    torch.cuda.synchronize(found.device)
+                if state.rows.local:
+                    self.longest_s = max(self.longest_s, time.perf_counter() - began)
+            # Locks are not fair: without a breath the pushes that wait would starve.
+            time.sleep(_BREATH_S)
+            if rare is not None and self._reading is not None and len(rare.at):
+                own = torch.from_numpy(rare.at).to(found.device)
+                laid = rare.over(found[own].cpu().numpy(), self._reading)
+                found[own] = torch.from_numpy(laid).to(found.device)
+            yield part, found
+
+    def _named(self, best: Sequence[tuple[int, float]]) -> list[LiveNeighbour]:
+        ids = np.array([row for row, _ in best], dtype=np.int64)
+        vocabulary = self._state.vocabulary
+        with self._state.lock:
+            alive = vocabulary.slots(ids, "neighbours") >= 0
+            names = vocabulary.names(ids)
+            counts = self._counts(ids)
+        return [
+            LiveNeighbour(word, near, round(float(count)))
+            for word, (_, near), count, there in zip(names, best, counts, alive, strict=True)
+            if there
+        ]
+
+    def _refuse_unknown(self, word: str) -> None:
+        vocabulary = self._state.vocabulary
+        if int(vocabulary.ids([word])[0]) >= 0:
+            return
+        read = vocabulary.candidates.of(word) / vocabulary.decay.weight
+        why = (
+            f"it was read {read:.0f} times and gets one at {vocabulary.min_count}"
+            if read >= 0.5
+            else f"it is none of the {len(vocabulary):,} words that have one"
+        )
+        raise RefusedError(f"word {word[:80]!r}: it has no row: {why}.", kind="control")
+
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        if not self._turn.acquire(timeout=_PATIENCE_S):
+            raise UnavailableError("another question to the tables is being answered; ask again.")
+        try:
+            self._reading = self._look()
+            yield
+        finally:
+            self._reading = None
+            self._turn.release()
+
+
+def _rows_of(index: dict[str, int]) -> Callable[[Sequence[str]], IntArray]:
+    return lambda words: np.array([index.get(word, -1) for word in words], dtype=np.int64)
+
+
+def read_gold_set(body: dict[str, Any]) -> PairGold | AnalogyGold | None:
+    """The gold set in a control call, None when there is none.
+
+    {"gold": {"name", "pairs": [[word, word, score], …]}}, or with "sections":
+    {NAME: [[a, b, c, d], …]} in place of the pairs.
+    """
+    gold = body.get("gold")
+    if gold is None:
+        return None
+    name = gold.get("name") if isinstance(gold, dict) else None
+    if not isinstance(name, str) or not 1 <= len(name) <= 100:
+        raise RefusedError("gold: an object with a `name` is accepted.", kind="control")
+    pairs, sections = gold.get("pairs"), gold.get("sections")
+    if isinstance(pairs, list) and pairs and all(map(_is_pair, pairs)):
+        return PairGold(name, tuple((a, b, float(score)) for a, b, score in pairs))
+    if isinstance(sections, dict) and sections and all(map(_is_section, sections.values())):
+        return AnalogyGold(name, {key: tuple(map(tuple, q)) for key, q in sections.items()})
+    raise RefusedError(
+        f"gold {name!r}: `pairs` of [word, word, score], or `sections` of [a, b, c, d], are "
+        "accepted.",
+        kind="control",
+    )
+
+
+def _is_pair(row: object) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == 3
+        and isinstance(row[0], str)
+        and isinstance(row[1], str)
+        and type(row[2]) in (int, float)
+    )
+
+
+def _is_section(rows: object) -> bool:
+    return isinstance(rows, list) and all(
+        isinstance(row, list) and len(row) == 4 and all(isinstance(word, str) for word in row)
+        for row in rows
+    )

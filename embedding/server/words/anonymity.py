@@ -1,0 +1,91 @@
+"""Rare words get no row before several authors and sources used them: most are names of people.
+
+What is kept of a word that waits is at most k signs of authors and of sources (see
+`exchange/contributors.py`), in memory alone: at most `capacity` words, the one that was not offered
+for longest is forgotten first, and all of them at a restart, after which they wait again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence, Sized
+from typing import NamedTuple
+
+from embedding.exchange.contributors import Contributors
+from embedding.kernel.errors import RefusedError
+from embedding.server.config import ServerConfig
+from embedding.text.generations import Generations
+
+
+class _WordContributors(NamedTuple):
+    authors: set[int]
+    sources: set[int]
+
+
+class AnonymityThreshold:
+    """Who used the words that wait. Not thread-safe: the server's lock guards it.
+
+    authors, sources  how many of each a word needs; `reading` holds the sources
+                      that there are: where fewer are read than `sources`, all of them are enough
+    """
+
+    def __init__(self, authors: int, sources: int, capacity: int, reading: Sized) -> None:
+        self.authors, self.sources = authors, sources
+        self.salt = secrets.token_hex(16)
+        self.withheld = 0
+        """How often a word that was read often enough was held back."""
+        self._reading = reading
+        self._heard: Generations[str, _WordContributors] = Generations(capacity)
+
+    @classmethod
+    def of(cls, config: ServerConfig, reading: Sized) -> AnonymityThreshold:
+        """As the settings say."""
+        return cls(config.min_authors, config.min_sources, config.max_waiting_words, reading)
+
+    @property
+    def needed(self) -> bool:
+        """Whether a word needs any."""
+        return self.authors > 1 or self.sources > 1
+
+    def __len__(self) -> int:
+        return len(self._heard)
+
+    def passed(
+        self, fresh: Sequence[str], words: Sequence[str], contributors: Contributors | None
+    ) -> list[str]:
+        """Those of `fresh` that enough authors and sources used.
+
+        testimony  of `words`; None: they come from a corpus, where nobody asks. RefusedError when
+                   it is of another number of words
+        """
+        if contributors is None or not self.needed:
+            return list(fresh)
+        if len(contributors) != len(words):
+            raise RefusedError(
+                f"admit: signs of {len(contributors)} words for {len(words)} words; one each."
+            )
+        for at, word in enumerate(words):
+            self._hear(word, *contributors.word(at))
+        sources = min(self.sources, max(1, len(self._reading)))
+        enough = [word for word in fresh if self._enough(word, sources)]
+        self.withheld += len(fresh) - len(enough)
+        return enough
+
+    def _hear(self, word: str, authors: list[int], sources: list[int]) -> None:
+        heard = self._heard.get(word)
+        if heard is None:
+            heard = _WordContributors(set(), set())
+            self._heard.put(word, heard)
+        for held, more, most in (
+            (heard.authors, authors, self.authors),
+            (heard.sources, sources, self.sources),
+        ):
+            for sign in more:
+                if len(held) < most:
+                    held.add(sign)
+
+    def _enough(self, word: str, sources: int) -> bool:
+        heard = self._heard.get(word)
+        if heard is None:
+            return False
+        return len(heard.authors) >= self.authors and len(heard.sources) >= sources

@@ -1,0 +1,198 @@
+"""Vectors of young words for those who read, laid over the rows that are trained.
+
+Nodes tell what stood around words that were read only a few times (`worker/words`); it is
+kept here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
+gets one inferred from them (`models/inference.py`). Pulls and scores before learning never see it:
+inferred rows that were trained on spoilt the rows around them (docs/adr/0008-young-words.md).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from embedding.exchange.protocol import Push
+from embedding.kernel.records import FloatArray, IntArray, TimeArray
+from embedding.models.contextbags import ContextBag, ContextBags
+from embedding.server.config import ServerConfig
+from embedding.server.words.reading import KnownContexts, Taught
+from embedding.server.words.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+_LEAST = 3
+"""Mentions from which a vector is inferred."""
+KNOWN_WORDS = 4096
+"""Known words with contexts, from which it is learnt how vectors follow from contexts."""
+LEAST_KNOWN = 20
+"""Mentions from which a known word counts for that."""
+DRAWN = 4096
+"""Contexts that are drawn by their counts, from which it is learnt how contexts differ."""
+_FRESH = 1000
+"""Mentions of a known word at which they are halved, so that they follow its use."""
+
+
+class InferredVectors:
+    """Contexts of young words and of some known ones. Not thread-safe: guarded by a lock.
+
+    A word is young from its admission until its running count first reaches `mentions`; one that
+    is read less and less keeps its trained row.
+
+    mentions  0: nothing is kept
+    limit     words with contexts, the latest read
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, mentions: int, limit: int) -> None:
+        self.mentions = mentions
+        self._vocabulary = vocabulary
+        self._rare: ContextBags[int] = ContextBags(limit)
+        self._known: ContextBags[int] = ContextBags(KNOWN_WORDS)
+        self._grown = np.zeros(0, dtype=np.bool_)
+        self._steps: IntArray | None = None
+
+    @classmethod
+    def of(cls, config: ServerConfig, vocabulary: Vocabulary) -> InferredVectors:
+        """As a server's settings say."""
+        return cls(vocabulary, mentions=config.rare_mentions, limit=config.rare_words)
+
+    def __len__(self) -> int:
+        return len(self._rare)
+
+    def learnt(self, push: Push) -> None:
+        """A push was taken and its words were counted."""
+        if not self.mentions:
+            return
+        self._grow(np.unique(push.counts.ids[push.counts.ids >= 0]))
+        if push.rare is None:
+            return
+        rare = push.rare
+        slots = self._vocabulary.slots(rare.ids, "push")
+        fit = slots >= 0
+        grown = fit.copy()
+        grown[fit] = self._has_grown(slots[fit])
+        for held, chosen, fresh in ((self._rare, fit & ~grown, 0), (self._known, grown, _FRESH)):
+            held.add(rare.ids[chosen].tolist(), rare.bags.of(chosen), fresh)
+
+    def placed(self, slots: IntArray, evicted: IntArray) -> None:
+        """New words have these slots; ids that were evicted have none."""
+        if self.mentions:
+            self._room()
+            self._grown[slots] = False
+            self._rare.forget(evicted.tolist())
+            self._known.forget(evicted.tolist())
+
+    def taught(self) -> Taught:
+        """The known words that say how vectors follow from contexts."""
+        ids = np.array(self._known.keys(), dtype=np.int64)
+        ids = ids[self._known.mentions(ids.tolist()) >= LEAST_KNOWN]
+        return Taught(ids, self._known.of(ids.tolist()), self._drawn())
+
+    def contexts(self) -> IntArray:
+        """Ids of the words whose output rows are needed to read young ones, int64 [c], distinct."""
+        parts = [self._rare.contexts(), self._known.contexts(), self._drawn()]
+        found = np.unique(np.concatenate(parts))
+        alive: IntArray = found[self._vocabulary.slots(found, "read") >= 0]
+        return alive
+
+    def _drawn(self) -> IntArray:
+        """Contexts by their running counts, at equal steps through all that was read."""
+        if self._steps is not None:
+            return self._steps
+        alive = self._vocabulary.alive()
+        ends = np.cumsum(self._vocabulary.counts(alive))
+        if not len(ends) or not ends[-1] > 0:
+            return alive[:0]
+        steps = (np.arange(DRAWN) + 0.5) * (ends[-1] / DRAWN)
+        found: IntArray = alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
+        return found
+
+    def held(self, ids: IntArray, counts: TimeArray) -> KnownContexts:
+        """Those of which more is known: ids int64 [n] of words, running counts float64 [n]."""
+        listed = ids.tolist()
+        rare = np.flatnonzero(self._rare.mentions(listed if len(self) else ()) >= _LEAST)
+        known = np.flatnonzero(self._known.mentions(listed) >= LEAST_KNOWN)
+        at = np.concatenate([rare, known])
+        bags = self._rare.of(ids[rare].tolist()).and_of(self._known.of(ids[known].tolist()))
+        return KnownContexts(at, bags, trust(counts[at], self.mentions), len(rare))
+
+    def content(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
+        """Copies for a checkpoint, by name, put together once the lock is free."""
+        self._room()
+        alive = self._vocabulary.alive()
+        grown = alive[self._grown[self._vocabulary.slots(alive, "checkpoint")]]
+        rare, known = self._rare.copied(), self._known.copied()
+
+        def arrays() -> dict[str, npt.NDArray[Any]]:
+            found = {"young.grown": grown}
+            for name, held in (("young", rare), ("known", known)):
+                found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
+                columns = held.of(held.keys())._asdict()
+                found |= {f"{name}.{column}": values for column, values in columns.items()}
+            return found
+
+        return arrays
+
+    def copied(self) -> InferredVectors:
+        """For `held` and `taught` later on; contexts are drawn by the counts of now."""
+        other = InferredVectors(self._vocabulary, mentions=self.mentions, limit=self._rare.limit)
+        other._rare, other._known = self._rare.copied(), self._known.copied()
+        other._steps = self._drawn()
+        return other
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from a checkpoint, once the vocabulary is there; an old one has nothing of this."""
+        self._room()
+        alive = self._vocabulary.alive()
+        often = alive[self._vocabulary.counts(alive) >= self.mentions]
+        grown = arrays.get("young.grown", often)
+        self._grown[self._vocabulary.slots(grown, "checkpoint")] = True
+        for name, held in (("young", self._rare), ("known", self._known)):
+            if self.mentions and f"{name}.contexts" in arrays:
+                bags = ContextBag(
+                    *(np.array(arrays[f"{name}.{part}"]) for part in ContextBag._fields)
+                )
+                held.add(arrays[f"{name}.ids"].tolist(), bags)
+            elif self.mentions and len(arrays.get(f"{name}.ids", ())):
+                logger.warning(
+                    "the checkpoint has sums of rows for %d %s words, from before contexts were "
+                    "kept: nothing is inferred from them, contexts are collected again.",
+                    len(arrays[f"{name}.ids"]),
+                    name,
+                )
+
+    def _grow(self, ids: IntArray) -> None:
+        """Words that were read often enough are young no longer."""
+        slots = self._vocabulary.slots(ids, "push")
+        ids, slots = ids[slots >= 0], slots[slots >= 0]
+        new = ~self._has_grown(slots)
+        ids, slots = ids[new], slots[new]
+        often = self._vocabulary.counts(ids) >= self.mentions
+        self._grown[slots[often]] = True
+        grown = [id_ for id_ in ids[often].tolist() if id_ in self._rare]
+        self._known.add(grown, self._rare.of(grown))
+        self._rare.forget(grown)
+
+    def _has_grown(self, slots: IntArray) -> npt.NDArray[np.bool_]:
+        self._room()
+        return self._grown[slots]
+
+    def _room(self) -> None:
+        if self._vocabulary.rows > len(self._grown):
+            more = np.zeros(max(1024, 2 * self._vocabulary.rows), dtype=np.bool_)
+            more[: len(self._grown)] = self._grown
+            self._grown = more
+
+
+def trust(counts: TimeArray, mentions: int) -> FloatArray:
+    """How much a trained row counts after so many mentions, float32 [n]: c / (c + m).
+
+    After m of them it says as much of a word as what stood around it. All words are read so, not
+    young ones alone: a new word and the known one that it stands for are then compared alike
+    (docs/adr/0008-young-words.md).
+    """
+    found: FloatArray = (counts / (counts + max(mentions, 1))).astype(np.float32)
+    return found

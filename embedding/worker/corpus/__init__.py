@@ -1,0 +1,1 @@
+"""Reading a corpus from a file."""

@@ -1,0 +1,178 @@
+"""A corpus file in lines: whole stretches of text, or dated lines of JSONL; plain or .xz."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from embedding.kernel.errors import InputError
+from embedding.worker.spec import CorpusShare
+
+STRETCH_BYTES = 1 << 16
+"""A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
+FIRST_YEAR, LAST_YEAR = 1600, 2300
+"""A date before or behind these stands for none."""
+MOST_NAME = 80
+"""Characters of a source's name, at most, as in sources.toml."""
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class CorpusStretch:
+    """Some whole lines of a corpus, from line `first` (0, 1, …).
+
+    begun, done  share of the reading that is done before and with them
+    """
+
+    first: int
+    text: str
+    done: float
+    begun: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """Number of the line behind the last one."""
+        return self.first + self.text.count("\n") + (not self.text.endswith("\n"))
+
+    def since(self, line: int) -> CorpusStretch:
+        """The lines from `line` on."""
+        text = self.text
+        for _ in range(self.first, min(line, self.end)):
+            text = text[text.find("\n") + 1 or len(text) :]
+        begun = self.share(len(self.text) - len(text))
+        return CorpusStretch(max(self.first, line), text, self.done, begun)
+
+    def pieces(self, enough: float) -> tuple[CorpusStretch, CorpusStretch]:
+        """Whole lines of at least `enough` characters, if there are, and the rest."""
+        at = self.text.find("\n", int(min(max(enough - 1, 0), len(self.text)))) + 1 or len(
+            self.text
+        )
+        head = CorpusStretch(self.first, self.text[:at], self.share(at), self.begun)
+        return head, CorpusStretch(head.end, self.text[at:], self.done, head.done)
+
+    def share(self, at: int) -> float:
+        """Share of the reading that is done behind the first `at` characters."""
+        whole = len(self.text)
+        return self.begun + (self.done - self.begun) * at / whole if at < whole else self.done
+
+
+@dataclass(frozen=True)
+class CorpusLine:
+    """One dated line of a corpus.
+
+    when    Unix seconds
+    done    share of the reading that is done with it
+    source  what it says of its source, as it stands there: see `named_source`
+    """
+
+    number: int
+    text: str
+    when: float
+    done: float
+    source: object = None
+
+
+def open_corpus(path: Path) -> IO[bytes]:
+    """Open a corpus file as it lies on the disk, plain or .xz.
+
+    Raises InputError naming the file and what is accepted.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{path}: no plain file, and a corpus is read more than once; write it to a text or "
+            "JSONL file (plain or .xz)."
+        )
+    if not path.is_file():
+        raise InputError(
+            f"{path}: no such file; a text or JSONL corpus (plain or .xz) is expected."
+        )
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty; a corpus with at least one line is expected.")
+    if path.suffix != ".xz":
+        with path.open("rb") as probe:
+            if b"\0" in probe.read(4096):
+                raise InputError(
+                    f"{path}: binary data; UTF-8 text, one sentence a line, is expected."
+                )
+    return path.open("rb")
+
+
+def stretches(share: CorpusShare) -> Iterator[CorpusStretch]:
+    """The stretches of one share, in order; raises InputError for what is not UTF-8 text."""
+    path = Path(share.path)
+    line = number = 0
+    last: CorpusStretch | None = None
+    with open_corpus(path) as stored:
+        size = path.stat().st_size
+        file: IO[bytes] = lzma.open(stored) if path.suffix == ".xz" else stored  # noqa: SIM115
+        try:
+            while data := file.read(STRETCH_BYTES):
+                data += file.readline()
+                if number % share.count == share.index:
+                    if last is not None:
+                        yield last
+                    begun = 0.0 if last is None else last.done
+                    data = data if line else data.removeprefix(BOM_UTF8)
+                    last = CorpusStretch(line, data.decode(), stored.tell() / size, begun)
+                number += 1
+                line += data.count(b"\n")
+        except UnicodeDecodeError as error:
+            wrong = line + 1 + data.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{path}: line {wrong} is not UTF-8 text; convert the file to UTF-8."
+            ) from error
+        except (lzma.LZMAError, EOFError) as error:
+            raise InputError(f"{path}: a damaged .xz file: {error}.") from error
+    if last is not None:  # the share may end before the file does
+        yield replace(last, done=1.0)
+
+
+def dated_line(number: int, text: str, done: float) -> CorpusLine:
+    """A line of JSONL; raises InputError for what is none with a date and a text."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError("not valid JSON; an object with date and text is accepted.") from error
+    if not isinstance(record, Mapping):
+        raise InputError("not a JSON object; an object with date and text is accepted.")
+    body = record.get("content") or record.get("text")
+    when = _when(record.get("date"))
+    if not isinstance(body, str) or when is None:
+        raise InputError('needs "date" (ISO, 1600 to 2300) and "text" or "content".')
+    title = record.get("title")
+    return CorpusLine(
+        number, f"{title}\n{body}" if title else body, when, done, record.get("source")
+    )
+
+
+def named_source(source: object) -> str:
+    """The name in what a line says of its source, "" for None; InputError for what is no name."""
+    name = "" if source is None else source
+    if not isinstance(name, str):
+        raise InputError(
+            f'"source" is no text; a name of at most {MOST_NAME} characters is accepted, or none.'
+        )
+    name = name.strip()
+    if len(name) > MOST_NAME or _UNFIT.search(name):
+        raise InputError(
+            f'"source" {name[:40]!r}: a name of at most {MOST_NAME} characters without control '
+            "characters is accepted, or none."
+        )
+    return name
+
+
+def _when(value: Any) -> float | None:
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

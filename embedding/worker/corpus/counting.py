@@ -1,0 +1,131 @@
+"""What a token block adds to the counts: occurrences and documents by word, source and window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.kernel.records import IntArray, SourceProgress, TokenBlock, WindowUnit
+from embedding.models.jit import kernel
+from embedding.worker.corpus.authors import Authors
+
+_MOST_LAGS = 256
+"""Lags of one source that a push tells: of more documents it tells those of every so manieth."""
+
+
+def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
+    """int64 [n_documents]: start (Unix seconds) of the window each document belongs to."""
+    return unit.starts(block.published)
+
+
+def window_of(blocks: Sequence[TokenBlock], unit: WindowUnit) -> int:
+    """Start (Unix seconds) of the latest window that a tick holds text of."""
+    latest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
+    return unit.start(latest)
+
+
+def count_words(
+    blocks: Sequence[TokenBlock],
+    tables: Sequence[IntArray],
+    unit: WindowUnit,
+    authors: Authors | None = None,
+) -> BlockCounts:
+    """Counts of several blocks, by source and window.
+
+    tables   for each block int64 [W], the row id of each of its words, -1 for none
+    authors  by whom words were used before: of the documents of one author that hold a word, one
+             is counted. None, or a block without voices: all are
+    """
+    groups: list[CountGroup] = []
+    names: list[str] = []
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    rows = 0
+    for block, table in zip(blocks, tables, strict=True):
+        starts = window_starts(block, unit)
+        for window in np.unique(starts).tolist():
+            codes, counts, documents = _count(
+                block, window, np.flatnonzero(starts == window), authors
+            )
+            # By id, in which order they take the fewest bytes; words without one keep theirs.
+            order = np.argsort(table[codes], kind="stable")
+            codes, counts, documents = codes[order], counts[order], documents[order]
+            ids = table[codes]
+            names.extend(block.words[code] for code in codes[ids < 0].tolist())
+            parts.append((ids, counts, documents))
+            rows += len(codes)
+            groups.append(CountGroup(block.source, window, rows))
+    empty = np.empty(0, dtype=np.int64)
+    columns = [np.concatenate([part[i] for part in parts]) if parts else empty for i in range(3)]
+    return BlockCounts(tuple(groups), columns[0], names, columns[1], columns[2])
+
+
+def _count(
+    block: TokenBlock, window: int, which: IntArray, authors: Authors | None
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Codes that occur in documents `which`, their occurrences, and in how many documents."""
+    ends = block.document_tokens().astype(np.int64)
+    lengths = ends[which + 1] - ends[which]
+    if not lengths.sum():
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty, empty
+    size = len(block.words)
+    if len(which) == block.n_documents:
+        codes = block.codes.astype(np.int64)
+    else:
+        offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
+    counts = np.bincount(codes, minlength=size)
+    said = authors if len(block.voices) else None
+    if said is None:
+        documents = np.zeros(size, dtype=np.int64)
+        _spread(codes, np.cumsum(lengths), np.full(size, -1, dtype=np.int64), documents)
+    else:
+        owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
+        pairs = np.unique(owner * size + codes)
+        pairs = pairs[said.first(block, window, which[pairs // size], pairs % size)]
+        documents = np.bincount(pairs % size, minlength=size)
+    present = np.flatnonzero(counts)
+    return present, counts[present], documents[present]
+
+
+@kernel()
+def _spread(codes: Any, ends: Any, last: Any, documents: Any) -> None:
+    """In how many documents, which end at token `ends`, each code occurs; last: -1 for each."""
+    at = 0
+    for document in range(len(ends)):
+        while at < ends[document]:
+            code = codes[at]
+            if last[code] != document:
+                last[code] = document
+                documents[code] += 1
+            at += 1
+
+
+def progress(
+    blocks: Sequence[TokenBlock], unit: WindowUnit, learnt_at: float
+) -> tuple[SourceProgress, ...]:
+    """How far each source came: one record per (source, window). `learnt_at` is wall time."""
+    records = []
+    for block in blocks:
+        if not block.n_documents:
+            continue
+        starts = window_starts(block, unit)
+        lengths = np.diff(block.document_tokens())
+        for window in np.unique(starts).tolist():
+            chosen = starts == window
+            lags = np.maximum(learnt_at - block.available[chosen], 0.0)
+            lags = lags[:: -(-len(lags) // _MOST_LAGS)]
+            records.append(
+                SourceProgress(
+                    source=block.source,
+                    documents=int(chosen.sum()),
+                    tokens=int(lengths[chosen].sum()),
+                    published=float(block.published[chosen].max()),
+                    window=window,
+                    lags=tuple(np.round(lags, 3).tolist()),
+                )
+            )
+    return tuple(records)

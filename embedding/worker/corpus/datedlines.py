@@ -1,0 +1,297 @@
+"""The dated lines of a corpus, in columns: a line is no Python object on its way to a block.
+
+Arrow reads the lines of a stretch at once. Where it cannot, because one of them is malformed or of
+an unusual form, the stretch is read line by line (`corpus.dated_line`), which says what is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import IntArray, TimeArray, WindowUnit
+from embedding.worker.corpus.corpus import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    CorpusLine,
+    CorpusStretch,
+    dated_line,
+    stretches,
+)
+from embedding.worker.spec import CorpusShare
+
+logger = logging.getLogger(__name__)
+
+_SAID = 5
+"""Malformed lines that the log names."""
+_FIELDS = ("date", "text", "content", "title", "source")
+_PARSING = pj.ParseOptions(
+    explicit_schema=pa.schema([(name, pa.string()) for name in _FIELDS]),
+    unexpected_field_behavior="ignore",
+)
+_FIRST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC).timestamp()
+_LAST = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True)
+class DatedLines:
+    """Some dated lines of a corpus, in the order of the file.
+
+    numbers  int64 [n], from 0
+    texts    Arrow strings [n]
+    lengths  int64 [n], characters of each text
+    when     float64 [n], Unix seconds
+    done     float64 [n], share of the reading that is done with each
+    sources  Arrow strings [n] where each names a source or none; else what they say, as it stands
+    passed   float64 [n], share of its window's text that comes before the middle of each; empty
+             where nobody asks
+    """
+
+    numbers: IntArray
+    texts: pa.StringArray
+    lengths: IntArray
+    when: TimeArray
+    done: TimeArray
+    sources: pa.StringArray | Sequence[object]
+    passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, part: slice) -> DatedLines:
+        return DatedLines(
+            self.numbers[part],
+            self.texts[part],
+            self.lengths[part],
+            self.when[part],
+            self.done[part],
+            self.sources[part],
+            self.passed[part],
+        )
+
+    @property
+    def name_sources(self) -> bool:
+        """Whether any of them says something of its source."""
+        sources = self.sources
+        if isinstance(sources, pa.StringArray):
+            return bool(sources.null_count < len(sources))
+        return any(source is not None for source in sources)
+
+    def take(self, at: IntArray) -> DatedLines:
+        """Those at places int64 [m]."""
+        sources = self.sources
+        return DatedLines(
+            self.numbers[at],
+            self.texts.take(pa.array(at)),
+            self.lengths[at],
+            self.when[at],
+            self.done[at],
+            sources.take(pa.array(at))
+            if isinstance(sources, pa.StringArray)
+            else [sources[i] for i in at.tolist()],
+            self.passed[at] if len(self.passed) else self.passed,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[DatedLines]) -> DatedLines:
+        """One after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        sources: pa.StringArray | Sequence[object]
+        if all(isinstance(part.sources, pa.StringArray) for part in parts):
+            sources = pa.concat_arrays([part.sources for part in parts])
+        else:
+            sources = [source for part in parts for source in listed(part.sources)]
+        return cls(
+            np.concatenate([part.numbers for part in parts]),
+            pa.concat_arrays([part.texts for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+            np.concatenate([part.when for part in parts]),
+            np.concatenate([part.done for part in parts]),
+            sources,
+            np.concatenate([part.passed for part in parts]),
+        )
+
+    def by_window(self, unit: WindowUnit | None) -> Iterator[tuple[int, DatedLines]]:
+        """Runs of lines of one window, each with its start (Unix seconds); one where unit is None.
+
+        A window whose lines are not together comes more than once.
+        """
+        if unit is None or not len(self):
+            if len(self):
+                yield 0, self
+            return
+        starts = unit.starts(self.when)
+        edges = np.flatnonzero(np.diff(starts)) + 1
+        for first, last in zip([0, *edges.tolist()], [*edges.tolist(), len(self)], strict=True):
+            yield int(starts[first]), self[first:last]
+
+
+def dated_columns(
+    share: CorpusShare, since: int = 0, *, report: bool = True
+) -> Iterator[DatedLines]:
+    """The dated lines of one share from line `since`, some at a time; none of them is empty.
+
+    A malformed line is left out; `report` logs the first `_SAID` of them.
+    """
+    bad = 0
+    for stretch in stretches(share):
+        if stretch.end < since:
+            continue
+        found = _by_arrow(stretch, since)
+        if found is None:
+            found, wrong = _one_by_one(stretch, since)
+            for number, error in wrong[: max(_SAID - bad, 0)] if report else ():
+                logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
+            bad += len(wrong)
+        if len(found):
+            yield found
+
+
+def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
+    """The same, a line at a time."""
+    for lines in dated_columns(share):
+        numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
+        yield from map(
+            CorpusLine, numbers, lines.texts.to_pylist(), when, done, listed(lines.sources)
+        )
+
+
+def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[DatedLines]:
+    """The dated lines of one share from line `since` on, each with what had passed of its window.
+
+    A second reader goes ahead, to the end of each window, and measures its text; it keeps none.
+    """
+    windows = _windows(share, unit, since)
+    window: int | None = None
+    read = whole = 0
+    for lines in dated_columns(share, since):
+        for own, part in lines.by_window(unit):
+            if own != window:
+                window, (read, whole) = own, next(windows)
+            ends = read + np.cumsum(part.lengths)
+            middles = (ends - part.lengths) + part.lengths / 2
+            yield replace(part, passed=middles / max(whole, 1))
+            read = int(ends[-1])
+
+
+def _windows(share: CorpusShare, unit: WindowUnit, since: int) -> Iterator[tuple[int, int]]:
+    """Characters of each window that ends behind line `since`: before that line, and in all."""
+    window: int | None = None
+    before = whole = 0
+    behind = False
+    for lines in dated_columns(share, report=False):
+        for own, part in lines.by_window(unit):
+            if own != window:
+                if behind:
+                    yield before, whole
+                window, before, whole = own, 0, 0
+            late = part.numbers >= since
+            behind = bool(late[-1])
+            before += int(part.lengths[~late].sum())
+            whole += int(part.lengths.sum())
+    if behind:
+        yield before, whole
+
+
+def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:
+    """All of a stretch; None where one of its lines is not what Arrow reads."""
+    lines = stretch.text.split("\n")
+    try:
+        table = pj.read_json(
+            pa.BufferReader(stretch.text.encode()),
+            pj.ReadOptions(use_threads=False, block_size=1 << 30),
+            _PARSING,
+        )
+    except (pa.ArrowException, UnicodeEncodeError):
+        return None
+    places = np.arange(len(lines) - (not lines[-1]))
+    if len(table) != len(places):
+        places = np.fromiter((at for at, line in enumerate(lines) if line.strip()), np.int64)
+    if len(table) != len(places):
+        return None
+    column = {name: table.column(name).combine_chunks() for name in _FIELDS}
+    body, title = column["text"], column["title"]
+    if column["content"].null_count < len(table):
+        body = pc.coalesce(_filled(column["content"]), body)
+    when = _times(column["date"])
+    if body.null_count or when is None:
+        return None
+    texts = body
+    if title.null_count < len(title):
+        texts = pc.binary_join_element_wise(_filled(title), body, "\n", null_handling="skip")
+    sizes = np.fromiter(map(len, lines), np.int64, count=len(lines)) + 1
+    found = DatedLines(
+        stretch.first + places,
+        texts,
+        pc.utf8_length(texts).to_numpy().astype(np.int64),
+        when,
+        _shares(stretch, np.cumsum(sizes)[places]),
+        column["source"],
+    )
+    return found[int(np.searchsorted(found.numbers, since)) :]
+
+
+def _one_by_one(
+    stretch: CorpusStretch, since: int
+) -> tuple[DatedLines, list[tuple[int, InputError]]]:
+    """Those that are well formed, and what is wrong with which of the others."""
+    found, wrong, at = [], [], 0
+    for number, text in enumerate(stretch.text.split("\n"), stretch.first):
+        at += len(text) + 1
+        if number < since or not text.strip():
+            continue
+        try:
+            found.append(dated_line(number, text, stretch.share(at)))
+        except InputError as error:
+            wrong.append((number, error))
+    lines = DatedLines(
+        np.fromiter((line.number for line in found), np.int64),
+        # Half a surrogate pair is no character; `normalise` would leave it out as well.
+        pa.array([line.text.encode(errors="ignore").decode() for line in found], pa.string()),
+        np.fromiter((len(line.text) for line in found), np.int64),
+        np.fromiter((line.when for line in found), np.float64),
+        np.fromiter((line.done for line in found), np.float64),
+        [line.source for line in found],
+    )
+    return lines, wrong
+
+
+def _filled(strings: pa.StringArray) -> pa.StringArray:
+    """Null for what is empty."""
+    return pc.if_else(pc.equal(strings, ""), pa.scalar(None, pa.string()), strings)
+
+
+def _times(dates: pa.StringArray) -> TimeArray | None:
+    """Unix seconds, float64 [n]; None where one is no date that Arrow reads, or too far away."""
+    if dates.null_count:
+        return None
+    for zone in (None, "UTC"):
+        try:
+            moments = dates.cast(pa.timestamp("us", zone))
+        except pa.ArrowInvalid:
+            continue
+        when: TimeArray = moments.cast(pa.int64()).to_numpy() / 1e6
+        return when if bool(((when >= _FIRST) & (when < _LAST)).all()) else None
+    return None
+
+
+def _shares(stretch: CorpusStretch, at: IntArray) -> TimeArray:
+    """`CorpusStretch.share` of each place, float64 [n]."""
+    whole = len(stretch.text)
+    shares = stretch.begun + (stretch.done - stretch.begun) * at / max(whole, 1)
+    return np.where(at < whole, shares, stretch.done)
+
+
+def listed(sources: Any) -> list[object]:
+    """What each line says of its source."""
+    return sources.to_pylist() if isinstance(sources, pa.StringArray) else list(sources)

@@ -1,0 +1,288 @@
+"""The reader process: a corpus file in the place of the crawler, for training without a crawl.
+
+Everything behind the queue is the same code as for the stream: blocks, learner, exchange, server.
+A reader cuts blocks of the size of a tick, so that the same file is cut alike in every run.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.stopping import stop_on_signals
+from embedding.models.config import LearningRateSchedule
+from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
+from embedding.stream.queue import BlockQueue
+from embedding.text.pipeline import TextPipeline
+from embedding.text.plain import code_documents, code_lines
+from embedding.text.tokenizers import as_written
+from embedding.worker.corpus.corpus import named_source, stretches
+from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
+from embedding.worker.corpus.feedback import FeedbackChannel
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.lifetime import end_with_parent, peak_memory
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+logger = logging.getLogger(__name__)
+
+_PUT_SECONDS = 0.5
+FIRST_TOKENS = 1_500
+"""The first block of one of several nodes, unless all are smaller."""
+FIRST_CHARACTERS = 6.0
+"""Characters a token is expected to take before any was read."""
+
+
+def blocks(
+    spec: NodeSpec,
+    share: CorpusShare,
+    start: Offset | None = None,
+    wanted: Callable[[], int] | None = None,
+) -> Iterator[TokenBlock]:
+    """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
+
+    start   the place behind the last tick that was learnt; None reads from the beginning
+    wanted  tokens that the next tick shall hold; None takes the node's `block_tokens`
+
+    A tick is one block, or one of each source where lines name theirs. Its last block alone has a
+    place: what comes before it is learnt with it or not at all.
+    Text without dates is one document a block; it is read as of the file's last change.
+    """
+    offset = start or Offset()
+    read = offset.tokens
+
+    def allowed() -> int:
+        whole = spec.node.block_tokens if wanted is None else wanted()
+        whole = whole if share.tokens is None else max(1, min(whole, share.tokens - read))
+        growing = share.count > 1 and spec.node.growth > 0
+        return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
+
+    cutter = _Cutter(spec, share, offset, allowed)
+    for epoch in range(offset.epoch, share.epochs):
+        if share.tokens is not None and read >= share.tokens:
+            return
+        since = offset.line if epoch == offset.epoch else 0
+        for tick in cutter.dated(since) if cutter.is_dated else cutter.plain(since):
+            read += sum(block.n_tokens for block in tick)
+            done = (epoch + tick[-1].progress) / share.epochs
+            if share.tokens is not None:
+                done = max(done, read / share.tokens)
+            behind = str(Offset(epoch, cutter.line, read, cutter.characters))
+            for block in tick:
+                last = block is tick[-1]
+                yield replace(block, progress=min(done, 1.0), offset=behind if last else "")
+            if share.tokens is not None and read >= share.tokens:
+                return
+
+
+class _Cutter:
+    """Cuts a share into ticks of about the tokens that are wanted, judged by characters.
+
+    line        the line behind the last tick
+    characters  characters a token took in the last tick
+    """
+
+    def __init__(
+        self, spec: NodeSpec, share: CorpusShare, offset: Offset, wanted: Callable[[], int]
+    ) -> None:
+        self.line = offset.line
+        self.characters = offset.characters or FIRST_CHARACTERS
+        self.is_dated = share.path.removesuffix(".xz").endswith(".jsonl")
+        self._share = share
+        self._wanted = wanted
+        self._config = spec.text
+        self._falls = spec.model.schedule is LearningRateSchedule.WINDOW
+        # Who wrote a corpus is not asked: its texts make phrases, whoever they are by.
+        self._pipeline = TextPipeline(spec.text.model_copy(update={"unknown_authors": "each"}))
+        self._undated = Path(share.path).stat().st_mtime
+
+    def plain(self, since: int = 0) -> Iterator[list[TokenBlock]]:
+        """Ticks of plain text from line `since`: whole stretches, or parts where that is much.
+
+        Each is one block. From the third node on always parts: their blocks are to be small.
+        """
+        texts: list[str] = []
+        size, first, enough = 0, 0, self._enough()
+        for stretch in stretches(self._share):
+            rest = stretch.since(since)
+            while rest.text:
+                whole = self._share.count < 3 and enough >= len(stretch.text)
+                part, rest = rest.pieces(math.inf if whole else enough - size)
+                first = first if texts else part.first
+                texts.append(part.text)
+                size += len(part.text)
+                self.line = part.end
+                if size >= enough:
+                    yield [self._plain(texts, first, part.done)]
+                    texts, size, enough = [], 0, self._enough()
+        if texts:
+            yield [self._plain(texts, first, 1.0)]
+
+    def dated(self, since: int = 0) -> Iterator[list[TokenBlock]]:
+        """Ticks of dated lines from line `since`; none holds lines of two windows."""
+        pending: list[DatedLines] = []
+        window: int | None = None
+        size, enough = 0, self._enough()
+        for lines in self._lines(since):
+            for own, whole in lines.by_window(self._share.window):
+                if pending and own != window:
+                    yield self._by_source(DatedLines.joined(pending))
+                    pending, size, enough = [], 0, self._enough()
+                window, part = own, whole
+                while len(part):
+                    ends = size + np.cumsum(part.lengths)
+                    full = int(np.searchsorted(ends, enough)) + 1
+                    pending.append(part[:full])
+                    size = int(ends[min(full, len(part)) - 1])
+                    part = part[full:]
+                    if size >= enough:
+                        yield self._by_source(DatedLines.joined(pending))
+                        pending, size, enough = [], 0, self._enough()
+        if pending:
+            yield self._by_source(DatedLines.joined(pending))
+
+    def _lines(self, since: int) -> Iterator[DatedLines]:
+        """Dated lines; with what had passed of their window where the learning rate follows it."""
+        unit = self._share.window
+        if unit is None or not self._falls:
+            return dated_columns(self._share, since)
+        return passing(self._share, unit, since)
+
+    def _enough(self) -> float:
+        """Characters that the next block shall have at least."""
+        return self._wanted() * self.characters
+
+    def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
+        text = "".join(texts)
+        key = f"{self._share.source}#{first + 1}"
+        config = self._config
+        if config.mask or not as_written(config.tokenizer):
+            document = self._document(key, self._share.source, text, self._undated)
+            block = self._pipeline.block([document], [time.time()])
+            self._learn_size(len(text), block.n_tokens)
+            return replace(block, progress=done)
+        coded = code_lines(text.split("\n"), config)
+        self._learn_size(len(text), len(coded.codes))
+        when = np.full(1, self._undated)
+        now = np.full(1, time.time())
+        return TokenBlock(
+            source=self._share.source,
+            words=coded.words,
+            codes=coded.codes,
+            sentences=coded.sentences,
+            documents=np.asarray([0, len(coded.sentences) - 1], dtype=np.int32),
+            published=when,
+            available=now,
+            fetched=now,
+            keys=(key,),
+            priority=np.ones(1, dtype=np.float32),
+            tokenizer_digest=self._pipeline.digest,
+            progress=done,
+        )
+
+    def _by_source(self, lines: DatedLines) -> list[TokenBlock]:
+        """A tick: a block for each source, in the order in which they come."""
+        found = [self._documents(source, part) for source, part in self._sourced(lines)]
+        self.line = int(lines.numbers[-1]) + 1
+        tokens = sum(block.n_tokens for block in found)
+        self._learn_size(int(lines.lengths.sum()), tokens)
+        return [replace(block, progress=float(lines.done[-1])) for block in found]
+
+    def _sourced(self, lines: DatedLines) -> list[tuple[str, DatedLines]]:
+        """The lines of each source."""
+        if not self._share.sources or not lines.name_sources:
+            return [(self._share.source, lines)]
+        groups: dict[str, list[int]] = {}
+        for at, named in enumerate(listed(lines.sources)):
+            groups.setdefault(self._source(named), []).append(at)
+        return [(name, lines.take(np.asarray(at, np.int64))) for name, at in groups.items()]
+
+    def _source(self, named: object) -> str:
+        """The name under which the words of a line are counted that says this of its source."""
+        share, name = self._share, named_source(named)
+        return name if name in share.sources else share.rest if name else share.source
+
+    def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
+        keys = [f"{self._share.source}#{number}" for number in (lines.numbers + 1).tolist()]
+        now, config = time.time(), self._config
+        if config.mask or not as_written(config.tokenizer):
+            documents = [
+                self._document(key, source, text, when)
+                for key, text, when in zip(
+                    keys, lines.texts.to_pylist(), lines.when.tolist(), strict=True
+                )
+            ]
+            block = self._pipeline.block(documents, [now] * len(lines))
+            return replace(block, passed=lines.passed)
+        coded, documents_end = code_documents(lines.texts, config, self._pipeline.words)
+        read = np.full(len(lines), now)
+        return TokenBlock(
+            source=source,
+            words=coded.words,
+            codes=coded.codes,
+            sentences=coded.sentences,
+            documents=documents_end,
+            published=lines.when,
+            available=read,
+            fetched=read,
+            keys=tuple(keys),
+            priority=np.ones(len(lines), dtype=np.float32),
+            tokenizer_digest=self._pipeline.digest,
+            passed=lines.passed,
+        )
+
+    def _document(self, key: str, source: str, text: str, when: float) -> Document:
+        return Document(
+            url=key,
+            source=source,
+            text=text,
+            published_at=datetime.fromtimestamp(when, UTC),
+            fetched_at=datetime.now(UTC),
+        )
+
+    def _learn_size(self, characters: int, tokens: int) -> None:
+        """Characters a token, so that the next block has the size that is wanted."""
+        if tokens:
+            self.characters = characters / tokens
+
+
+def read_forever(spec_json: str, queue: BlockQueue) -> None:
+    """Target of the reader process: put every block, then close the queue."""
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    end_with_parent()
+    stop = stop_on_signals()
+    spec = NodeSpec.model_validate_json(spec_json)
+    if spec.corpus is None:
+        raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
+    try:
+        feedback = FeedbackChannel(queue, spec.node.block_tokens, stop)
+        for block in blocks(spec, spec.corpus, feedback.start(), feedback.tokens):
+            queue.send_report({"reader_peak_memory_bytes": peak_memory()})
+            if not _put(queue, block, stop):
+                return
+    except (PeerLost, QueueClosed):
+        logger.info("%s: the gradient process is gone; the reader ends", spec.name)
+    finally:
+        queue.close(timeout=60.0)
+
+
+def _put(queue: BlockQueue, block: TokenBlock, stop: threading.Event) -> bool:
+    """Put a block, however long the queue is full; False when told to stop."""
+    while not stop.is_set():
+        try:
+            queue.put(block, _PUT_SECONDS)
+            return True
+        except QueueFull:
+            continue
+    return False

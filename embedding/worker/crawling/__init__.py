@@ -1,0 +1,1 @@
+"""The crawling process, and the documents that it waits for."""

@@ -1,0 +1,171 @@
+"""A node in a round of L-BFGS: what it gives to the batch, and the portions that it computes.
+
+The text of a portion stays with its node, unless `shares` says that every node may read it anyway:
+then its row numbers travel, and any node can compute it (docs/adr/0012-rounds-of-lbfgs.md).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from embedding.exchange.batch import Offer, PortionInput, Result, Task, ready, work
+from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import PulledRows
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import RoundError, UnavailableError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.models.base import LocalBlock
+from embedding.models.config import ModelConfig
+from embedding.models.objective import Objective
+from embedding.stream.config import StreamConfig
+from embedding.stream.replay import ReplayMemory, make_replay
+from embedding.worker.learning.planning import BlockPlan
+from embedding.worker.learning.rehearsal import Rehearsal
+from embedding.worker.learning.ticks import hash_seed
+
+_NONE: FloatArray = np.empty(0, dtype=np.float32)
+
+
+class RoundSink(Protocol):
+    """What takes the messages of a round."""
+
+    def batch(self, message: Message) -> Message:
+        """The server's answer."""
+        ...
+
+
+class Remembers(Protocol):
+    """A learner, as far as a round needs it."""
+
+    @property
+    def pace(self) -> Pace:
+        """Of the policy."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last block."""
+        ...
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """What it remembers."""
+        ...
+
+    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
+        """Remembered text with noise words of its own."""
+        ...
+
+
+@dataclass
+class BatchWork:
+    """Takes part in rounds for one node; used by the thread that pulls.
+
+    line    where messages go
+    stream  how a node remembers that replays nothing otherwise
+    shares  the text may leave the node as row numbers
+    stop    set when the node is to end
+    """
+
+    line: RoundSink
+    model: ModelConfig
+    stream: StreamConfig
+    node: str
+    shares: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    _rounds: int = 0
+
+    def memory(self) -> ReplayMemory:
+        """For a node that replays nothing otherwise."""
+        return make_replay(self.stream, self.model.seed)
+
+    def pulled(
+        self, pull: Callable[[], PulledRows], learner: Remembers
+    ) -> tuple[PulledRows, float]:
+        """What a pull brings after the rounds that it is held back for, and their seconds."""
+        began = last = time.monotonic()
+        while True:
+            try:
+                return pull(), last - began
+            except RoundError:
+                self.take_part(learner, learner.pace)
+                last = time.monotonic()
+
+    def take_part(self, learner: Remembers, pace: Pace) -> None:
+        """Until the round is over; UnavailableError when told to stop meanwhile."""
+        kept: dict[tuple[str, int], Objective] = {}
+        if self.model.traits.minibatches:
+            for number, (plan, seed) in enumerate(self._recall(learner, pace)):
+                kept[self.node, number] = self._offer(number, plan, seed)
+        self.line.batch(ready(learner.learning_rate))
+        result: Result | None = None
+        while not self.stop.is_set():
+            answer = self.line.batch(work(result))
+            what = answer.header.get("do")
+            if what == "read":
+                return
+            result = self._compute(Task.read(answer), kept) if what == "compute" else None
+        raise UnavailableError(f"{self.node}: told to stop in a round of L-BFGS.")
+
+    def _recall(self, learner: Remembers, pace: Pace) -> Iterator[tuple[BlockPlan, int]]:
+        """What the node gives to a batch, portion by portion, each with a seed."""
+        if learner.rehearsal is None:
+            return
+        sample = learner.rehearsal.recall(pace.batch_tokens)
+        self._rounds += 1
+        start, ends = 0, sample.sentences
+        while start < len(ends) - 1:
+            wanted = ends[start] + max(1, pace.portion_tokens)
+            end = max(start + 1, int(np.searchsorted(ends, wanted, side="right")) - 1)
+            seed = hash_seed(self.model.seed, self.node, (self._rounds << 32) + start)
+            ids = sample.tokens[ends[start] : ends[end]]
+            plan = learner.portion(ids, ends[start : end + 1] - ends[start], seed)
+            weights = sample.weights[start:end].astype(np.float32)
+            if not (weights == 1.0).all():
+                plan = replace(plan, block=replace(plan.block, weights=weights))
+            yield plan, seed
+            start = end
+
+    def _offer(self, number: int, plan: BlockPlan, seed: int) -> Objective:
+        objective = Objective(self.model, plan.block, seed)
+        inward, outward = objective.touches(len(plan.words), len(plan.contexts))
+        offer = Offer(
+            number=number,
+            words=plan.words,
+            extras=plan.extras,
+            inward=inward,
+            outward=outward,
+            pairs=objective.pairs,
+            tokens=objective.tokens,
+            material=material(plan.block, seed) if self.shares else None,
+        )
+        self.line.batch(offer.message())
+        return objective
+
+    def _compute(self, task: Task, kept: dict[tuple[str, int], Objective]) -> Result | None:
+        """None for a portion that this process does not have: one before it had offered it."""
+        name = task.node, task.number
+        objective = kept.get(name)
+        if objective is None and task.material is not None:
+            objective = kept[name] = Objective(self.model, block(task.material), task.material.seed)
+        if objective is None:
+            return None
+        return Result.of(task, *objective.evaluate(task.vectors, task.contexts))
+
+
+def material(of: LocalBlock, seed: int) -> PortionInput:
+    """What another node needs to compute a block's loss."""
+    weights = _NONE if of.weights is None else of.weights
+    return PortionInput(of.tokens, of.sentences, of.keep, of.pool, weights, seed)
+
+
+def block(of: PortionInput) -> LocalBlock:
+    """Inverse of `material`."""
+    weights = of.weights if len(of.weights) else None
+    return LocalBlock(of.tokens, of.sentences, of.keep, of.pool, weights=weights)

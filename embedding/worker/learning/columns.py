@@ -1,0 +1,96 @@
+"""A node whose shards hold columns: it has no rows, and learns by the scores they answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.shards.columns import ColumnsOnShards
+from embedding.exchange.shards.minibatches import LARGEST_RATE, Minibatches, draws_of
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import CodeArray, FloatArray, Table
+from embedding.models.base import BlockLoss, LocalBlock, Track
+from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.sampling import kept_tokens
+from embedding.models.traits import COLUMN_MODEL
+from embedding.worker.learning.combining import share
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.ticks import Prepared, Trained, check_loss
+
+
+class ColumnLearner(Learner):
+    """A learner that trains on the shards, by `columns`."""
+
+    def __init__(self, *args: Any, columns: ColumnsOnShards, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.columns = columns
+        check_column_model(self.model)
+
+    def train(self, prepared: Prepared) -> Trained:
+        """Have the shards learn copies of the block's rows, minibatch by minibatch."""
+        planned = prepared.planned
+        rows = prepared.rows or self._pull(planned, prepared.scores)
+        block = self._block(prepared)
+        if not len(block.words) or not len(block.pool) or not len(block.examples.inputs):
+            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0, len(block.words)))
+        local, owners = planned.block, block.examples.owners
+        weights = None if local.weights is None else local.weights[owners]
+        learnt, losses = self.columns.learn(block, rows, weights)
+        loss = _summed(losses, owners, local, len(block.words))
+        check_loss(self.node, self.model, loss)
+        steps = self._steps(prepared, loss)
+        if steps:
+            shares = [share(steps[table], self.pooled) for table in (Table.IN, Table.OUT)]
+            learnt = replace(learnt, shares=np.concatenate(shares))
+        return Trained(prepared, rows.clock, (), loss, minibatches=learnt)
+
+    def _block(self, prepared: Prepared) -> Minibatches:
+        """What the shards need to know of a block."""
+        planned, local = prepared.planned, prepared.planned.block
+        if local.track is Track.GRADIENT:
+            raise ConfigError(
+                "stream.replay by gradient with split columns: no node knows how far a sentence "
+                "moved the rows; uniform or loss is accepted."
+            )
+        words, ends = kept_tokens(local.tokens, local.sentences, local.keep, prepared.seed)
+        return Minibatches(
+            words=words,
+            sentences=ends,
+            pool=local.pool,
+            ids=planned.contexts,
+            inputs=len(planned.words),
+            draws=draws_of(self.model),
+            seed=prepared.seed,
+            pairs=self.config.minibatch,
+            rate=prepared.rate,
+        )
+
+
+def check_column_model(model: ModelConfig) -> None:
+    """ConfigError for a model that is not learnt by one number an example."""
+    COLUMN_MODEL.check(model.model)
+    if model.learning_rate > LARGEST_RATE:
+        raise ConfigError(
+            f"learning_rate {model.learning_rate} with split columns: at most "
+            f"{LARGEST_RATE:.0f} is accepted."
+        )
+    if model.optimiser is not Optimiser.SGD:
+        raise ConfigError(
+            f"optimiser {model.optimiser} with split columns: it follows how far a whole row "
+            "moved, which no shard knows; sgd is accepted."
+        )
+
+
+def _summed(losses: FloatArray, owners: CodeArray, block: LocalBlock, words: int) -> BlockLoss:
+    """The loss of a block from those of its examples."""
+    total = float(losses.sum(dtype=np.float64))
+    if block.track is Track.NONE:
+        return BlockLoss(total, len(losses), words)
+    pairs = np.bincount(owners, minlength=len(block.sentences) - 1)
+    sums = np.bincount(owners, losses, minlength=len(pairs))
+    means = (sums / np.maximum(pairs, 1)).astype(np.float32)
+    return BlockLoss(
+        total, len(losses), words, sentence_loss=means, sentence_pairs=pairs.astype(np.int32)
+    )

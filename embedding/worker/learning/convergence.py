@@ -1,0 +1,151 @@
+"""How long a node goes on learning what it has read of a window, and at which rate.
+
+The crawl is slow and text is little: after one pass a model has hardly left its random start. So a
+node learns the text of a window again from its replay memory, until text that it does not learn
+from is predicted no better. Some sentences are held out of training. L is the mean loss of their
+pairs under the tables (`heldout.py`), measured at each rehearsal before it trains.
+
+    budget   passes · fresh · max(fresh / read, 1 / SHORTEST) tokens, for a window of `fresh` tokens
+    rate     falls in a straight line, with what is left of the budget, to 0
+    a look   each `fresh` tokens, `tick` at least: where the mean of L since the last look is not by
+             ENOUGH of itself below the one before, a part (GIVEN_UP) of what is left is given up;
+             not while L is above that of a model which knows frequencies alone: it has yet to
+             leave its start. Fresh text changes what is held out: looks begin again with it
+    a window that another one follows has what is left of its own budget rehearsed first, and is
+             `unconverged` until then; what windows before it had left is forgotten
+
+`read` is what was read of all windows: the more is known already, the less there is to learn. The
+first window starts at FIRST times the learning rate, for a model without any text leaves its start
+slowly. Held-out loss as the criterion: Prechelt 1998, "Early stopping - but when?".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+ENOUGH = 0.001
+"""Part of the held-out loss that a pass has to take off it."""
+GIVEN_UP = 0.25
+"""Part of what is left of the budget that a pass without a gain costs."""
+FIRST = 2.0
+"""How many times larger than the learning rate the first rehearsals of a model are."""
+_SHORTEST = 3.0
+"""A window is rehearsed for this part of the passes at least."""
+LEFT = 0.9
+"""Part of the loss of frequencies alone below which a model has left its start."""
+MIN_TOKENS = 64
+"""Tokens below which a window is too short to be rehearsed, or too little is left."""
+DECAY = 0.15
+"""By which part of itself, times its rate, a row shrinks in one pass over all that is remembered,
+by all nodes together, once the model has left its start: without it rows of little text go on
+growing, and predict what was not learnt ever worse (weight decay; Krogh and Hertz 1992). Before, it
+would keep the model there."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to learn next from the memory: so many tokens, at this part of the learning rate.
+
+    decay  by which part of itself, times its rate, a row shrinks in a pass over all that is held
+    """
+
+    tokens: int
+    rate: float
+    decay: float = 0.0
+
+
+class Convergence:
+    """A pure state machine: told what was read and measured, it orders what is rehearsed.
+
+    passes  most tokens rehearsed for each token of a model's first window; 0: none
+    tick    tokens of one rehearsal, at most
+    start   loss above which a model has not left its start
+    """
+
+    def __init__(self, passes: float, tick: int, start: float = math.inf) -> None:
+        self.passes, self.tick, self.start = passes, tick, start
+        self.window: int | None = None
+        self.loss: float | None = None
+        self.first_loss: float | None = None
+        self.rehearsed = 0
+        self._lately: float | None = None
+        self._read = self._fresh = 0
+        self._budget = self._left = 0.0
+        self._before: int | None = None
+        self._owed = 0.0
+        self._last: float | None = None
+        self._since = 0
+        self._losses: list[float] = []
+
+    @property
+    def converged(self) -> bool:
+        """Whether nothing more is to be rehearsed of what was read so far."""
+        return self._left < MIN_TOKENS
+
+    @property
+    def unconverged(self) -> int | None:
+        """The first window (Unix seconds of its start) that is to be rehearsed still; else None."""
+        if self.converged:
+            return None
+        return self.window if self._before is None else self._before
+
+    @property
+    def progress(self) -> float:
+        """Part of the way to rest, 0 to 1."""
+        return 1.0 if self.converged else 1.0 - self._left / self._budget
+
+    def read(self, window: int, tokens: int) -> None:
+        """Fresh tokens of a window (Unix seconds of its start) were learnt.
+
+        Text of an earlier window, that came late, counts with the window under way.
+        """
+        if self.window is None or window > self.window:
+            self._owed = max(self._left - self._owed, 0.0)
+            self._before = self.window if self._owed >= MIN_TOKENS else None
+            self._budget = self._left = self._owed
+            self.window, self.loss, self.first_loss = window, None, None
+            self._fresh = self.rehearsed = 0
+        self._look_anew()
+        self._read += tokens
+        self._fresh += tokens
+        known = max(self._fresh / self._read, 1.0 / _SHORTEST) if self._read else 0.0
+        self._left += self.passes * tokens * known
+        self._budget = max(self._budget, self._left)
+
+    def order(self) -> Order | None:
+        """The next rehearsal; None: rest."""
+        if self.converged:
+            return None
+        start = FIRST if self._fresh == self._read else 1.0
+        tokens = max(min(self.tick, self._read, int(self._left)), MIN_TOKENS)
+        rate = start * (self._left - tokens / 2) / self._budget
+        self._spend(tokens)
+        left = self._lately is not None and self._lately < LEFT * self.start
+        return Order(tokens, max(rate, 0.01), DECAY if left else 0.0)
+
+    def measured(self, loss: float | None, tokens: int) -> None:
+        """A rehearsal of so many tokens began at this held-out loss; None: it was not measured."""
+        self.rehearsed += tokens
+        self._since += tokens
+        if loss is not None:
+            self._losses.append(loss)
+            self._lately = loss
+            self.first_loss = loss if self.first_loss is None else self.first_loss
+        if self._since < max(self._fresh, self.tick) or not self._losses:
+            return
+        mean = sum(self._losses) / len(self._losses)
+        learning = mean < self.start
+        if self._last is not None and learning and self._last - mean < ENOUGH * self._last:
+            self._spend(self._left * GIVEN_UP)
+        self.loss = self._last = mean
+        self._since, self._losses = 0, []
+
+    def _spend(self, tokens: float) -> None:
+        self._left -= tokens
+        self._owed -= tokens
+        if self._owed < MIN_TOKENS:
+            self._before, self._owed = None, 0.0
+
+    def _look_anew(self) -> None:
+        self._last, self._since, self._losses = None, 0, []

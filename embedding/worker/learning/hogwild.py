@@ -1,0 +1,133 @@
+"""A node that trains on the server's own tables, in shared memory, without a lock.
+
+Recht, Re, Wright and Niu 2011, "Hogwild!": where updates are sparse, processes may write to the
+same rows at once; what is lost now and then costs less than waiting. Words, counts and progress
+go over the wire as for every other policy; rows do not.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.protocol import SharedTables
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.config import Optimiser
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.planning import BlockPlan, CodedText, offsets
+from embedding.worker.learning.ticks import Prepared, Trained, check_loss
+from embedding.worker.words.rarewords import RowCounts
+
+
+@dataclass(frozen=True)
+class MappedTables:
+    """The server's tables as they are at any moment.
+
+    vectors   float32 [rows + buckets, dim]: `in`, and behind it fastText's n-gram rows
+    contexts  float32 [rows, dim]: `out`
+    """
+
+    vectors: FloatArray
+    contexts: FloatArray
+
+    @classmethod
+    def attach(cls, shared: SharedTables, dim: int) -> MappedTables:
+        """Map the memory that the server named; ConfigError when this host does not have it."""
+        rows = 2 * shared.rows + shared.buckets
+        try:
+            file = os.open(shared.path, os.O_RDWR)
+        except OSError as error:
+            raise ConfigError(
+                f"policy hogwild: the server's tables ({shared.path}) are not on this host; use "
+                "ssp or asp for nodes on other machines."
+            ) from error
+        try:
+            memory = mmap.mmap(file, 4 * rows * dim)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"policy hogwild: {shared.path} does not hold {rows:,} rows of {dim} columns."
+            ) from error
+        finally:
+            os.close(file)
+        tables = np.frombuffer(memory, dtype=np.float32).reshape(rows, dim)
+        return cls(tables[shared.rows :], tables[: shared.rows])
+
+
+class HogwildLearner(Learner):
+    """A learner whose rows are the server's: ids are places in the shared `tables`."""
+
+    def __init__(self, *args: Any, tables: MappedTables, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.tables = tables
+
+    @property
+    def sees_itself(self) -> bool:
+        """It trains in place."""
+        return True
+
+    def train(self, prepared: Prepared) -> Trained:
+        """Train in place."""
+        self.observer.remember(prepared)
+        rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
+        tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
+        if prepared.close is not None:
+            uses = self._closed(prepared, rows.clock)
+            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), uses=uses)
+        every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
+        held_loss = None if prepared.held is None else prepared.held.loss(every, tables)
+        loss = self.trainer.train(
+            prepared.planned.block,
+            self.tables.vectors,
+            self.tables.contexts,
+            learning_rate=prepared.rate,
+            seed=prepared.seed,
+        )
+        check_loss(self.node, self.model, loss)
+        rare = self.observer.surroundings(prepared)
+        return Trained(prepared, rows.clock, (), loss, rare, held_loss=held_loss)
+
+    def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
+        """Rows of the shared tables."""
+        del clock
+        found: FloatArray = self.tables.vectors[ids]
+        return found
+
+    def _ids(self) -> IntArray | None:
+        """A row's id is its place; needed where the trainer keeps state between blocks."""
+        kept = self.model.traits.keeps_state or self.model.optimiser is Optimiser.ADAGRAD
+        return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
+
+    def _rowed(self, planned: BlockPlan) -> RowCounts:
+        """Every word: a row's id is its place."""
+        del planned
+        lexicon = self.lexicon
+        counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
+        counts[lexicon.ids] = lexicon.counts
+        return RowCounts(np.arange(len(counts), dtype=np.int64), counts, lexicon.counts)
+
+    def _plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
+        """Local rows are the rows of the whole tables, so that none is pulled."""
+        none = np.empty(0, dtype=np.int64)
+        tokens = [part.table.astype(np.int32)[part.codes] for part in parts]
+        ids = self.lexicon.ids
+        keep = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.float32)
+        keep[ids] = self.words.keep(ids)
+        block = LocalBlock(
+            tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
+            sentences=offsets(parts),
+            keep=keep,
+            pool=noise.astype(np.int32),
+            ids=self._ids(),
+        )
+        if self.words.grams is not None:
+            words = np.unique(block.tokens)
+            known = words[words >= 0].astype(np.int64)
+            block = self.words.grams.whole(block, known, len(self.tables.contexts))
+        return BlockPlan(words=none, extras=none, block=block)

@@ -1,0 +1,107 @@
+"""Where a node stands with its server: its clock, its last push, and the pace of the policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from embedding.exchange.pace import EVERY_BLOCK, Pace
+from embedding.exchange.protocol import Ack, Push, Welcome
+from embedding.worker.crawling.unacknowledged import Unacknowledged
+from embedding.worker.learning.stopwatch import PushStopwatch
+from embedding.worker.learning.work import Work
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a node begins, as the server greeted it.
+
+    clock, sequence  behind push `sequence` of an earlier process
+    offset  where that process's reader was
+    active  nodes that take part
+    min_count, rare_mentions  see `Welcome`
+    """
+
+    clock: int = 0
+    sequence: int = 0
+    offset: str = ""
+    pace: Pace = EVERY_BLOCK
+    active: int = 1
+    min_count: int = 1
+    rare_mentions: int = 0
+
+    @classmethod
+    def of(cls, welcome: Welcome, active: int = 1) -> Start:
+        """As a server greets."""
+        return cls(
+            clock=welcome.clock,
+            sequence=welcome.sequence,
+            offset=welcome.offset,
+            pace=welcome.pace,
+            active=active,
+            min_count=welcome.min_count,
+            rare_mentions=welcome.rare_mentions,
+        )
+
+
+class NodeClock:
+    """Follows what the server answers.
+
+    A block is prepared at a clock of its own, which runs ahead of the pushes: the block after one
+    that is not pushed yet is one clock further on (`prepared`).
+
+    clock        at which the node goes on; sequence: its last push
+    outstanding  documents that the frontier does not know to be learnt; None for a corpus
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        unacknowledged: Unacknowledged | None = None,
+        stopwatch: PushStopwatch | None = None,
+    ) -> None:
+        self.clock, self.sequence = start.clock, start.sequence
+        self.pace, self.active = start.pace, start.active
+        self.unacknowledged = unacknowledged
+        self.stopwatch = stopwatch or PushStopwatch()
+        self._offset = start.offset
+        self._at = 0
+
+    @property
+    def pooled(self) -> int:
+        """Nodes whose deltas are added up; each pushes a share."""
+        return self.pace.pooled or self.active
+
+    def next(self, *, alone: bool) -> int:
+        """The clock of the block that is prepared now; `alone`: the one before it is pushed."""
+        self._at = self.clock - 1 if alone else self._at
+        return self._at + 1
+
+    def prepared(self, clock: int) -> None:
+        """A block has come so far; others go on while this node has nothing to learn."""
+        self._at = max(self._at, clock)
+
+    def push(self, work: Work, push: Push) -> Push:
+        """The push with this node's place and time."""
+        # What is learnt again is read nowhere: the reader goes on where it was.
+        self._offset = push.offset or self._offset
+        place = self._offset
+        if self.unacknowledged is not None:
+            place = self.unacknowledged.offset(work.keys)
+        return replace(push, offset=place, busy_s=self.stopwatch.busy())
+
+    def pushed(self, work: Work, ack: Ack) -> None:
+        """The server has taken the push after `sequence`."""
+        self.stopwatch.start()
+        self.sequence += 1
+        if self.unacknowledged is not None:
+            self.unacknowledged.pushed(self.sequence, work.keys)
+        self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
+
+    def flushed(self, ack: Ack) -> None:
+        """The client has pushed by itself what compression kept back."""
+        self.clock, self.sequence = ack.clock, ack.sequence
+
+    def restart(self, clock: int, sequence: int) -> None:
+        """Go on from where the server stands."""
+        self.clock, self.sequence = clock, sequence
+        self._at = clock - 1

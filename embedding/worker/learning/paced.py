@@ -1,0 +1,237 @@
+"""A node that keeps copies of its rows for several blocks, where the policy wants it.
+
+    asp with n_push, n_fetch   rows are pulled again every n_fetch blocks, and every n_push blocks
+                               what they moved by is pushed (Downpour, Dean 2012, algorithm 4.1)
+    averaging                  both every tau blocks (SparkNet, Moritz 2016)
+    easgd                      every tau blocks node and tables move towards each other (Zhang 2015)
+
+Whatever the policy, a push brings all that was learnt since the last one, rows and counts: what
+was not pushed when a node dies was not acknowledged either, and is read again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.pace import EVERY_BLOCK, Pace
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Ack
+from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock
+from embedding.models.base import BlockLoss
+from embedding.worker.learning.combining import share
+from embedding.worker.learning.convergence import Order
+from embedding.worker.learning.learner import Learner, Rowed
+from embedding.worker.learning.localrows import ChangedRows, NodeRows
+from embedding.worker.learning.ticks import Close, Prepared, StepResult, Trained
+from embedding.worker.learning.work import Work
+
+Ids = dict[Table, IntArray]
+_When = Literal["now", "ahead", "late"]
+
+
+@dataclass
+class Period:
+    """What a node has done since it began again at a pace.
+
+    copies  of the rows, by table; pulled: blocks for which they have served
+    work    what was learnt and not pushed, of so many `blocks`, on rows as they were at `clock`
+    """
+
+    pace: Pace
+    copies: dict[Table, NodeRows] = field(default_factory=dict)
+    pulled: int = 0
+    work: Work | None = None
+    blocks: int = 0
+    clock: int | None = None
+
+    def told(self) -> None:
+        """What was learnt is pushed."""
+        self.work, self.blocks, self.clock = None, 0, None
+
+
+class PacedLearner(Learner):
+    """A learner that follows the pace of the policy, also when that changes while it runs."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._lock = threading.RLock()
+        self._under_way = False
+        self._plainly = True
+        self._period = Period(EVERY_BLOCK)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows are kept from block to block, so that they are pulled when they are due."""
+        return not self.pace.every_block or self._period.work is not None
+
+    def prepare(
+        self,
+        blocks: Sequence[TokenBlock],
+        *,
+        when: _When = "now",
+        order: Order | None = None,
+        close: Close | None = None,
+    ) -> Prepared:
+        """As `Learner.prepare`; rows that are kept are looked at when the block is trained."""
+        late: _When = "late" if self.keeps_rows else when
+        return super().prepare(blocks, when=late, order=order, close=close)
+
+    def train(self, prepared: Prepared) -> Trained:
+        """Train on the node's copies."""
+        with self._lock:
+            self._under_way = True
+            if self._period.work is None and self._unlike(self.pace, self._period.pace):
+                self._follow(self.pace)
+            self._plainly = prepared.rows is not None or not self.keeps_rows
+            return super().train(prepared)
+
+    def push(self, trained: Trained) -> StepResult:
+        """Keep what was learnt until a push is due."""
+        with self._lock:
+            self._under_way = False
+            if self._plainly:
+                learnt = super().push(trained)
+                self._follow(self.pace)
+                return learnt
+            self._rehearsed(trained)
+            work = Work.of(trained)
+            period = self._period
+            period.work = work if period.work is None else period.work.then(work)
+            period.blocks += 1
+            if period.blocks < self.pace.push_every:
+                return StepResult.of(trained, (), None)
+            keys = period.work.keys
+            ack = self._exchange(period.work)
+        return StepResult.of(trained, keys, ack)
+
+    def flush(self) -> tuple[str, ...]:
+        """Push what is kept though it is not due: nothing more comes for now.
+
+        Returns the keys of its documents. Any thread may call it; a block under way is left alone.
+        """
+        with self._lock:
+            work = self._period.work
+            if work is None or self._under_way:
+                return ()
+            self._exchange(work)
+            return work.keys
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was learnt that is not pushed."""
+        return self._period.work is not None or self._under_way
+
+    def restart(self, clock: int, sequence: int) -> None:
+        """Give up what was not pushed; its documents were not acknowledged."""
+        with self._lock:
+            self._under_way = False
+            super().restart(clock, sequence)
+            self._follow(self.pace)
+
+    def _follow(self, pace: Pace) -> None:
+        """Begin again at a pace, with nothing kept."""
+        self._period = Period(pace)
+        self._plainly = True
+
+    def _exchange(self, work: Work) -> Ack:
+        """Push everything that is kept."""
+        period = self._period
+        clock = self.clock if period.clock is None else period.clock
+        ack = self._deliver(work, clock, self._drain())
+        self._sent = None
+        period.told()
+        if self._unlike(self.pace, period.pace):
+            self._follow(self.pace)
+        return ack
+
+    @staticmethod
+    def _unlike(one: Pace, other: Pace) -> bool:
+        """Whether copies kept at one pace are of no use at the other."""
+        kept = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (one, other)]
+        return kept[0] != kept[1]
+
+    def _rows(self, prepared: Prepared) -> tuple[int, Rowed]:
+        if self._plainly:
+            return super()._rows(prepared)
+        ids = prepared.planned.rows()
+        if self._period.pulled >= self.pace.pull_every and not self.pace.elastic:
+            for copies in self._period.copies.values():
+                copies.refresh()
+            self._period.pulled = 0
+        self._period.pulled += 1
+        missing = {table: self._of(table).missing(rows) for table, rows in ids.items()}
+        # The first block of a period always asks: so it takes part, at the clock of now.
+        if self._period.clock is None or prepared.scores or any(map(len, missing.values())):
+            clock = self._fetch(missing, prepared.scores)
+            self._period.clock = clock if self._period.clock is None else self._period.clock
+        return self._period.clock, {
+            table: self._period.copies[table].take(rows) for table, rows in ids.items()
+        }
+
+    def _of(self, table: Table) -> NodeRows:
+        return self._period.copies.setdefault(table, NodeRows(self.model.width))
+
+    def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
+        """Pull rows into the copies; their clock."""
+        rows = self._ask(ids, scores, self.clock)
+        self.sent_as = rows.vectors.dtype
+        for table, values in rows.by_table().items():
+            self._of(table).put(ids[table], widen(values))
+        return rows.clock
+
+    def _deltas(
+        self, prepared: Prepared, base: Rowed, local: Rowed, loss: BlockLoss
+    ) -> tuple[RowDelta, ...]:
+        if self._plainly:
+            return super()._deltas(prepared, base, local, loss)
+        steps = self._steps(prepared, loss)
+        for table, ids in prepared.planned.rows().items():
+            trained = steps.get(table, np.zeros((len(ids), 2)))
+            self._period.copies[table].learn(ids, local[table], trained)
+        return ()
+
+    def _drain(self) -> tuple[RowDelta, ...]:
+        """What is pushed of all that moved."""
+        moved = {table: copies.drain() for table, copies in self._period.copies.items()}
+        shares = {table: share(each.steps, self.pooled) for table, each in moved.items()}
+        deltas = {table: each.delta * shares[table][:, None] for table, each in moved.items()}
+        if self._period.pace.elastic:
+            self._stretch(moved, shares, deltas)
+        half = self.sent_as == np.float16
+        return tuple(
+            RowDelta(table, moved[table].ids, narrow(values) if half else values)
+            for table, values in deltas.items()
+        )
+
+    def _stretch(
+        self,
+        moved: dict[Table, ChangedRows],
+        shares: Rowed,
+        deltas: Rowed,
+    ) -> None:
+        """Elastic averaging (Zhang 2015, algorithm 1) of rows that every node trains all the time.
+
+        Of such a row (its share of ADR 6 is near 1/n) node and server each give way by
+        α·(x_i - x~), α = β·share, and the node keeps its copy. A row that is trained now and then
+        has no copy worth keeping: its delta is pushed as in Downpour, and it is pulled again when
+        it is needed. At α = 1/2, where the two ways part, node and server would meet.
+        """
+        alphas = {table: self._period.pace.elastic * each for table, each in shares.items()}
+        alone = self.pooled <= 1
+        tied = {t: np.zeros(len(a), bool) if alone else a <= 0.5 for t, a in alphas.items()}
+        ids = {table: moved[table].ids[tied[table]] for table in tied}
+        if any(map(len, ids.values())):
+            for table, centre in self._ask(ids, (), self.clock).by_table().items():
+                rows, which = moved[table].rows[tied[table]], tied[table]
+                pull = alphas[table][which][:, None] * (rows - widen(centre))
+                deltas[table][which] = pull
+                self._period.copies[table].keep(ids[table], rows - pull)
+        else:
+            for copies in self._period.copies.values():
+                copies.clear()

@@ -1,0 +1,188 @@
+"""From row ids to a local block: which rows to pull, and the tokens in local row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
+from embedding.models.base import LocalBlock
+from embedding.models.jit import kernel
+
+
+@dataclass(frozen=True)
+class CodedText:
+    """A stretch of text, coded.
+
+    table      int64 [w], row ids, -1 for words without a row
+    codes      int32 [n], index into `table` of each token
+    sentences  int32 [m + 1], token offsets
+    """
+
+    table: IntArray
+    codes: CodeArray
+    sentences: CodeArray
+
+    @classmethod
+    def of_ids(cls, ids: IntArray, sentences: CodeArray) -> CodedText:
+        """From the row id of each token, int64 [n], in time and memory of the greatest id."""
+        if not len(ids):
+            return cls(ids, np.empty(0, dtype=np.int32), sentences)
+        there = np.zeros(int(ids.max()) + 2, dtype=np.bool_)
+        there[ids] = True  # -1 is the last place
+        table = np.flatnonzero(there[:-1])
+        place = np.empty(len(there), dtype=np.int32)
+        if there[-1]:
+            table = np.concatenate([np.full(1, -1), table])
+        place[table] = np.arange(len(table), dtype=np.int32)
+        return cls(table, place[ids], sentences)
+
+    @property
+    def ids(self) -> IntArray:
+        """int64 [n], row id of each token, -1 for unknown words."""
+        found: IntArray = self.table[self.codes]
+        return found
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """What one block needs.
+
+    words   int64 [U], ids of the block's words: rows to pull of `in` and of `out`
+    extras  int64 [E], ids of noise words that are not among them: rows of `out`
+    block   tokens in local rows: `words`, then `extras`, each in the order of appearance
+    grams   int64 [G], n-gram buckets, whose rows follow those of the words (fastText)
+    """
+
+    words: IntArray
+    extras: IntArray
+    block: LocalBlock
+    grams: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def contexts(self) -> IntArray:
+        """int64 [U + E], rows of `out` to pull, distinct, in local order."""
+        return np.concatenate([self.words, self.extras])
+
+    def rows(self) -> dict[Table, IntArray]:
+        """Rows to pull by table, in local order; `sub` only where there are n-grams."""
+        found = {Table.IN: self.words, Table.OUT: self.contexts}
+        return found | {Table.SUB: self.grams} if len(self.grams) else found
+
+
+class IdOrder(Protocol):
+    """Ids in an order of their own; a lexicon is one."""
+
+    @property
+    def ids(self) -> IntArray:
+        """int64 [v], increasing."""
+        ...
+
+    def places(self, ids: IntArray) -> IntArray:
+        """Where known ids lie in `ids`."""
+        ...
+
+
+@kernel()
+def _name(places: Any, local: Any, found: Any, start: int) -> int:
+    """Give each place that has none the next local row; -1 is passed over. Returns the next."""
+    rows = start
+    for i in range(len(places)):
+        place = places[i]
+        if place >= 0 and local[place] < 0:
+            local[place] = rows
+            found[rows] = place
+            rows += 1
+    return rows
+
+
+@kernel()
+def _look(places: Any, local: Any, out: Any) -> None:
+    """Local rows of places, -1 for -1."""
+    for i in range(len(places)):
+        out[i] = local[places[i]] if places[i] >= 0 else -1
+
+
+@kernel()
+def _spell(table: Any, codes: Any, out: Any) -> None:
+    """table[codes] into `out`."""
+    for i in range(len(codes)):
+        out[i] = table[codes[i]]
+
+
+def plan(
+    parts: Sequence[CodedText],
+    pool: IntArray,
+    lexicon: IdOrder,
+    keep: Callable[[IntArray], FloatArray] | None = None,
+) -> BlockPlan:
+    """Plan a block, in time proportional to its length and the lexicon's.
+
+    parts    coded text; each table holds ids of words that occur
+    pool     int64 [p], ids drawn from the noise distribution, with repetition
+    keep     ids int64 [U] → float32 [U], probability to keep a word; None keeps all
+    """
+    tables = [_places(lexicon, part.table) for part in parts]
+    noise = _places(lexicon, pool)
+    local = np.full(len(lexicon.ids), -1, dtype=np.int32)
+    found = np.empty(len(local), dtype=np.int64)
+    n_words = 0
+    for table in tables:
+        n_words = _name(table, local, found, n_words)
+    rows = _name(noise, local, found, n_words)
+    tokens = np.empty(sum(len(part.codes) for part in parts), dtype=np.int32)
+    start = 0
+    for part, table in zip(parts, tables, strict=True):
+        named = np.empty(len(table), dtype=np.int32)
+        _look(table, local, named)
+        _spell(named, part.codes, tokens[start : start + len(part.codes)])
+        start += len(part.codes)
+    drawn = np.empty(len(noise), dtype=np.int32)
+    _look(noise, local, drawn)
+    ids = lexicon.ids[found[:rows]]
+    words = ids[:n_words]
+    block = LocalBlock(
+        tokens=tokens,
+        sentences=offsets(parts),
+        keep=np.ones(n_words, dtype=np.float32) if keep is None else keep(words),
+        pool=drawn,
+        ids=ids,
+    )
+    return BlockPlan(words=words, extras=ids[n_words:], block=block)
+
+
+def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, IntArray]:
+    """Number places (int32 [n], below `size`) from `first` on, in the order of appearance.
+
+    Returns (row of each, int32 [n]; place of each row, int64 [G]).
+    """
+    local = np.full(size, -1, dtype=np.int32)
+    found = np.empty(min(size, len(places)), dtype=np.int64)
+    rows = _name(places, local, found, 0)
+    out = np.empty(len(places), dtype=np.int32)
+    _look(places, local, out)
+    out += np.int32(first)
+    return out, found[:rows]
+
+
+def _places(lexicon: IdOrder, ids: IntArray) -> IntArray:
+    """Places of ids, -1 for -1."""
+    known = ids >= 0
+    if known.all():
+        return lexicon.places(ids)
+    found = np.full(len(ids), -1, dtype=np.int64)
+    found[known] = lexicon.places(ids[known])
+    return found
+
+
+def offsets(parts: Sequence[CodedText]) -> CodeArray:
+    """Sentence offsets of all parts in one."""
+    offsets = [np.zeros(1, dtype=np.int64)]
+    base = 0
+    for part in parts:
+        offsets.append(part.sentences[1:].astype(np.int64) + base)
+        base += len(part.codes)
+    return np.concatenate(offsets).astype(np.int32)

@@ -1,0 +1,110 @@
+"""What of the past a tick learns along with fresh text, or instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from embedding.exchange.protocol import PulledRows
+from embedding.kernel.records import TokenBlock
+from embedding.models.base import BlockLoss
+from embedding.stream.replay import ReplayMemory
+from embedding.worker.config import NodeConfig
+from embedding.worker.learning.batch import BatchWork, Remembers
+from embedding.worker.learning.convergence import Order
+from embedding.worker.learning.heldout import HeldOut, HeldPairs
+from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.planning import CodedText
+from embedding.worker.learning.rehearsal import Rehearsal, Rehearsed, replay_ratio
+from embedding.worker.learning.wordtables import WordTables
+
+
+class Replaying:
+    """The replay memory of a learner, the sentences held out of it, and its part in rounds.
+
+    rehearsal  None while nothing is remembered
+    held_out   None where nothing is measured by held-out sentences
+    rounds     of L-BFGS; None where the node takes part in none
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        words: WordTables,
+        memory: ReplayMemory | None,
+        held_out: HeldOut | None,
+        rounds: BatchWork | None,
+    ) -> None:
+        self.mixing = Mixing(config.source_weights)
+        self.rehearsal = None if memory is None else Rehearsal(memory, self.mixing)
+        self._config = config
+        self._words = words
+        self._held_out = held_out
+        self._rounds = rounds
+
+    def fresh(
+        self, blocks: Sequence[TokenBlock], parts: list[CodedText], seed: int, *, rounds: bool
+    ) -> tuple[list[CodedText], Rehearsed]:
+        """Fresh sentences, which are remembered, and sentences of the past to train on too.
+
+        rounds  the past is learnt in rounds of L-BFGS, not along with what is fresh
+        """
+        fresh = self._without_held_out(parts, seed)
+        rounds = rounds and self._rounds is not None
+        if self.rehearsal is None and rounds and self._rounds is not None:
+            self.rehearsal = Rehearsal(self._rounds.memory(), self.mixing)
+        if self.rehearsal is None:
+            return fresh, Rehearsed(weights=self.mixing.fresh(blocks))
+        ratio = 0.0 if rounds else replay_ratio(self._config, self._words.tokens)
+        wanted = int(sum(len(part.codes) for part in fresh) * ratio)
+        past, held = self.rehearsal.draw(blocks, fresh, wanted)
+        return [*fresh, *map(self._words.known, past)], held
+
+    def again(self, order: Order, held: HeldPairs | None) -> tuple[list[CodedText], Rehearsed]:
+        """Sentences of the past to learn again, and the words by which the tick is measured."""
+        if self.rehearsal is None:
+            return [], Rehearsed()
+        past, sentences = self.rehearsal.draw_again(order.tokens)
+        parts = [self._words.known(part) for part in past]
+        if held is None:
+            return parts, sentences
+        # A sentence of one word trains nothing; its rows are there.
+        ids = held.ids
+        parts.append(CodedText.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
+        return parts, sentences.longer(len(ids))
+
+    def held_pairs(self) -> HeldPairs | None:
+        """The pairs by which a rehearsal is measured."""
+        if self._held_out is None:
+            return None
+        lexicon = self._words.lexicon
+        return self._held_out.pairs(lexicon.known, lexicon.ids)
+
+    def decay(self, order: Order | None, active: int) -> float:
+        """By which part of itself a row of this tick shrinks (weight decay).
+
+        Told when the tick is prepared: by the time it is trained the next may have been read.
+        """
+        if order is None or self.rehearsal is None:
+            return 0.0
+        held = max(self.rehearsal.tokens * max(active, 1), 1)
+        return order.decay * order.rate * min(1.0, order.tokens / held)
+
+    def pulled(
+        self, pull: Callable[[], PulledRows], learner: Remembers
+    ) -> tuple[PulledRows, float]:
+        """What a pull brings after the rounds that it is held back for, and their seconds."""
+        return (pull(), 0.0) if self._rounds is None else self._rounds.pulled(pull, learner)
+
+    def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
+        """The memory hears of the losses."""
+        if self.rehearsal is not None:
+            self.rehearsal.learnt(sentences, loss)
+
+    def _without_held_out(self, fresh: list[CodedText], seed: int) -> list[CodedText]:
+        if self._held_out is None or not fresh:
+            return fresh
+        some = partial(self._words.some_noise, seed=seed)
+        return self._held_out.take(fresh, self._words.keep, some)

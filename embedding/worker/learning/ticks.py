@@ -1,0 +1,236 @@
+"""One tick of a node on its way: prepared, trained, learnt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from embedding.exchange.payload import BlockCounts, RowDelta, WindowUse, WordContexts
+from embedding.exchange.protocol import Ack, PulledRows
+from embedding.exchange.shards.minibatches import Minibatches
+from embedding.kernel.errors import YeoronError
+from embedding.kernel.records import (
+    FloatArray,
+    IntArray,
+    ScorePairs,
+    TimeArray,
+    TokenBlock,
+    WindowUnit,
+)
+from embedding.models.base import BlockLoss
+from embedding.models.config import LearningRateSchedule, ModelConfig
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.learning.combining import Usual
+from embedding.worker.learning.convergence import Order
+from embedding.worker.learning.heldout import HeldPairs
+from embedding.worker.learning.planning import BlockPlan
+from embedding.worker.learning.rehearsal import Rehearsed
+from embedding.worker.words.rarewords import RareContexts
+
+EXPLODED = 20.0
+"""A mean loss so many times that of an untrained model means that training has diverged."""
+
+
+@dataclass(frozen=True)
+class Close:
+    """A window (Unix seconds of its start) is over and learnt: read how its words were used."""
+
+    window: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A block with its rows, ready to train on.
+
+    sentences  which sentences of the replay memory the block holds
+    sightings  what the block says of words that were read only a few times
+    rows  None when they are better pulled after the push before this one: `train` does
+    usual  how frequent its words are in everybody's text; None when the node learns alone
+    tables  for each block int64 [W], the row id of each of its words
+    close  the window that is read again, where the tick learns nothing
+    fresh  tokens of the plan that are fresh; those behind them are replayed
+    read   fresh tokens that have a row, also those that are held out of training
+    order  what was asked for where the tick is a rehearsal; held: by which it is measured; decay:
+           by which part of itself each row shrinks
+    """
+
+    blocks: Sequence[TokenBlock]
+    counts: BlockCounts
+    planned: BlockPlan
+    scores: Sequence[ScorePairs]
+    sentences: Rehearsed
+    sightings: Sequence[RareContexts]
+    rows: PulledRows | None
+    seed: int
+    rate: float
+    usual: Usual | None = None
+    tables: Sequence[IntArray] = ()
+    close: Close | None = None
+    fresh: int = 0
+    read: int = 0
+    order: Order | None = None
+    held: HeldPairs | None = None
+    decay: float = 0.0
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """Tokens that have a row: fresh ones, replayed ones."""
+        return self.read, int((self.planned.block.tokens[self.fresh :] >= 0).sum())
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training a block changed, on rows as they were at `clock`.
+
+    young  what stood around words that were read only a few times
+    minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
+    uses   how words were used, of each window that was closed
+    held_loss  of a rehearsal: loss of held-out pairs before it trained
+    """
+
+    prepared: Prepared
+    clock: int
+    deltas: tuple[RowDelta, ...]
+    loss: BlockLoss
+    rare: WordContexts | None = None
+    minibatches: Minibatches | None = None
+    uses: tuple[WindowUse, ...] = ()
+    held_loss: float | None = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one tick learnt: fresh tokens, trained tokens (with replay), loss.
+
+    keys      documents that the server has now: who waits for them may be told
+    progress  share of the reading that is done, 0 for a stream
+    ack       what the server said; None when the tick is kept for a later push
+    order     what was ordered, where the tick was a rehearsal
+    held_loss  loss of held-out pairs before it trained; None: not measured
+    close     the window that was read again, where the tick was that
+    """
+
+    keys: tuple[str, ...]
+    fresh_tokens: int
+    trained_tokens: int
+    loss_sum: float
+    pairs: int
+    progress: float
+    ack: Ack | None
+    order: Order | None = None
+    held_loss: float | None = None
+    close: Close | None = None
+
+    @classmethod
+    def of(cls, trained: Trained, keys: tuple[str, ...], ack: Ack | None) -> StepResult:
+        """A tick that was trained, with the keys of all that was pushed."""
+        prepared, loss = trained.prepared, trained.loss
+        return cls(
+            keys=keys,
+            fresh_tokens=sum(block.n_tokens for block in prepared.blocks),
+            trained_tokens=int((prepared.planned.block.tokens >= 0).sum()),
+            loss_sum=loss.loss_sum,
+            pairs=loss.pairs,
+            progress=reading(prepared.blocks),
+            ack=ack,
+            order=prepared.order,
+            held_loss=trained.held_loss,
+            close=prepared.close,
+        )
+
+
+def check_loss(node: str, model: ModelConfig, loss: BlockLoss) -> None:
+    """YeoronError when a block's loss is not finite or explodes."""
+    if not math.isfinite(loss.loss_sum) or loss.mean > EXPLODED * model.untrained_loss:
+        raise YeoronError(
+            f"{node}: the loss is {loss.mean:.3g} nats a pair, so training has diverged; "
+            f"set a smaller model.learning_rate (it is {model.learning_rate})."
+        )
+
+
+def reading(blocks: Sequence[TokenBlock]) -> float:
+    """How much of the reading is done, 0 for a stream without an end."""
+    known = [block.progress for block in blocks if not math.isnan(block.progress)]
+    return max(known, default=0.0)
+
+
+def progress(
+    blocks: Sequence[TokenBlock], schedule: LearningRateSchedule, unit: WindowUnit
+) -> float:
+    """What a learning rate falls with, 0 to 1: the reading, or how much of its window has passed.
+
+    That is the mean over the tick's tokens, of a window each in that of its own text: a corpus
+    that is learnt in one tick is learnt at the mean rate.
+    """
+    if schedule is not LearningRateSchedule.WINDOW:
+        return _middle(blocks)
+    if not (tokens := sum(block.n_tokens for block in blocks)):
+        return 0.0
+    passed = 0.0
+    for block in blocks:
+        if len(block.published):
+            lengths = np.diff(block.sentences[block.documents])
+            passed += float(lengths @ _passed(block, unit))
+    return passed / tokens
+
+
+def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -> FloatArray | None:
+    """float32 [m]: by which factor the rate of each sentence of a tick differs from the tick's own.
+
+    A window may be a few ticks, or one, and shall fall within them. None where all are learnt at
+    one rate: no window is followed, or the model weighs no sentence.
+    """
+    if (
+        not blocks
+        or model.schedule is not LearningRateSchedule.WINDOW
+        or not model.traits.weighs_sentences
+    ):
+        return None
+    whole = model.rate(progress(blocks, model.schedule, unit))
+    each = [np.ones(0, dtype=np.float64)]
+    for block in blocks:
+        if len(block.published):
+            # Within a window the rate falls in a straight line (`ModelConfig.rate`).
+            shares = np.clip(_passed(block, unit), 0.0, 1.0)
+            first, last = model.rate(0.0), model.rate(1.0)
+            rates = first + (last - first) * shares
+            each.append(np.repeat(rates / whole, np.diff(block.documents)))
+    return np.concatenate(each).astype(np.float32)
+
+
+def _middle(blocks: Sequence[TokenBlock]) -> float:
+    """How much of the reading is done in the middle of a tick; at its end where no place is told.
+
+    As many tokens as were read before the tick make up as much of what is done with it.
+    """
+    done = reading(blocks)
+    read = max((Offset.of(block.offset).tokens for block in blocks), default=0)
+    tokens = sum(block.n_tokens for block in blocks)
+    return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
+
+
+def _passed(block: TokenBlock, unit: WindowUnit) -> TimeArray:
+    """Share of its window, 0 to 1, that has passed at each document: by its text, where that is
+    known, or by its time."""
+    if len(block.passed):
+        return block.passed
+    moments = block.published
+    edge = unit.floor(datetime.fromtimestamp(float(moments.min()), UTC))
+    edges = [edge.timestamp()]
+    while edges[-1] <= moments.max():
+        edge = unit.next(edge)
+        edges.append(edge.timestamp())
+    bounds = np.asarray(edges)
+    at = np.searchsorted(bounds, moments, side="right") - 1
+    shares: TimeArray = (moments - bounds[at]) / np.diff(bounds)[at]
+    return shares
+
+
+def hash_seed(seed: int, node: str, sequence: int) -> int:
+    """A seed of its own for every node and block, the same in every run."""
+    mixed = np.random.SeedSequence([seed, *node.encode(), sequence]).generate_state(1, np.uint64)
+    return int(mixed[0] >> np.uint64(1))

@@ -1,0 +1,119 @@
+"""The words of a node: their rows, how frequent they are, and which are drawn as noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embedding.exchange.transport import Words
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock
+from embedding.models.config import ModelConfig
+from embedding.worker.learning.combining import Usual
+from embedding.worker.learning.grams import WordGrams
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.planning import BlockPlan, CodedText, plan
+from embedding.worker.words.lexicon import NodeLexicon
+from embedding.worker.words.noise import NoiseWords
+from embedding.worker.words.rarewords import RowCounts
+
+
+class WordTables:
+    """Keeps the lexicon, its n-grams and its noise distribution in step with the server.
+
+    every  blocks between two looks at the server's vocabulary
+    grams  None for a model without subwords
+    """
+
+    def __init__(
+        self, server: Words, lexicon: NodeLexicon, model: ModelConfig, *, every: int, start: Start
+    ) -> None:
+        self.lexicon = lexicon
+        self.grams = WordGrams(model.gram_rows, lexicon) if model.gram_rows else None
+        self._server = server
+        self._model = model
+        self._every = every
+        self._noise = NoiseWords(model)
+        self._min_count = start.min_count
+        # What an earlier process heard is forgotten; the server has counted it.
+        self._offers_all = start.sequence > 0
+        self._readers = 1
+        self._blocks = 0
+        self._counted = 0.0
+        self._stale = False
+
+    def code(self, blocks: Sequence[TokenBlock], active: int) -> list[CodedText]:
+        """The blocks in row ids; words that the server admits now are among them.
+
+        active  nodes that read at the moment
+        """
+        # One that is away for a moment has heard its part, too.
+        self._readers = max(self._readers, active)
+        least = 1.0 if self._offers_all else self._min_count / self._readers
+        self._refresh()
+        tables = self.lexicon.encode(blocks, self._server, least=least)
+        if self.grams is not None:
+            self.grams.read(blocks, tables)
+        self._blocks += 1
+        return [
+            CodedText(table, block.codes, block.sentences)
+            for table, block in zip(tables, blocks, strict=True)
+        ]
+
+    def forget(self) -> None:
+        """Read the whole vocabulary again before the next block."""
+        self._stale = True
+
+    @property
+    def tokens(self) -> float:
+        """Running count of all words that have a row."""
+        return float(self.lexicon.counts.sum())
+
+    def known(self, part: CodedText) -> CodedText:
+        """The part without the rows of words that were evicted."""
+        return CodedText(self.lexicon.known(part.table), part.codes, part.sentences)
+
+    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
+        """Which rows a tick needs, and its tokens in them."""
+        planned = plan(parts, noise, self.lexicon, self.keep)
+        return planned if self.grams is None else self.grams.into(planned)
+
+    def keep(self, words: IntArray) -> FloatArray:
+        """float32 [n]: probability to keep each of `words` (ids) in training."""
+        return self.lexicon.keep(words, self._model.sample)
+
+    def noise(self, parts: Sequence[CodedText], seed: int) -> IntArray:
+        """Noise words for a block of these parts, int64 ids with repetition; none for none."""
+        if not parts:
+            return np.empty(0, dtype=np.int64)
+        tokens = sum(len(part.codes) for part in parts)
+        return self._noise.draw(tokens, seed, self.lexicon, [part.table for part in parts])
+
+    def some_noise(self, n: int, seed: int) -> IntArray:
+        """n noise words, int64 ids."""
+        return self._noise.some(n, seed, self.lexicon)
+
+    def rows(self, planned: BlockPlan) -> RowCounts:
+        """The words of a tick by local row."""
+        counts = self.lexicon.counts
+        return RowCounts(planned.words, counts[self.lexicon.places(planned.words)], counts)
+
+    def usual(self, planned: BlockPlan) -> Usual | None:
+        """How frequent the words of a tick are in everybody's text."""
+        counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
+        return Usual.of(counts, places, self._model.noise_exponent, self._noise.table)
+
+    def _refresh(self) -> None:
+        """Look at the server's vocabulary and counts now and then.
+
+        Every so many blocks, and sooner while the counts grow quickly.
+        """
+        grown = self.tokens > 1.25 * self._counted
+        due = self._blocks >= self._every
+        if self._noise.table is None or due or grown or self._stale:
+            whole, self._stale = self._stale, False
+            self.lexicon.refresh(self._server, whole=whole)
+            if self.grams is not None:
+                self.grams.refreshed(whole=whole)
+            self._counted = self.tokens
+            self._blocks = 0

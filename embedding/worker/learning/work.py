@@ -1,0 +1,129 @@
+"""What one push brings: everything that was learnt since the push before it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.exchange.payload import (
+    BlockCounts,
+    CountGroup,
+    RowDelta,
+    WindowUse,
+    WordContexts,
+    summed,
+)
+from embedding.exchange.protocol import Push
+from embedding.exchange.shards.minibatches import Minibatches
+from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.worker.corpus.counting import progress
+from embedding.worker.learning.ticks import Trained
+
+
+@dataclass(frozen=True)
+class Work:
+    """Blocks learnt, with what was counted in them.
+
+    tokens    fresh tokens that have a row
+    replayed  tokens that were learnt again
+    loss_sum  nats over `pairs` pairs
+    young     what stood around words that were read only a few times
+    minibatches  one tick as it was learnt on shards that hold columns
+    uses      how words were used, of each window that was closed
+    """
+
+    blocks: tuple[TokenBlock, ...]
+    counts: BlockCounts
+    tokens: int
+    loss_sum: float
+    pairs: int
+    rare: WordContexts | None = None
+    minibatches: Minibatches | None = None
+    uses: tuple[WindowUse, ...] = ()
+    replayed: int = 0
+
+    @classmethod
+    def of(cls, trained: Trained) -> Work:
+        """One tick."""
+        prepared, loss = trained.prepared, trained.loss
+        tokens, replayed = prepared.known
+        return cls(
+            tuple(prepared.blocks),
+            prepared.counts,
+            tokens,
+            loss.loss_sum,
+            loss.pairs,
+            trained.rare,
+            trained.minibatches,
+            trained.uses,
+            replayed,
+        )
+
+    def then(self, other: Work) -> Work:
+        """Both, in this order."""
+        return Work(
+            self.blocks + other.blocks,
+            joined([self.counts, other.counts]),
+            self.tokens + other.tokens,
+            self.loss_sum + other.loss_sum,
+            self.pairs + other.pairs,
+            summed([part for part in (self.rare, other.rare) if part is not None]),
+            uses=self.uses + other.uses,
+            replayed=self.replayed + other.replayed,
+        )
+
+    def push(
+        self,
+        node: str,
+        sequence: int,
+        clock: int,
+        deltas: tuple[RowDelta, ...],
+        unit: WindowUnit,
+    ) -> Push:
+        """As it travels, learnt now on rows as they were at `clock`."""
+        blocks = self.blocks
+        return Push(
+            node=node,
+            sequence=sequence,
+            clock=clock,
+            deltas=deltas,
+            counts=self.counts,
+            progress=progress(blocks, unit, time.time()),
+            tokens=self.tokens,
+            loss_sum=self.loss_sum,
+            pairs=self.pairs,
+            tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
+            offset=blocks[-1].offset if blocks else "",
+            rare=self.rare,
+            minibatches=self.minibatches,
+            usage=tuple(part for use in self.uses for part in use.sums),
+            shifts=tuple(part for use in self.uses for part in use.shifts),
+            replayed=self.replayed,
+            phrases=tuple(phrase for block in blocks for phrase in block.phrases),
+        )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of every document."""
+        return tuple(key for block in self.blocks for key in block.keys)
+
+
+def joined(parts: Sequence[BlockCounts]) -> BlockCounts:
+    """Counts of several ticks, group after group."""
+    groups: list[CountGroup] = []
+    words: list[str] = []
+    rows = 0
+    for part in parts:
+        groups += [CountGroup(g.source, g.window, g.stop + rows) for g in part.groups]
+        words += part.words
+        rows += len(part.ids)
+    return BlockCounts(
+        tuple(groups),
+        np.concatenate([part.ids for part in parts]),
+        words,
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.documents for part in parts]),
+    )

@@ -1,0 +1,91 @@
+"""What a gradient process tells whoever sends it text: what the server has, and where to begin."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+from embedding.exchange.client import ParameterClient
+from embedding.stream.faults import PeerLost, QueueClosed
+from embedding.stream.queue import BlockQueue
+from embedding.worker.crawling.unacknowledged import Unacknowledged
+
+SETTLE_SECONDS = 0.3
+_MANY_DOCUMENTS = 4096
+"""Documents in no checkpoint, above which one is asked for."""
+
+
+class Acknowledgements:
+    """To a crawler, or to the reader of a corpus, which goes by places alone.
+
+    A sender that is gone is told nothing: a crawler finds its documents unacknowledged and fetches
+    them again, a reader begins at the place that the server has.
+
+    place        what the server had from the processes before this one
+    outstanding  documents that the frontier does not know to be learnt; None for a corpus
+    """
+
+    def __init__(
+        self,
+        queue: BlockQueue,
+        client: ParameterClient,
+        place: str,
+        unacknowledged: Unacknowledged | None,
+    ) -> None:
+        self._queue = queue
+        self._client = client
+        self._offset = place
+        self._outstanding = unacknowledged
+
+    def begin(self, sequence: int, stop: threading.Event) -> None:
+        """Tell a crawler what processes before this one had pushed, once none of it can be lost.
+
+        Until then the crawler reads nothing: a server that goes back to a checkpoint without a
+        push that nobody can send again tells an older place, and its documents are read again.
+
+        sequence  the last push of those processes
+        """
+        if self._outstanding is None:
+            return
+        while self._client.confirmed < sequence:
+            self._client.idle()
+            self._client.checkpoint(wait=False)
+            if self._client.durable() >= sequence or stop.wait(SETTLE_SECONDS):
+                break
+        self._report({"durable": 0})
+
+    def read_on(self, block_tokens: int) -> None:
+        """Tell a reader where to begin, behind the last block that the server has, and how large
+        blocks are."""
+        self._report({"block_tokens": block_tokens})
+
+    def learnt(self, keys: tuple[str, ...]) -> None:
+        """The server has these documents."""
+        if self._outstanding is not None:
+            with contextlib.suppress(PeerLost, QueueClosed):
+                self._queue.acknowledge(keys)
+
+    def confirm(self, *, ask: bool = False) -> None:
+        """Tell the crawler how many documents are in a checkpoint, so that they are done.
+
+        ask  ask the server first how many there are
+        """
+        unacknowledged = self._outstanding
+        if unacknowledged is None:
+            return
+        told = self._queue.latest_report() or {}
+        unacknowledged.acknowledge(int(told.get("settled", 0)))
+        if told.get("owing") is False:
+            unacknowledged.forget_inherited()
+        if not unacknowledged.waits:
+            return
+        if ask:
+            self._client.durable()
+        if len(unacknowledged) > _MANY_DOCUMENTS:
+            self._client.checkpoint(wait=False)
+        self._report({"durable": unacknowledged.confirmed(self._client.confirmed)})
+
+    def _report(self, more: dict[str, Any]) -> None:
+        with contextlib.suppress(PeerLost, QueueClosed):
+            self._queue.send_report({"place": self._offset, **more})

@@ -1,0 +1,110 @@
+"""How the processes of a node come about: forked from one that has imported what they need.
+
+The imports of a node's processes take longer than many a training. One process, Python's fork
+server, does them once; every other is a fork of it, at once there and sharing its memory. It ends
+with the last of those who use it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import forkserver, get_context, resource_tracker
+from multiprocessing.context import ForkServerContext, SpawnContext
+
+import psutil
+
+Processes = ForkServerContext | SpawnContext
+
+# Named, not imported: the process that starts them shall not wait for their imports.
+OF_A_CORPUS = (
+    "embedding.worker.corpus.reading:read_forever",
+    "embedding.worker.process.gradient:learn_forever",
+)
+OF_A_STREAM = (
+    "embedding.worker.crawling.crawling:crawl_forever",
+    "embedding.worker.process.gradient:learn_forever",
+)
+"""What the two processes of a node run."""
+
+
+UNCOLLECTED, WARMED = "embedding.worker.crawling.gcfreeze", "embedding.worker.process.warmed"
+_STARTING = threading.Lock()
+
+
+def processes(targets: Sequence[str]) -> Processes:
+    """Where to start processes that will run `targets`; returns at once, imports go on beside.
+
+    The first call of a process decides what is imported beforehand. Where nothing is writable
+    there is no place for the fork server's socket, and processes are spawned.
+    """
+    if not _writable():
+        return get_context("spawn")
+    # The terminal's ^C is for whoever starts them, and ends them; processes inherit the mask. The
+    # tracker goes first: when it starts it opens the mask again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        modules = (target.partition(":")[0] for target in targets)
+        forkserver.set_forkserver_preload([UNCOLLECTED, *modules, WARMED])
+        with _STARTING, _importing_as_here():
+            forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return get_context("forkserver")
+
+
+@contextmanager
+def _importing_as_here() -> Iterator[None]:
+    """Have a Python that is started look for modules where this one does, in the same order.
+
+    By itself it would look in the working folder first, whatever lies there.
+    """
+    places = os.pathsep.join(os.path.abspath(place) for place in sys.path)  # noqa: PTH100 - "" too
+    wanted = {"PYTHONSAFEPATH": "1", "PYTHONPATH": places}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of this process, for `adopt` in one that it starts."""
+    return dict(os.environ)
+
+
+def adopt(environment: dict[str, str]) -> None:
+    """Begin as a process of one's own: with this environment, and collecting garbage again.
+
+    The fork server has the environment of the moment when it was started.
+    """
+    gc.freeze()
+    gc.enable()
+    if dict(os.environ) != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def forked(process: psutil.Process) -> bool:
+    """Whether a process is a fork of a fork server: one of a node's."""
+    parent = process.parent()
+    return parent is not None and f"from {forkserver.__name__} " in " ".join(parent.cmdline())
+
+
+def _writable() -> bool:
+    try:
+        return bool(tempfile.gettempdir())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,365 @@
+"""The gradient process of a node: take blocks, learn, push, acknowledge."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import psutil
+
+from embedding.exchange.connecting import connect
+from embedding.kernel.errors import (
+    BehindError,
+    ExchangeError,
+    RefusedError,
+    ReplacedError,
+    UnavailableError,
+)
+from embedding.kernel.records import TokenBlock
+from embedding.kernel.stopping import stop_on_signals
+from embedding.stream.queue import BlockQueue
+from embedding.worker.corpus.counting import window_of
+from embedding.worker.learning.convergence import Order
+from embedding.worker.learning.ticks import Close, StepResult
+from embedding.worker.lifetime import end_with_parent, peak_memory
+from embedding.worker.process.acknowledging import Acknowledgements
+from embedding.worker.process.closing import Closings
+from embedding.worker.process.intake import ticks
+from embedding.worker.process.making import listener_of, make_learner
+from embedding.worker.process.pipeline import Pipeline, When
+from embedding.worker.process.rehearsing import rehearsals_of
+from embedding.worker.process.routing import make_transport, relay_of
+from embedding.worker.process.securing import secure
+from embedding.worker.process.warming import warm, warm_exchange
+from embedding.worker.spec import NodeSpec
+
+logger = logging.getLogger(__name__)
+
+LEAST_TOKENS = 64
+"""No block is asked to be smaller."""
+
+
+@dataclass
+class Counters:
+    """What a gradient process did so far; shown in the server's status."""
+
+    blocks: int = 0
+    documents: int = 0
+    fresh_tokens: int = 0
+    replayed_tokens: int = 0
+    trained_tokens: int = 0
+    refused: int = 0
+    loss: float = 0.0
+    progress: float = 0.0
+    last_error: str = ""
+
+
+class GradientProcess:
+    """Joins queue, learner and client; a second thread reports."""
+
+    def __init__(self, spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> None:
+        self.spec = spec
+        self.queue = queue
+        self.stop = stop
+        self.counters = Counters()
+        self.client = connect(
+            spec.server,
+            node=spec.name,
+            config=spec.exchange,
+            config_digest=spec.model.digest(),
+            stop=stop,
+            incarnation=spec.incarnation,
+            relay=relay_of(spec),
+        )
+        welcome = self.client.welcome or self.client.hello()
+        self._epoch = welcome.epoch
+        self.transport = make_transport(spec, self.client, welcome, stop)
+        self._ahead = welcome.ahead and spec.ring is None
+        self._idle = False
+        self._warm = False
+        self._share = 1.0
+        self._rehearsed: dict[str, Any] = {}
+        self.rehearsals = rehearsals_of(spec, welcome)
+        self.learner = make_learner(
+            spec, self.client, self.transport, welcome, stop, rehearses=self.rehearsals.any
+        )
+        self.closings = Closings(self.learner.observer.usage)
+        self.acknowledgements = Acknowledgements(
+            queue, self.client, welcome.offset, self.learner.turn.unacknowledged
+        )
+        if spec.corpus is not None:
+            self.acknowledgements.read_on(self.block_tokens)
+
+    def run(self) -> None:
+        """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
+        self._report()  # a snapshot says what its nodes trained with: told before the first push
+        reporter = threading.Thread(target=self._report_forever, daemon=True)
+        reporter.start()
+        self.acknowledgements.begin(self.learner.sequence, self.stop)
+        if self.spec.node.trainer == "numba" or self.spec.corpus is None:
+            warm(self.spec.model)
+        warm_exchange(self.spec.exchange, self.spec.model.width)
+        self._warm = True
+        pipeline = Pipeline(
+            self.learner,
+            self._gather(),
+            self._learnt,
+            when=self._when,
+            in_order=self.spec.corpus is not None,
+        )
+        try:
+            pipeline.run()
+            self._flush()
+            self._settle()
+            if not self.stop.is_set():
+                self.transport.finish()
+            if self.spec.corpus is not None:
+                # A corpus may be learnt before the first report was due.
+                self._report()
+                secure(self.client, self.stop)
+        except ExchangeError as error:
+            # Told to stop, nodes that all-reduce leave each other as they come.
+            away = self.spec.ring is not None or isinstance(error, UnavailableError)
+            if not (away and self.stop.is_set()):
+                raise
+            logger.info("%s: told to stop: %s", self.spec.name, error)
+        finally:
+            self._write_evidence()
+            self.stop.set()
+            reporter.join(timeout=5)
+            self.transport.close()
+
+    def _gather(self) -> Iterator[Sequence[TokenBlock] | Order | Close]:
+        """What each tick learns: fresh blocks first; between them, what is worth learning again.
+
+        A corpus is rehearsed at the end of each window, so that the same text gives the same
+        bytes; a stream whenever no fresh text waits. Then the window is read once more, for
+        comparing it: on a stream when the server says that it is complete. Rests while there is
+        nothing of all this.
+        """
+        corpus = self.spec.corpus is not None
+        given = ticks(
+            self.spec, self.queue, self.stop, lambda: self.block_tokens, self._until_rehearsal
+        )
+        lexicon = self.learner.lexicon
+        if lexicon.look_ahead is not None:
+            given = lexicon.look_ahead.ticks(given, lexicon.has)
+        for blocks in given:
+            if blocks:
+                self._idle = False
+                window = window_of(blocks, self.learner.unit)
+                if corpus and window != self.rehearsals.window:
+                    yield from self._ended()
+                self._read(window, sum(block.n_tokens for block in blocks))
+                yield blocks
+            elif (close := self._closing()) is not None:
+                self._idle = False
+                yield close
+            elif (order := self._ordered()) is not None:
+                self._idle = False
+                yield order
+            elif blocks is not None:
+                self._rest()
+        if corpus:
+            yield from self._ended()
+
+    def _ended(self) -> Iterator[Order | Close]:
+        """A window of a corpus is over: learn it to the end, then read it once more."""
+        yield from self._rehearsals()
+        close = self.closings.of_corpus(self.rehearsals.window)
+        if close is not None:
+            yield close
+
+    def _closing(self) -> Close | None:
+        """The window of a stream to read once more: complete, as the server says, and settled."""
+        return self.closings.due(self.rehearsals.unconverged)
+
+    def _read(self, window: int, tokens: int) -> None:
+        self.rehearsals.read(window, tokens)
+        if self.learner.rehearsal is not None:
+            self.learner.rehearsal.begin(window)
+
+    def _rehearsals(self) -> Iterator[Order]:
+        """Until the window of a corpus has settled."""
+        while not self.stop.is_set():
+            order = self.rehearsals.order()
+            if order is None:
+                # What the window came to goes into its snapshot.
+                self._rehearsed = self.rehearsals.figures()
+                self._report()
+                return
+            yield order
+
+    def _until_rehearsal(self) -> float:
+        """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
+        if self._closing() is not None:
+            return 0.0
+        return math.inf if self.learner.pace.batch_tokens else self.rehearsals.wait_s()
+
+    def _ordered(self) -> Order | None:
+        if self.spec.corpus is not None or self._until_rehearsal():
+            return None
+        return self.rehearsals.take_turn()
+
+    def _when(self) -> When:
+        """When to pull the rows of the next block."""
+        overlap = self.spec.node.overlap
+        if overlap == "never":
+            return "now"
+        if self.learner.keeps_rows:
+            return "late"
+        alone = self.learner.active <= 1 or self.learner.sees_itself
+        return "ahead" if self._ahead and (alone or overlap == "always") else "late"
+
+    def _learnt(self, learnt: StepResult | RefusedError) -> None:
+        """A tick is over."""
+        if isinstance(learnt, RefusedError):
+            self._refused(learnt)
+            return
+        if learnt.ack is not None:
+            self._ahead = learnt.ack.ahead
+            self._resize(learnt.ack.share)
+        self._follow_restart()
+        self._acknowledge(learnt.keys)
+        self.acknowledgements.confirm()
+        counters = self.counters
+        if learnt.close is not None:
+            self.closings.told(learnt.close.window)
+            self._report()
+            return
+        if learnt.order is not None:
+            counters.replayed_tokens += learnt.trained_tokens
+            self.rehearsals.learnt(learnt.order, learnt.held_loss)
+            return
+        self.rehearsals.learnt_fresh()
+        counters.blocks += 1
+        counters.fresh_tokens += learnt.fresh_tokens
+        counters.trained_tokens += learnt.trained_tokens
+        counters.loss = learnt.loss_sum / learnt.pairs if learnt.pairs else counters.loss
+        counters.progress = learnt.progress
+
+    def _acknowledge(self, keys: tuple[str, ...]) -> None:
+        """The server has these documents."""
+        self.acknowledgements.learnt(keys)
+        self.counters.documents += len(keys)
+
+    def _flush(self) -> None:
+        """Push what a policy lets a node keep for some blocks: nothing more comes for now."""
+        try:
+            if keys := self.learner.flush():
+                self._acknowledge(keys)
+        except RefusedError as error:
+            self._refused(error)
+
+    def _refused(self, error: RefusedError) -> None:
+        """The documents stay unacknowledged: the frontier gives them out again later."""
+        if self.spec.corpus is not None or isinstance(error, (BehindError, ReplacedError)):
+            raise error
+        logger.warning("%s: the server refused a block: %s", self.spec.name, error)
+        self.rehearsals.give_up()
+        self.counters.refused += 1
+        self.counters.last_error = str(error)
+        welcome = self.client.hello()
+        self.learner.restart(welcome.clock, welcome.sequence)
+        self.closings.go_back()
+
+    @property
+    def block_tokens(self) -> int:
+        """Fresh tokens of the next block: as configured, by the share that the server told last."""
+        return max(LEAST_TOKENS, round(self.spec.node.block_tokens * self._share))
+
+    def _resize(self, share: float) -> None:
+        """Larger or smaller blocks from now on; nodes of a ring go in step without it."""
+        if share == self._share or self.spec.ring is not None:
+            return
+        self._share = share
+        if self.spec.corpus is not None:
+            self.acknowledgements.read_on(self.block_tokens)
+
+    def _write_evidence(self) -> None:
+        if self.learner.lexicon.evidence is not None:
+            self.learner.lexicon.evidence.write()
+
+    def _follow_restart(self) -> None:
+        """A restarted server may have lost the words it admitted last."""
+        welcome = self.client.welcome
+        if welcome is not None and welcome.epoch != self._epoch:
+            self._epoch = welcome.epoch
+            self.learner.lexicon.listen(listener_of(self.spec, welcome))
+            self.learner.words.forget()
+
+    def _rest(self) -> None:
+        """Nothing to learn: no barrier should wait for this node."""
+        self._flush()
+        self.acknowledgements.confirm(ask=True)
+        if not self._idle and not self.learner.pending:
+            self._settle()
+            self.transport.idle()
+            self._write_evidence()
+            self._idle = True
+
+    def _settle(self) -> None:
+        """Push what compression has kept back, so that nothing learnt stays with the node."""
+        ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
+        if ack is not None:
+            self.learner.turn.flushed(ack)
+
+    def _report_forever(self) -> None:
+        while not self.stop.wait(self.spec.node.report_seconds):
+            self._report()
+
+    def _report(self) -> None:
+        """Tell the server this node's figures, and what its crawler told last."""
+        crawl = self.queue.latest_report() or {}
+        try:
+            asked = self.client.report(
+                {
+                    **crawl,
+                    **asdict(self.counters),
+                    "setup": self.spec.setup.model_dump(mode="json"),
+                    "rehearsal": self.rehearsals.figures(),
+                    "rehearsed": self._rehearsed,
+                    "topology": self.transport.figures(),
+                    **self.client.rows.figures(),
+                    "source_weights": self.learner.past.mixing.weights,
+                    "warm": self._warm,
+                    "closed": self.closings.latest,
+                    "queue": self.queue.depth,
+                    "queue_capacity": self.queue.capacity,
+                    "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
+                    "peak_memory_bytes": peak_memory(),
+                }
+            )
+            self.closings.complete(asked if self.spec.corpus is None else None)
+        except (UnavailableError, RefusedError) as error:
+            self.counters.last_error = str(error)
+
+
+def learn_forever(spec_json: str, queue: BlockQueue) -> None:
+    """Target of the gradient process."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    end_with_parent()
+    stop = stop_on_signals()
+    spec = NodeSpec.model_validate_json(spec_json)
+    try:
+        if (process := _begun(spec, queue, stop)) is not None:
+            process.run()
+    finally:
+        queue.close()
+
+
+def _begun(spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> GradientProcess | None:
+    """None when told to stop while the server is away."""
+    try:
+        return GradientProcess(spec, queue, stop)
+    except UnavailableError as error:
+        if not stop.is_set():
+            raise
+        logger.info("%s: told to stop: %s", spec.name, error)
+        return None

@@ -1,0 +1,95 @@
+"""A node's learner, put together of what its specification and the server's greeting ask for."""
+
+from __future__ import annotations
+
+import threading
+
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.protocol import Welcome
+from embedding.exchange.shards.columns import ColumnsOnShards
+from embedding.exchange.transport import Transport
+from embedding.kernel.records import WindowUnit
+from embedding.models.making import make_trainer
+from embedding.stream.replay import make_replay
+from embedding.worker.crawling.unacknowledged import Unacknowledged
+from embedding.worker.learning.batch import BatchWork
+from embedding.worker.learning.columns import ColumnLearner
+from embedding.worker.learning.heldout import HeldOut
+from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.spec import NodeSpec
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
+from embedding.worker.words.contributing import ContributorCollector
+from embedding.worker.words.evidence import EvidenceKeeper
+from embedding.worker.words.lexicon import NodeLexicon
+from embedding.worker.words.lookahead import LookAhead
+
+
+def make_learner(
+    spec: NodeSpec,
+    client: ParameterClient,
+    transport: Transport,
+    welcome: Welcome,
+    stop: threading.Event,
+    *,
+    rehearses: bool,
+) -> Learner:
+    """The learner that the server's topology and policy need.
+
+    rehearses  what is remembered is learnt again between fresh blocks
+    """
+    model, unit = spec.model, WindowUnit(welcome.window_unit)
+    remembers = spec.node.replay_ratio or rehearses
+    # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
+    past = PastTexts.of(spec.node, unit) if spec.ring is None else None
+    shares = spec.corpus is not None
+    extras = Extras(
+        lexicon=_lexicon(spec, welcome, unit, stop),
+        held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
+        rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
+        usage=UsageReader.of(model, welcome.usage, past),
+        unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
+    )
+    trainer = make_trainer(model, torch=spec.node.trainer == "torch")
+    memory = make_replay(spec.stream, model.seed) if remembers else None
+    start = Start.of(welcome, active=1 if spec.ring is None else spec.ring.size)
+    common = {
+        "node": spec.name,
+        "model": model,
+        "config": spec.node,
+        "unit": unit,
+        "start": start,
+        "extras": extras,
+    }
+    if isinstance(client.path, ColumnsOnShards):
+        return ColumnLearner(transport, trainer, memory, columns=client.path, **common)
+    if welcome.shared is not None:
+        tables = MappedTables.attach(welcome.shared, welcome.dim)
+        return HogwildLearner(transport, trainer, memory, tables=tables, **common)
+    return PacedLearner(transport, trainer, memory, **common)
+
+
+def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:
+    """Who tells the server who used a word; not of a corpus, whose words everybody may see."""
+    return ContributorCollector.of(welcome) if spec.corpus is None else None
+
+
+def _lexicon(
+    spec: NodeSpec, welcome: Welcome, unit: WindowUnit, stop: threading.Event
+) -> NodeLexicon:
+    """Reads a corpus ahead of what is learnt, where later mentions can give a word its row."""
+    tokens, look_ahead = spec.node.look_ahead_tokens, None
+    if spec.corpus is not None and 1 < welcome.min_count <= tokens:
+        look_ahead = LookAhead(tokens, unit, stop)
+    evidence = None if spec.evidence is None else EvidenceKeeper(spec.evidence, spec.name)
+    return NodeLexicon(
+        listener=listener_of(spec, welcome), evidence=evidence, look_ahead=look_ahead
+    )
+
+
+def _held_out(spec: NodeSpec) -> HeldOut:
+    model = spec.model
+    return HeldOut(spec.node.held_out, model.window, model.negative, model.seed)

@@ -1,0 +1,99 @@
+"""The three steps of a tick, overlapped: the next block is prepared while one is trained.
+
+    prepare  t+1 ────────┐ prepare t+2 ──────┐
+    train    t ───────┐  │ train t+1 ──────┐ │
+    push              └─ push t            └─ push t+1
+
+The kernel holds no lock and no GIL, so preparing (coding, pulling) costs it nothing but its share
+of the memory's bandwidth. A block that was prepared before the last push lacks that push's own
+delta: `Learner.train` adds it (read-my-writes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Literal
+
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import TokenBlock
+from embedding.worker.learning.convergence import Order
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.ticks import Close, Prepared, StepResult
+
+_Blocks = Sequence[TokenBlock] | Order | Close
+"""Fresh blocks of a tick, what to learn again, or a window that is over."""
+Next = Prepared | RefusedError | None
+
+
+When = Literal["now", "ahead", "late"]
+
+
+class Pipeline:
+    """Runs a learner over blocks until there are none.
+
+    blocks    what one tick learns, tick by tick; it may wait
+    learnt    told after each push, or what the server said when it refused a block; by the thread
+              that trains, with no step under way
+    when      asked before each tick when to pull the rows of the next block: `now`, after this
+              one was pushed, with nothing prepared before; `ahead` of that push; or `late`, after
+              the push, but with everything else prepared
+    in_order  each push waits for the preparation of the next block, so that the same blocks give
+              the same bytes; without it a push leaves as soon as its block is trained
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        blocks: Iterator[_Blocks],
+        learnt: Callable[[StepResult | RefusedError], None],
+        *,
+        when: Callable[[], When],
+        in_order: bool,
+    ) -> None:
+        self._learner = learner
+        self._blocks = blocks
+        self._learnt = learnt
+        self._when = when
+        self._in_order = in_order
+
+    def run(self) -> None:
+        """Until the blocks end."""
+        with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
+            prepared = self._prepare("now")
+            while prepared is not None:
+                if isinstance(prepared, RefusedError):
+                    self._learnt(prepared)
+                    prepared = self._prepare("now")
+                    continue
+                when = self._when()
+                if when == "now":
+                    self._finish(prepared, None)
+                    prepared = self._prepare("now")
+                    continue
+                following = pool.submit(self._prepare, when)
+                self._finish(prepared, following)
+                prepared = following.result()
+
+    def _prepare(self, when: When) -> Next:
+        """The next block, or why the server refused it; None when there is none."""
+        for blocks in self._blocks:
+            try:
+                if isinstance(blocks, Order):
+                    return self._learner.prepare((), when=when, order=blocks)
+                if isinstance(blocks, Close):
+                    return self._learner.prepare((), when=when, close=blocks)
+                return self._learner.prepare(blocks, when=when)
+            except RefusedError as error:
+                # Not told here: whoever hears of it sets the node back, and a push is under way.
+                return error
+        return None
+
+    def _finish(self, prepared: Prepared, following: Future[Next] | None) -> None:
+        try:
+            trained = self._learner.train(prepared)
+            if following is not None and self._in_order:
+                following.exception()
+            self._learnt(self._learner.push(trained))
+        except RefusedError as error:
+            self._learnt(error)

@@ -1,0 +1,1 @@
+"""What later tells whether a word's use changed."""

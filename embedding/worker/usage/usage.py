@@ -1,0 +1,195 @@
+"""How each word was used in a window, told by documents when the window closes (ADR 22).
+
+A node remembers the text of the last windows as row ids (`past.py`). When a window has been learnt
+to the end it reads them all once, by vectors from the counts of all these texts
+(`countvectors.py`), which know no time better than another; and the window itself by the rows of
+that moment, which all nodes share, for what compares sources. A document that uses a word gives one
+unit vector x/|x| of it:
+
+    x = Σ_c w_c (u_c - ū) - TOPIC · Σ_c w_c · t,    w = a / (a + p),
+    t = Σ w (u - ū) / (BRIEF + Σ w)
+
+over the contexts c of all its mentions, with u_c the unit vector of c, ū the weighted mean of all
+(smooth inverse frequency; Arora, Liang and Ma 2017; p: share of all words), and t, what the
+document is about, over all its words. Documents belong to UNITS units, by author where that is
+known; the sums of each unit travel. A passage that several documents hold counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from embedding.exchange.compression.halves import narrow
+from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
+from embedding.models.config import ModelConfig
+from embedding.snapshots.nearness import unit_rows
+from embedding.worker.usage.contexts import add_contexts, without_repeats
+from embedding.worker.usage.contextshift import context_shift
+from embedding.worker.usage.countvectors import count_vectors, pair_counts
+from embedding.worker.usage.past import PastDocuments, PastTexts, joined
+from embedding.worker.words.lexicon import NodeLexicon
+
+FREQUENT = 1e-3
+"""a: a word with this share of all words counts half as a context."""
+LEAST_DOCUMENTS = 3
+"""Documents of a source in which a word is used, below which its use is not sent."""
+PULLED = 8_192
+"""Rows in one request."""
+_BITS = (12, 24)
+"""Least and most bits of a place in the table of passages."""
+
+_UseCounts = npt.NDArray[np.float64]
+Rows = Callable[[IntArray], FloatArray]
+"""Rows float32 [n, dim] of `in` of some ids, as they are now."""
+
+
+class UsageReader:
+    """Remembers what a node reads, and reads it again when a window closes. Not thread-safe."""
+
+    def __init__(self, window: int, past: PastTexts) -> None:
+        """window: words on each side that are contexts."""
+        self.window = window
+        self.past = past
+        self.closed: int | None = None
+
+    @classmethod
+    def of(cls, model: ModelConfig, wanted: bool, past: PastTexts | None) -> UsageReader | None:
+        """None when the server does not want it, or the model's rows do not say it."""
+        if not wanted or past is None or not model.traits.usage:
+            return None
+        return cls(model.window, past)
+
+    def go_back(self, closed: int | None) -> None:
+        """The server has heard of no window after `closed`: what was closed since is read again."""
+        self.closed = closed
+
+    def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
+        """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
+        self.past.add(blocks, tables)
+
+    def close(self, window: int, lexicon: NodeLexicon, rows: Rows) -> WindowUse:
+        """Read a window (Unix seconds of its start) and those before it; what there is to send.
+
+        UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
+        vectors from counts, the window, the one before it, and all older ones. And which contexts
+        pulled the words (`contextshift.py`).
+        """
+        self.closed = window
+        read = [
+            (min(1 + at, TIMES - 1), stretch)
+            for at, start in enumerate([window, *self.past.before(window)])
+            for stretch in self.past.of_window(start)
+        ]
+        if not any(time == 1 for time, _ in read):
+            return WindowUse()
+        read.sort(key=lambda each: -each[0])
+        whole = joined([stretch for _, stretch in read])
+        place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
+        place[whole.ids] = 1
+        ids = np.flatnonzero(place[:-1])  # the last place is that of -1
+        ids = ids[positions(lexicon.ids, ids) >= 0]
+        if not len(ids):
+            return WindowUse()
+        place[:] = -1
+        place[ids] = np.arange(len(ids))
+        tokens = place[whole.ids]
+        bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
+        # Any document that holds a passage may keep it, whenever it was written: if the oldest one
+        # always did, the last window would have less text, and the times would not be exchangeable.
+        order = np.random.default_rng(window).permutation(len(whole.documents) - 1)
+        tokens = without_repeats(tokens, whole.sentences, whole.documents, order, bits)
+        vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
+        model = np.concatenate(vectors).astype(np.float32)
+        older = sum(len(stretch.units) for time, stretch in read if time > 1)
+        border = int(whole.documents[older])
+        pairs = [
+            pair_counts(tokens, sentences, self.window, len(ids))
+            for sentences in (whole.sentences[: border + 1], whole.sentences[border:])
+        ]
+        counted = count_vectors(pairs[0] + pairs[1], ids, model.shape[1])
+        seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
+        by_counts = Contexts.of(ids, seen, seen.sum(), counted)
+        by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)
+        groups: dict[tuple[str, int], list[IntArray]] = {}
+        first = 0
+        for time, stretch in read:
+            stop = first + len(stretch.units)
+            for each in (0, 1) if time == 1 else (time,):
+                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
+            first = stop
+        sums = tuple(
+            part
+            for (source, time), documents in sorted(groups.items())
+            for part in self._sums(
+                ContextSums.none(window, source, time * UNITS),
+                replace(whole, ids=tokens),
+                np.concatenate(documents),
+                by_counts if time else by_rows,
+            )
+        )
+        shift = context_shift(window, pairs[0], pairs[1], ids, by_counts.says)
+        return WindowUse(sums, () if shift is None else (shift,))
+
+    def _sums(
+        self, empty: ContextSums, texts: PastDocuments, documents: IntArray, contexts: Contexts
+    ) -> Iterator[ContextSums]:
+        """The sums of the documents int64 [k] of one source and time, unit by unit.
+
+        texts  tokens are rows of `contexts`
+        """
+        units = texts.units[documents]
+        found: list[tuple[int, IntArray, HalfArray, FloatArray]] = []
+        every = np.zeros(len(contexts.ids), dtype=np.float32)
+        sums, counts = np.zeros_like(contexts.says), np.zeros_like(every)
+        for unit in np.unique(units).tolist():
+            add_contexts(
+                *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
+                *(contexts.says, contexts.weights, self.window, sums, counts),
+            )
+            there = np.flatnonzero(counts)
+            found.append((unit, there, narrow(sums[there]), counts[there]))
+            every += counts
+            # Fresh memory of every unit would cost more than the sums.
+            sums[there], counts[there] = 0.0, 0.0
+        for unit, there, values, documents_of in found:
+            often = every[there] >= LEAST_DOCUMENTS
+            if often.any():
+                yield replace(
+                    empty,
+                    part=empty.part + unit,
+                    ids=contexts.ids[there[often]],
+                    sums=values[often],
+                    documents=documents_of[often],
+                )
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What words say as contexts.
+
+    ids   int64 [v], increasing; says float32 [v, dim], w (u - ū); weights float32 [v], w
+    """
+
+    ids: IntArray
+    says: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, ids: IntArray, counts: _UseCounts, total: float, vectors: FloatArray) -> Contexts:
+        """Of words that occur `counts` [v] times among `total`. ids: int64 [v], increasing.
+
+        vectors  float32 [v, dim]
+        """
+        units = unit_rows(vectors)
+        share = counts / max(float(total), 1.0)
+        weights = (FREQUENT / (FREQUENT + share)).astype(np.float32)
+        heavy = (share * weights).astype(np.float32)
+        centre = heavy @ units / max(float(heavy.sum()), 1e-12)
+        says = np.ascontiguousarray((units - centre) * weights[:, None], dtype=np.float32)
+        return cls(ids, says, weights)

@@ -1,0 +1,1 @@
+"""The words that a node knows, and what it notes of those that it reads."""

@@ -1,0 +1,76 @@
+"""Who used the words that have no row yet, as this node heard it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from embedding.exchange.contributors import Contributors, contributor_id
+from embedding.exchange.protocol import Welcome
+from embedding.kernel.records import IntArray, TokenBlock
+from embedding.text.generations import Generations
+from embedding.text.voices import contributors
+
+REMEMBERED = 200_000
+"""Words without a row of which a node remembers who used them."""
+
+
+class _Collected(NamedTuple):
+    authors: set[int]
+    sources: set[int]
+
+
+class ContributorCollector:
+    """Signs of the authors and sources of words without a row: at most as many as are asked for."""
+
+    def __init__(self, salt: str, authors: int, sources: int, capacity: int = REMEMBERED) -> None:
+        self._key = bytes.fromhex(salt)
+        self._most = (authors, sources)
+        self._heard: Generations[str, _Collected] = Generations(capacity)
+
+    @classmethod
+    def of(cls, welcome: Welcome) -> ContributorCollector | None:
+        """As the server asks for it; None when it does not."""
+        if welcome.min_authors <= 1 and welcome.min_sources <= 1:
+            return None
+        return cls(welcome.salt, welcome.min_authors, welcome.min_sources)
+
+    def hear(self, block: TokenBlock, table: IntArray) -> None:
+        """Remember whose documents hold the words without a row (-1 in `table`, int64 [W])."""
+        unknown = (table < 0)[block.codes]
+        if not len(block.voices) or not unknown.any():
+            return
+        owner = np.repeat(
+            np.arange(block.n_documents, dtype=np.int64), np.diff(block.document_tokens())
+        )
+        size = len(block.words)
+        pairs = np.unique(owner[unknown] * size + block.codes[unknown])
+        source = block.source.encode()
+        whose = [voice.tobytes() for voice in contributors(block.voices, block.source)]
+        for document, code in zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True):
+            self._add(block.words[code], whose[document], source)
+
+    def contributors(self, words: Sequence[str]) -> Contributors:
+        """What was heard of `words`."""
+        none = _Collected(set(), set())
+        heard = [self._heard.get(word) or none for word in words]
+        return Contributors.of([(sorted(each.authors), sorted(each.sources)) for each in heard])
+
+    def forget(self, words: Iterable[str]) -> None:
+        """These have a row now."""
+        for word in words:
+            heard = self._heard.get(word)
+            if heard is not None:
+                heard.authors.clear()
+                heard.sources.clear()
+
+    def _add(self, word: str, author: bytes, source: bytes) -> None:
+        heard = self._heard.get(word)
+        if heard is None:
+            heard = _Collected(set(), set())
+            self._heard.put(word, heard)
+        for held, whom, most in zip(heard, (author, source), self._most, strict=True):
+            if len(held) < most:
+                held.add(contributor_id(self._key, word, whom))

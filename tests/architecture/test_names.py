@@ -1,0 +1,56 @@
+"""One name, one meaning: classes, aliases and public constants are unique in the tree."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+SAME = {
+    "log": "each module's logger",
+    "logger": "each module's logger",
+}
+"""Names that several modules may have, and why."""
+
+
+def type_variable(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    """Classes, aliases and constants; what begins with _ is its own module's affair."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and not type_variable(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and not target.id.startswith("_"):
+                    yield target.id
+
+
+def test_a_name_has_one_meaning_in_the_whole_tree():
+    found = defaultdict(set)
+    for path in (ROOT / "embedding").rglob("*.py"):
+        for name in names(ast.parse(path.read_text("utf-8"))):
+            found[name].add(str(path.relative_to(ROOT)))
+    several = {name: sorted(paths) for name, paths in found.items() if len(paths) > 1}
+    new = {name: paths for name, paths in several.items() if name not in SAME}
+    assert not new, f"a name for each meaning (docs/glossary.md): {new}"
+    assert set(SAME) <= set(several), "what is unique needs no reason"
+
+
+def test_the_names_of_the_glossary_are_in_the_tree():
+    """What the page says stands in the code is there."""
+    text = (ROOT / "docs/glossary.md").read_text("utf-8")
+    code = {
+        word
+        for path in (ROOT / "embedding").rglob("*.py")
+        for word in (path.stem, *names(ast.parse(path.read_text("utf-8"))))
+    }
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| **")]
+    assert len(rows) > 20
+    for row in rows:
+        for name in row[4].replace("`", "").split(","):
+            assert name.strip() in code, f"glossary: {name.strip()} is not in the code"
