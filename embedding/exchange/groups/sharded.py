@@ -14,7 +14,7 @@ import numpy as np
 
 from embedding.exchange.codec import position, whole
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.groups.client import RemoteChanges, LeaderBytes, Seen
+from embedding.exchange.groups.client import LeaderBytes, RemoteChanges, Seen
 from embedding.exchange.groups.entry import GroupEntry, encode_rows
 from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.pushlog import PushLog

@@ -75,7 +75,9 @@ class RowsOnShards:
         """See RowPath: what was read."""
         return without_rows(push)
 
-    def _gather(self, rows: PulledRows, asked: Mapping[Table, IntArray], *, patient: bool) -> PulledRows | None:
+    def _gather(
+        self, rows: PulledRows, asked: Mapping[Table, IntArray], *, patient: bool
+    ) -> PulledRows | None:
         """The rows from all shards; None when the primary was restarted meanwhile.
 
         patient  None also when some shards alone have applied a push of this node, so that the
