@@ -12,6 +12,7 @@ import numpy as np
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, whole
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.groups.entry import GroupEntry, encode_entry
 from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.protocol import Ack, VocabularyDelta, Welcome
