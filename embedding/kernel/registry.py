@@ -3,18 +3,22 @@
 Whoever adds one writes a file with one decorator and names its traits. A trait that nobody declared
 is False, and what needs it is refused, so that a new thing is never let through by accident.
 
-Built-in ones are found by a list of modules, those of others by entry points of the registry's
-group (`yeoron.policies`: `name = "package.module"`). `names` reads neither; a module is loaded when
-its traits or the thing itself are asked for.
+Built-in ones are found by their decorators in the source text of one package, those of other
+packages by entry points of the registry's group (`yeoron.policies`: `name = "package.module"`).
+A decorator writes its name out: `@POLICIES.register("bsp", …)`.
+`names` loads neither: a module is loaded when its traits or the thing itself are asked for.
 """
 
 from __future__ import annotations
 
+import pkgutil
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 
 from embedding.kernel.errors import ConfigError
@@ -36,14 +40,15 @@ D = TypeVar("D")
 class Registry(Generic[T, S]):
     """Things of one kind by name. Raises ConfigError, one sentence, for all that is wrong.
 
-    kind     what one is called in sentences: policy
-    group    group of the entry points by which other packages add to it: yeoron.policies
-    modules  the built-in ones: name → module that registers it
+    kind      what one is called in sentences: policy
+    group     group of the entry points by which other packages add to it: yeoron.policies
+    package   whose modules hold the built-in ones
+    variable  the name of this registry in their decorators: POLICIES
     """
 
-    def __init__(self, kind: str, group: str, modules: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, group: str, package: str, variable: str) -> None:
         self.kind, self.group = kind, group
-        self._modules = dict(modules)
+        self._package, self._variable = package, variable
         self._known: dict[str, tuple[T, S]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -53,7 +58,7 @@ class Registry(Generic[T, S]):
         return name in self.names()
 
     def names(self) -> tuple[str, ...]:
-        """Names that are accepted: the built-in ones as listed, then those of others, sorted."""
+        """Names that are accepted: the built-in ones, then those of other packages, both sorted."""
         return (*self._modules, *sorted({*self._entries, *self._known} - set(self._modules)))
 
     def register(self, name: str, traits: S) -> Callable[[D], D]:
@@ -89,6 +94,20 @@ class Registry(Generic[T, S]):
 
     def _unknown(self, name: str) -> str:
         return f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted"
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        """The built-in ones: name → module that registers it, sorted by name."""
+        decorator = re.compile(rf'^@{self._variable}\.register\(\s*"([^"]+)"', re.MULTILINE)
+        found: dict[str, str] = {}
+        for module, text in _sources(self._package):
+            for name in decorator.findall(text):
+                if found.setdefault(name, module) != module:
+                    raise ConfigError(
+                        f"{self.kind} {name!r} is registered by {found[name]} and by {module}: a "
+                        "name stands for one; rename one of them."
+                    )
+        return dict(sorted(found.items()))
 
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
@@ -141,6 +160,18 @@ class Registry(Generic[T, S]):
                     "point have to name the same."
                 )
         return self._known[name]
+
+
+def _sources(package: str) -> Iterator[tuple[str, str]]:
+    """Every module of a package with its source text; none of them is imported."""
+    spec = find_spec(package)
+    if spec is None:
+        return
+    for info in pkgutil.iter_modules(spec.submodule_search_locations, f"{package}."):
+        found = info.module_finder.find_spec(info.name, None)
+        read = getattr(found.loader, "get_source", None) if found is not None else None
+        if not info.ispkg and read is not None:
+            yield info.name, read(info.name) or ""
 
 
 def _whose(entry: EntryPoint) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from embedding.models.config import ModelConfig
 from embedding.models.jit import bare
 from embedding.models.noise_trainer import NoiseTrainer
 from embedding.models.outputs import (
@@ -93,7 +94,6 @@ def cbow(
         reference=True,
     ),
 )
-class CbowTrainer(NoiseTrainer):
+def cbow_trainer(config: ModelConfig) -> NoiseTrainer:
     """Trainer of CBOW with negative sampling; loss is per predicted word."""
-
-    kernel = staticmethod(cbow)
+    return NoiseTrainer(config, cbow)

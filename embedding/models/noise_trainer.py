@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +17,14 @@ from embedding.models.tracking import Tracking, nothing, result
 
 
 class NoiseTrainer:
-    """Trainer of a model with negative sampling; a subclass names its kernel.
+    """Trainer of a model with negative sampling, which its kernel learns.
 
     kernel  (words, ends, pool, vectors, contexts, plan, scratch, squares_in, squares_out, seed,
              track) → (loss, units): the summed loss in nats and what it was summed over
     """
 
-    kernel: ClassVar[Callable[..., Any]]
-
-    def __init__(self, config: ModelConfig) -> None:
-        self._config = config
+    def __init__(self, config: ModelConfig, kernel: Callable[..., Any]) -> None:
+        self._config, self._kernel = config, kernel
         self._inputs, self._outputs = RowState(), RowState()
 
     def train(
@@ -48,7 +46,7 @@ class NoiseTrainer:
         squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
         plan = KernelPlan.of(self._config, learning_rate, len(block.pool))
         track = Tracking.of(block, ends, plan, (vectors, contexts))
-        loss, units = self.kernel(
+        loss, units = self._kernel(
             words,
             ends,
             block.pool,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from embedding.models.config import ModelConfig
 from embedding.models.jit import bare
 from embedding.models.noise_trainer import NoiseTrainer
 from embedding.models.outputs import (
@@ -154,7 +155,6 @@ def skip_gram(
         reference=True,
     ),
 )
-class SkipGramTrainer(NoiseTrainer):
+def skip_gram_trainer(config: ModelConfig) -> NoiseTrainer:
     """Trainer of skip-gram with negative sampling; loss is per (context word, centre) pair."""
-
-    kernel = staticmethod(skip_gram)
+    return NoiseTrainer(config, skip_gram)

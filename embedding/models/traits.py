@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from embedding.models.config import ModelConfig
     from embedding.models.sppmi import CountModel
 
-_HERE = "embedding.models"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTraits:
@@ -66,19 +64,12 @@ class ModelTraits:
 
 
 MODELS: Registry[Callable[[ModelConfig], Trainer], ModelTraits] = Registry(
-    "model",
-    "yeoron.models",
-    {
-        "sgns": f"{_HERE}.sgns",
-        "cbow": f"{_HERE}.cbow",
-        "fasttext": f"{_HERE}.fasttext",
-        "glove": f"{_HERE}.glove",
-    },
+    "model", "yeoron.models", "embedding.models", "MODELS"
 )
 """Models that nodes train block by block: those built in, and those of other packages."""
 
 COUNT_MODELS: Registry[type[CountModel], ModelTraits] = Registry(
-    "counted model", "yeoron.counted_models", {"sppmi": f"{_HERE}.sppmi"}
+    "counted model", "yeoron.counted_models", "embedding.models", "COUNT_MODELS"
 )
 """Models that are counted in one pass and factorised, by no node and no server."""
 

@@ -18,7 +18,6 @@ WEB = ("url", "rate", "proxy", "cookies")
 """Settings of every source that is fetched."""
 ITEM = ("items", "id", "link", "title", "time", "text", "author")
 """Where the parts of an item are."""
-_HERE = "embedding.sources"
 
 
 def _nothing(source: SourceConfig) -> None:
@@ -63,15 +62,6 @@ class SourceTraits:
 
 
 SOURCES: Registry[Callable[[SourceConfig, Pseudonyms], Adapter], SourceTraits] = Registry(
-    "source kind",
-    "yeoron.sources",
-    {
-        "feed": f"{_HERE}.feed",
-        "sitemap": f"{_HERE}.sitemap",
-        "page": f"{_HERE}.page",
-        "rendered": f"{_HERE}.rendered",
-        "comments": f"{_HERE}.comments",
-        "replayed": f"{_HERE}.replayed",
-    },
+    "source kind", "yeoron.sources", "embedding.sources", "SOURCES"
 )
 """All kinds of source: those built in, and those of other packages."""

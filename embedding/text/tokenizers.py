@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 AUTO_TOKENIZER = "auto"
 """The choice of Kiwi for Korean, and of words by script for the rest."""
-_HERE = "embedding.text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +33,7 @@ class TokenizerTraits:
 
 
 TOKENIZERS: Registry[Callable[[TextConfig], Tokenizer], TokenizerTraits] = Registry(
-    "tokenizer",
-    "yeoron.tokenizers",
-    {
-        "kiwi": f"{_HERE}.kiwi",
-        "mecab": f"{_HERE}.mecab",
-        "script": f"{_HERE}.fallback",
-        "whitespace": f"{_HERE}.fallback",
-    },
+    "tokenizer", "yeoron.tokenizers", "embedding.text", "TOKENIZERS"
 )
 """All tokenizers: those built in, and those of other packages."""
 

@@ -59,9 +59,7 @@ class EstimatorTraits:
 
 
 ESTIMATORS: Registry[Estimator, EstimatorTraits] = Registry(
-    "estimator",
-    "yeoron.estimators",
-    dict.fromkeys(("usage", "neighbours", "procrustes", "local"), "embedding.trends.shift"),
+    "estimator", "yeoron.estimators", "embedding.trends", "ESTIMATORS"
 )
 """All estimators: those built in, and those of other packages."""
 

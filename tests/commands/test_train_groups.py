@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
 UNTRAINED = 6 * np.log(2)
 PAST = "its nodes change rows past the pushes that groups tell each other of;"
-PUSHING = "bsp, backup, ssp, asp, easgd, averaging, auto are accepted"
+PUSHING = "asp, auto, averaging, backup, bsp, easgd, ssp are accepted"
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def kill_group(pid: int) -> int:
             ("--server-groups", "2", "--sync", "sandblaster"),
             f"sandblaster with server_groups 2: {PAST} {PUSHING}",
         ),
-        (("--server-groups", "2", "--sync", "none"), "policy 'none': one of bsp, backup, "),
+        (("--server-groups", "2", "--sync", "none"), "policy 'none': one of asp, auto, "),
         (("--shards", "2", "--sync", "hogwild"), f"tables of one process; {PUSHING}, or 1 shard."),
         (
             ("--shards", "2", "--sync", "sandblaster"),

@@ -1,4 +1,4 @@
-"""A package outside the tree adds one of each kind, and what it adds passes the contract suites."""
+"""One file adds a thing, outside the tree or in it, and it passes the contract suites."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins"), str(HERE / "packages"))),
-    "EXAMPLES": "0.1",
-}
+OUTSIDE = HERE / "packages"
 NAMES = {
     "embedding.server.policies.traits:POLICIES": "outside-ssp",
     "embedding.exchange.compression.traits:COMPRESSIONS": "outside-topk",
@@ -32,18 +28,44 @@ SUITES = (
     "text/test_tokenizers.py",
     "sources/test_contract.py",
 )
+BUILT_IN = {
+    "policy": "embedding.server.policies",
+    "compression": "embedding.exchange.compression",
+    "model": "embedding.models",
+    "estimator": "embedding.trends",
+    "tokenizer": "embedding.text",
+    "source": "embedding.sources",
+}
+"""File of `yeoron_outside` → the package where a built-in one of its kind lies."""
+JOIN = """
+from importlib import import_module
+for package in {packages}:
+    import_module(package).__path__.append({folder!r} + "/" + package)
+"""
+"""A plugin of pytest: modules of a folder count as modules of the packages in the tree."""
 
 
-def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, path: Path = OUTSIDE) -> subprocess.CompletedProcess[str]:
+    folders = (str(ROOT), str(ROOT / "plugins"), str(path))
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=ENVIRONMENT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "EXAMPLES": "0.1"},
         capture_output=True,
         text=True,
         timeout=540,
         check=False,
     )
+
+
+def pass_the_contract_suites(names: str, *options: str, path: Path = OUTSIDE) -> None:
+    suites = [f"tests/{suite}" for suite in SUITES]
+    quiet = ("-v", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist")
+    done = python("-m", "pytest", *quiet, "-k", names, *options, *suites, path=path)
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+    passed = [line for line in done.stdout.splitlines() if " PASSED" in line]
+    for suite in suites:
+        assert any(line.startswith(suite) for line in passed), f"nothing of {suite} passed"
 
 
 def test_names_are_known_before_anything_of_the_package_is_imported() -> None:
@@ -82,9 +104,18 @@ for need in NEEDS:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", SUITES)
-def test_it_passes_the_contract_suite(suite: str) -> None:
-    options = ("-q", "-k", "outside-", "-p", "no:cacheprovider", "-p", "no:xdist")
-    done = python("-m", "pytest", *options, f"tests/{suite}")
-    assert done.returncode == 0, done.stdout[-2_000:]
-    assert " passed" in done.stdout
+def test_a_package_outside_the_tree_passes_the_contract_suites() -> None:
+    pass_the_contract_suites("outside-")
+
+
+@pytest.mark.slow
+def test_a_file_dropped_into_the_tree_passes_the_contract_suites(tmp_path: Path) -> None:
+    for kind, package in BUILT_IN.items():
+        text = (OUTSIDE / "yeoron_outside" / f"{kind}.py").read_text(encoding="utf-8")
+        (tmp_path / package).mkdir()
+        dropped = tmp_path / package / f"dropped_{kind}.py"
+        dropped.write_text(text.replace('"outside-', '"dropped-'), encoding="utf-8")
+    packages = tuple(BUILT_IN.values())
+    join = JOIN.format(packages=packages, folder=str(tmp_path))
+    (tmp_path / "joining.py").write_text(join, encoding="utf-8")
+    pass_the_contract_suites("dropped-", "-p", "joining", path=tmp_path)

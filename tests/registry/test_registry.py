@@ -36,11 +36,14 @@ def fruits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def write(module: str, text: str) -> None:
         (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
 
+    (tmp_path / "fruit_basket").mkdir()
+
     monkeypatch.syspath_prepend(str(tmp_path))
-    found: Registry = Registry("fruit", "test.fruits", {"apple": "fruit_apple"})
+    found: Registry = Registry("fruit", "test.fruits", "fruit_basket", "FRUITS")
     monkeypatch.setitem(sys.modules, "fruits", type(sys)("fruits"))
     sys.modules["fruits"].__dict__.update(FRUITS=found, FruitTraits=FruitTraits)
-    write("fruit_apple", GOOD.format(name="apple"))
+    write("fruit_basket/__init__", "")
+    write("fruit_basket/juicy", GOOD.format(name="apple"))
     entries: list[EntryPoint] = []
     monkeypatch.setattr(registries, "entry_points", lambda group: tuple(entries))
 
@@ -49,7 +52,7 @@ def fruits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         write(module, text)
         entries.append(EntryPoint(name, module, "test.fruits"))
 
-    found.add = add
+    found.add, found.write = add, write
     yield found
     for name in [each for each in sys.modules if each.startswith("fruit_")]:
         del sys.modules[name]
@@ -60,9 +63,10 @@ def test_names_load_nothing_and_traits_load_one(fruits) -> None:
     fruits.add("pear", GOOD.format(name="pear"))
     assert fruits.names() == ("apple", "pear", "plum")
     assert "plum" in fruits
-    assert not any(name.startswith("fruit_") for name in sys.modules)
+    assert not any(name.startswith(("fruit_plum", "fruit_basket.")) for name in sys.modules)
     assert fruits.traits("plum").sweet
-    assert [name for name in sys.modules if name.startswith("fruit_")] == ["fruit_plum_0"]
+    loaded = [name for name in sys.modules if name.startswith("fruit_")]
+    assert [name for name in loaded if name != "fruit_basket"] == ["fruit_plum_0"]
     assert fruits.get("apple").__name__ == "Fruit"
 
 
@@ -80,7 +84,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones(fruits, ask: str) -> Non
         ("import nowhere", r"fruit 'plum' of .* cannot be loaded \(ModuleNotFoundError: .*repair"),
         ("", "its module registers no 'plum'; the decorator and the entry point"),
         (GOOD.format(name="peach"), "registers no 'plum'"),
-        (GOOD.format(name="apple"), "'apple' is registered by .* and by fruit_apple: a name"),
+        (
+            GOOD.format(name="apple"),
+            "'apple' is registered by .* and by fruit_basket.juicy: a name",
+        ),
         (
             GOOD.format(name="plum").replace("sweet=True", "sweet=True, sour=True"),
             "fruit 'plum': sweet with sour; correct the traits",
@@ -97,6 +104,21 @@ def test_what_is_wrong_with_a_package_is_one_sentence(fruits, text: str, said: s
         sys.modules.pop("fruit_plum_0", None)
     assert fruits.get("apple")
     assert fruits.names() == ("apple", "plum")
+
+
+def test_a_file_in_the_package_is_all_that_a_built_in_one_takes(fruits) -> None:
+    text = GOOD.replace('("{name}", ', '(\n    "{name}",\n    ').format(name="fig")
+    fruits.write("fruit_basket/dry", text)
+    fruits.write("fruit_basket/broken", "raise RuntimeError('not to be imported')")
+    assert fruits.names() == ("apple", "fig")
+    assert fruits.get("fig").__module__ == "fruit_basket.dry"
+
+
+def test_two_files_that_register_one_name_are_refused(fruits) -> None:
+    fruits.write("fruit_basket/second", GOOD.format(name="apple"))
+    both = "fruit 'apple' is registered by fruit_basket.juicy and by fruit_basket.second"
+    with pytest.raises(ConfigError, match=both):
+        fruits.names()
 
 
 @pytest.mark.parametrize("taken", ["apple", "plum"])

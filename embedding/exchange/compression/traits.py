@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from embedding.exchange.compression.base import Compressor
     from embedding.exchange.compression.whole import Whole
 
-_HERE = "embedding.exchange.compression"
-
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionTraits:
@@ -28,15 +26,7 @@ class CompressionTraits:
 
 
 COMPRESSIONS: Registry[type[Compressor] | type[Whole], CompressionTraits] = Registry(
-    "compression",
-    "yeoron.compressions",
-    {
-        "none": f"{_HERE}.whole",
-        "fp16": f"{_HERE}.whole",
-        "threshold": f"{_HERE}.threshold",
-        "onebit": f"{_HERE}.onebit",
-        "topk": f"{_HERE}.topk",
-    },
+    "compression", "yeoron.compressions", "embedding.exchange.compression", "COMPRESSIONS"
 )
 """All ways of writing a delta: those built in, and those of other packages."""
 

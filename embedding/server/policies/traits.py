@@ -10,8 +10,6 @@ from embedding.kernel.registry import Registry
 if TYPE_CHECKING:
     from embedding.server.policies.base import Policy
 
-_HERE = "embedding.server.policies"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTraits:
@@ -49,18 +47,6 @@ class PolicyTraits:
 
 
 POLICIES: Registry[type[Policy], PolicyTraits] = Registry(
-    "policy",
-    "yeoron.policies",
-    {
-        "bsp": f"{_HERE}.lockstep",
-        "backup": f"{_HERE}.lockstep",
-        "ssp": f"{_HERE}.eager",
-        "asp": f"{_HERE}.eager",
-        "easgd": f"{_HERE}.eager",
-        "averaging": f"{_HERE}.lockstep",
-        "sandblaster": f"{_HERE}.sandblaster",
-        "auto": f"{_HERE}.auto",
-        "hogwild": f"{_HERE}.eager",
-    },
+    "policy", "yeoron.policies", "embedding.server.policies", "POLICIES"
 )
 """All policies: those built in, and those of other packages."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from embedding.kernel.records import FloatArray
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.sgns import SkipGramTrainer
+from embedding.models.sgns import skip_gram_trainer
 from embedding.models.traits import MODELS, ModelTraits
 
 
 @MODELS.register("outside-sgns", ModelTraits(draws_noise=True, weighs_sentences=True))
 class HalfRate:
     def __init__(self, config: ModelConfig) -> None:
-        self._trainer = SkipGramTrainer(config)
+        self._trainer = skip_gram_trainer(config)
 
     def train(
         self,
