@@ -142,7 +142,7 @@ class _Run:
         finally:
             self.report = {**self._figures(), "memory_mb": memory_mb()}
             stop.set()
-            await (crawling or self.process.text.close())
+            await (crawling or self.process.batches.text.close())
 
     def _figures(self) -> dict[str, Any]:
         spent = max(time.monotonic() - self._began, 1e-9)
@@ -166,5 +166,5 @@ class _Run:
             "documents_per_minute": round(60.0 * self._sink.documents / spent, 1),
             "processor_seconds": round(processor_seconds() - self._used, 2),
             "tokens_per_second": round(tokens / spent, 1),
-            "text": self.process.text.report(),
+            "text": self.process.batches.text.report(),
         }

@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,13 +18,10 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import opened
 from embedding.crawl.report import CrawlReport
-from embedding.kernel.records import Document, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
-from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
-from embedding.stream.initial import InitialPriorities
+from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
-from embedding.text.pool import TextPool
-from embedding.worker.corpus.stages import Stages
+from embedding.worker.crawling.batches import BackgroundTasks, BlockSink, TextBatches
 from embedding.worker.crawling.inflight import InFlightDocuments
 from embedding.worker.crawling.leasing import LeaseKeeper
 from embedding.worker.lifetime import end_with_parent
@@ -33,16 +29,11 @@ from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
 
-_PUT_SECONDS = 0.5
 TICK_SECONDS = 0.1
 
 
-class Sink(Protocol):
+class Sink(BlockSink, Protocol):
     """Where token blocks go: the queue of a node, or whatever a dry run counts with."""
-
-    def put(self, block: TokenBlock, timeout: float | None = None) -> None:
-        """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
-        ...
 
     def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
         """Keys of documents that need not be fetched again."""
@@ -65,14 +56,6 @@ class Sink(Protocol):
         ...
 
 
-@dataclass
-class Batch:
-    """Documents of one source that wait to be tokenised together."""
-
-    documents: list[Document] = field(default_factory=list)
-    since: float = 0.0
-
-
 class CrawlProcess:
     """Joins crawler, text processes and queue in one asyncio loop."""
 
@@ -84,21 +67,18 @@ class CrawlProcess:
         self.stop = stop
         self.frontier = frontier
         self.crawler = Crawler((), spec.crawl, self.frontier)
-        self.underway = InFlightDocuments()
-        self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.underway)
-        self.text = TextPool(
-            spec.text,
-            spec.node.text_processes,
-            spec.node.text_timeout,
-            warm=any(source.language in (None, "ko") for source in spec.sources),
+        self.in_flight = InFlightDocuments()
+        self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.in_flight)
+        self.tasks = BackgroundTasks()
+        self.batches = TextBatches(
+            spec,
+            queue,
+            stop,
+            in_flight=self.in_flight,
+            clock=self.crawler.clock,
+            tasks=self.tasks,
         )
-        self.initial = _initial(spec)
-        self.stages = Stages()
-        self.full_waits = 0
-        self._batches: dict[str, Batch] = {}
         self._settled = 0
-        self._places = asyncio.Semaphore(spec.node.text_processes)
-        self._in_hand: set[asyncio.Task[None]] = set()
         self._done: asyncio.Task[None] | None = None
         self._sources: CrawlReport = {}
         self._report_at = 0.0
@@ -108,7 +88,7 @@ class CrawlProcess:
         """Until told to stop, or until the gradient process is gone."""
         work = (self._tick(), self._read(), self._lease())
         tasks = [asyncio.create_task(each) for each in work]
-        self._in_hand.add(asyncio.create_task(self.prepare()))
+        self.tasks.start(self.prepare())
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -117,15 +97,15 @@ class CrawlProcess:
             logger.info("%s: the gradient process is gone; the crawler ends", self.spec.name)
         finally:
             self.crawler.stop()
-            tasks.extend(self._in_hand)
+            tasks.extend(self.tasks.all())
             for task in reversed(tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self.text.close()
+            await self.batches.text.close()
 
     async def prepare(self) -> None:
         """Load the morpheme analyser, which takes seconds, before a document waits for it."""
-        await self.text.prepare()
+        await self.batches.text.prepare()
         self._prepared = True
 
     async def _lease(self) -> None:
@@ -138,24 +118,14 @@ class CrawlProcess:
 
     async def _read(self) -> None:
         async for document in self.crawler.documents():
-            batch = self._batches.setdefault(document.source, Batch())
-            if not batch.documents:
-                batch.since = time.monotonic()
-            batch.documents.append(document)
-            self.underway.started(document.url, document.source)
-            if len(batch.documents) >= self.spec.node.batch_documents:
-                await self._send(document.source)
+            await self.batches.add(document)
 
     async def _tick(self) -> None:
         while not self.stop.is_set():
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
-            for source, batch in list(self._batches.items()):
-                # A text process that has nothing to do waits for no batch to fill.
-                old = now - batch.since >= self.spec.node.batch_seconds
-                if batch.documents and (old or not self._places.locked()):
-                    await self._send(source)
-            self._look()
+            await self.batches.send_old(now)
+            self.tasks.look()
             self._acknowledge()
             if now - self._report_at >= self.spec.node.report_seconds:
                 self._report_at = now
@@ -164,13 +134,12 @@ class CrawlProcess:
     def _acknowledge(self) -> None:
         """Documents whose push is in a checkpoint are done; nothing waits for the database."""
         told = self.queue.latest_report() or {}
-        self.underway.accepted(self.queue.acknowledged(0.0))
+        self.in_flight.accepted(self.queue.acknowledged(0.0))
         if self._done is not None and not self._done.done():
             return
-        keys = self.underway.durable(int(told.get("durable", 0)))
+        keys = self.in_flight.durable(int(told.get("durable", 0)))
         if keys:
-            self._done = asyncio.create_task(self._finish(keys))
-            self._in_hand.add(self._done)
+            self._done = self.tasks.start(self._finish(keys))
 
     async def _finish(self, keys: Sequence[str]) -> None:
         await self.crawler.patience.ask(self.crawler.acknowledge, keys, aside=True)
@@ -178,10 +147,7 @@ class CrawlProcess:
 
     def _report(self) -> dict[str, object]:
         report: dict[str, object] = {
-            "full_waits": self.full_waits,
-            "tokenizer": self.text.digest,
-            "text": self.text.report(),
-            "stages": self.stages.report(),
+            **self.batches.figures(),
             "prepared": self._prepared,
             "settled": self._settled,
             "owing": self.leases.owing,
@@ -194,7 +160,7 @@ class CrawlProcess:
             if sources is not None:
                 for name, figures in sources.items():
                     # What the server has is not waited for, though no checkpoint may hold it yet.
-                    figures["pending"] -= self.underway.pushed(name)
+                    figures["pending"] -= self.in_flight.pushed(name)
                 self._sources = sources
             report["sources"] = self._sources
         # How much waits is not known while the database is away: what was told last still holds.
@@ -206,57 +172,6 @@ class CrawlProcess:
             # every window of the past; and so would a time without the sources that are behind it.
             report["event_now"] = clock.event_now()
         return report
-
-    async def _send(self, source: str) -> None:
-        """Have the source's batch tokenised; waits while every text process has a batch in hand."""
-        await self._places.acquire()
-        batch = self._batches.get(source)
-        if batch is None or not batch.documents:
-            self._places.release()
-            return
-        documents, batch.documents = batch.documents, []
-        self._look()
-        self._in_hand.add(asyncio.create_task(self._prepare(source, documents)))
-
-    async def _prepare(self, source: str, documents: list[Document]) -> None:
-        """Tokenise a batch and put it; it keeps its place while the queue is full."""
-        try:
-            clock = self.crawler.clock()
-            available = [clock.wall(document.published_at.timestamp()) for document in documents]
-            block = await self.text.block(documents, available)
-            self.underway.read(source, block.n_tokens)
-            if self.initial is not None:
-                block = replace(block, priority=self.initial.priorities(block))
-            await self._put(block)
-            self.stages.queued(block, time.time())
-        finally:
-            self._places.release()
-
-    def _look(self) -> None:
-        """Raise what went wrong with loading or with a batch."""
-        for task in [task for task in self._in_hand if task.done()]:
-            self._in_hand.discard(task)
-            task.result()
-
-    async def _put(self, block: TokenBlock) -> None:
-        while not self.stop.is_set():
-            try:
-                await asyncio.to_thread(self.queue.put, block, _PUT_SECONDS)
-                return
-            except QueueFull:
-                self.full_waits += 1
-
-
-def _initial(spec: NodeSpec) -> InitialPriorities | None:
-    """What ranks documents before they are learnt; None where replay ranks nothing."""
-    if spec.stream.replay == "uniform" or not spec.node.replay_ratio:
-        return None
-    return InitialPriorities(
-        spec.stream.replay,
-        sample=spec.model.sample,
-        min_count=spec.min_count,
-        capacity=spec.text.statistics_words,
-    )
 
 
 def crawl_forever(spec_json: str, queue: BlockQueue) -> None:

@@ -55,6 +55,36 @@ class Order:
     decay: float = 0.0
 
 
+class _Looks:
+    """The mean held-out loss from one look to the next."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._tokens = 0
+        self._losses: list[float] = []
+
+    def begin_again(self) -> None:
+        """What is held out has changed: no earlier loss compares with later ones."""
+        self._last, self._tokens, self._losses = None, 0, []
+
+    def add(self, loss: float | None, tokens: int) -> None:
+        """A rehearsal of so many tokens began at this loss; None: it was not measured."""
+        self._tokens += tokens
+        if loss is not None:
+            self._losses.append(loss)
+
+    def due(self, tokens: int) -> bool:
+        """Whether so many tokens were rehearsed since the last look, and a loss was measured."""
+        return self._tokens >= tokens and bool(self._losses)
+
+    def take(self) -> tuple[float, bool]:
+        """The mean loss (nats a pair) since the last look, and whether it is ENOUGH below the one
+        before; always so at the first look."""
+        mean, before = sum(self._losses) / len(self._losses), self._last
+        self._last, self._tokens, self._losses = mean, 0, []
+        return mean, before is None or before - mean >= ENOUGH * before
+
+
 class Convergence:
     """A pure state machine: told what was read and measured, it orders what is rehearsed.
 
@@ -74,9 +104,7 @@ class Convergence:
         self._budget = self._left = 0.0
         self._before: int | None = None
         self._owed = 0.0
-        self._last: float | None = None
-        self._since = 0
-        self._losses: list[float] = []
+        self._looks = _Looks()
 
     @property
     def converged(self) -> bool:
@@ -106,7 +134,7 @@ class Convergence:
             self._budget = self._left = self._owed
             self.window, self.loss, self.first_loss = window, None, None
             self._fresh = self.rehearsed = 0
-        self._look_anew()
+        self._looks.begin_again()
         self._read += tokens
         self._fresh += tokens
         known = max(self._fresh / self._read, 1.0 / _SHORTEST) if self._read else 0.0
@@ -127,25 +155,18 @@ class Convergence:
     def measured(self, loss: float | None, tokens: int) -> None:
         """A rehearsal of so many tokens began at this held-out loss; None: it was not measured."""
         self.rehearsed += tokens
-        self._since += tokens
+        self._looks.add(loss, tokens)
         if loss is not None:
-            self._losses.append(loss)
             self._lately = loss
             self.first_loss = loss if self.first_loss is None else self.first_loss
-        if self._since < max(self._fresh, self.tick) or not self._losses:
+        if not self._looks.due(max(self._fresh, self.tick)):
             return
-        mean = sum(self._losses) / len(self._losses)
-        learning = mean < self.start
-        if self._last is not None and learning and self._last - mean < ENOUGH * self._last:
+        self.loss, gained = self._looks.take()
+        if self.loss < self.start and not gained:
             self._spend(self._left * GIVEN_UP)
-        self.loss = self._last = mean
-        self._since, self._losses = 0, []
 
     def _spend(self, tokens: float) -> None:
         self._left -= tokens
         self._owed -= tokens
         if self._owed < MIN_TOKENS:
             self._before, self._owed = None, 0.0
-
-    def _look_anew(self) -> None:
-        self._last, self._since, self._losses = None, 0, []

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import psutil
@@ -45,7 +45,11 @@ LEAST_TOKENS = 64
 
 @dataclass
 class Counters:
-    """What a gradient process did so far; shown in the server's status."""
+    """What a gradient process did so far; shown in the server's status.
+
+    warm       its kernels are compiled
+    rehearsed  how far the last window of a corpus came
+    """
 
     blocks: int = 0
     documents: int = 0
@@ -56,6 +60,8 @@ class Counters:
     loss: float = 0.0
     progress: float = 0.0
     last_error: str = ""
+    warm: bool = False
+    rehearsed: dict[str, Any] = field(default_factory=dict)
 
 
 class GradientProcess:
@@ -80,9 +86,7 @@ class GradientProcess:
         self.transport = make_transport(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
-        self._warm = False
         self._share = 1.0
-        self._rehearsed: dict[str, Any] = {}
         self.rehearsals = rehearsals_of(spec, welcome)
         self.learner = make_learner(
             spec, self.client, self.transport, welcome, stop, rehearses=self.rehearsals.any
@@ -103,7 +107,7 @@ class GradientProcess:
         if self.spec.node.trainer == "numba" or self.spec.corpus is None:
             warm(self.spec.model)
         warm_exchange(self.spec.exchange, self.spec.model.width)
-        self._warm = True
+        self.counters.warm = True
         pipeline = Pipeline(
             self.learner,
             self._gather(),
@@ -189,7 +193,7 @@ class GradientProcess:
             order = self.rehearsals.order()
             if order is None:
                 # What the window came to goes into its snapshot.
-                self._rehearsed = self.rehearsals.figures()
+                self.counters.rehearsed = self.rehearsals.figures()
                 self._report()
                 return
             yield order
@@ -322,11 +326,9 @@ class GradientProcess:
                     **asdict(self.counters),
                     "setup": self.spec.setup.model_dump(mode="json"),
                     "rehearsal": self.rehearsals.figures(),
-                    "rehearsed": self._rehearsed,
                     "topology": self.transport.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.past.mixing.weights,
-                    "warm": self._warm,
                     "closed": self.closings.latest,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,

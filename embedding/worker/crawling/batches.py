@@ -1,0 +1,165 @@
+"""The crawler's documents on their way to the queue: batched by source, tokenised, put."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from embedding.kernel.clock import EventClock
+from embedding.kernel.records import Document, TokenBlock
+from embedding.stream.faults import QueueFull
+from embedding.stream.initial import InitialPriorities
+from embedding.text.pool import TextPool
+from embedding.worker.corpus.stages import Stages
+from embedding.worker.crawling.inflight import InFlightDocuments
+from embedding.worker.spec import NodeSpec
+
+_PUT_SECONDS = 0.5
+
+
+class BlockSink(Protocol):
+    """What takes token blocks."""
+
+    def put(self, block: TokenBlock, timeout: float | None = None) -> None:
+        """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
+        ...
+
+
+class BackgroundTasks:
+    """Tasks that run beside a loop, which looks at them now and then."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin one."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        return task
+
+    def look(self) -> None:
+        """Raise what went wrong with one that has ended."""
+        for task in [task for task in self._tasks if task.done()]:
+            self._tasks.discard(task)
+            task.result()
+
+    def all(self) -> Sequence[asyncio.Task[None]]:
+        """Those that were started and not looked at since they ended."""
+        return tuple(self._tasks)
+
+
+@dataclass
+class _Batch:
+    """Documents of one source that wait to be tokenised together."""
+
+    documents: list[Document] = field(default_factory=list)
+    since: float = 0.0
+
+
+class TextBatches:
+    """Documents of a node that wait to be tokenised, and the text processes that do it.
+
+    in_flight  is told of each document that is taken, and of each block
+    clock      the replay clock, or identity
+    full_waits how often the queue had no room
+    """
+
+    def __init__(
+        self,
+        spec: NodeSpec,
+        queue: BlockSink,
+        stop: threading.Event,
+        *,
+        in_flight: InFlightDocuments,
+        clock: Callable[[], EventClock],
+        tasks: BackgroundTasks,
+    ) -> None:
+        self.text = TextPool(
+            spec.text,
+            spec.node.text_processes,
+            spec.node.text_timeout,
+            warm=any(source.language in (None, "ko") for source in spec.sources),
+        )
+        self.full_waits = 0
+        self._node, self._queue, self._stop = spec.node, queue, stop
+        self._in_flight, self._clock, self._tasks = in_flight, clock, tasks
+        self._initial = _initial(spec)
+        self._stages = Stages()
+        self._batches: dict[str, _Batch] = {}
+        self._free = asyncio.Semaphore(spec.node.text_processes)
+
+    async def add(self, document: Document) -> None:
+        """Take a document; waits while its batch is full and every text process has one."""
+        batch = self._batches.setdefault(document.source, _Batch())
+        if not batch.documents:
+            batch.since = time.monotonic()
+        batch.documents.append(document)
+        self._in_flight.started(document.url, document.source)
+        if len(batch.documents) >= self._node.batch_documents:
+            await self._send(document.source)
+
+    async def send_old(self, now: float) -> None:
+        """Tokenise the batches that have waited long enough at `now` (monotonic seconds)."""
+        for source, batch in list(self._batches.items()):
+            # A text process that has nothing to do waits for no batch to fill.
+            old = now - batch.since >= self._node.batch_seconds
+            if batch.documents and (old or not self._free.locked()):
+                await self._send(source)
+
+    def figures(self) -> dict[str, object]:
+        """For the crawler's report."""
+        return {
+            "full_waits": self.full_waits,
+            "tokenizer": self.text.digest,
+            "text": self.text.report(),
+            "stages": self._stages.report(),
+        }
+
+    async def _send(self, source: str) -> None:
+        """Have the source's batch tokenised; waits while every text process has a batch."""
+        await self._free.acquire()
+        batch = self._batches.get(source)
+        if batch is None or not batch.documents:
+            self._free.release()
+            return
+        documents, batch.documents = batch.documents, []
+        self._tasks.look()
+        self._tasks.start(self._tokenise(source, documents))
+
+    async def _tokenise(self, source: str, documents: list[Document]) -> None:
+        """Tokenise a batch and put it; its text process takes no other while the queue is full."""
+        try:
+            clock = self._clock()
+            available = [clock.wall(document.published_at.timestamp()) for document in documents]
+            block = await self.text.block(documents, available)
+            self._in_flight.read(source, block.n_tokens)
+            if self._initial is not None:
+                block = replace(block, priority=self._initial.priorities(block))
+            await self._put(block)
+            self._stages.queued(block, time.time())
+        finally:
+            self._free.release()
+
+    async def _put(self, block: TokenBlock) -> None:
+        while not self._stop.is_set():
+            try:
+                await asyncio.to_thread(self._queue.put, block, _PUT_SECONDS)
+                return
+            except QueueFull:
+                self.full_waits += 1
+
+
+def _initial(spec: NodeSpec) -> InitialPriorities | None:
+    """What ranks documents before they are learnt; None where replay ranks nothing."""
+    if spec.stream.replay == "uniform" or not spec.node.replay_ratio:
+        return None
+    return InitialPriorities(
+        spec.stream.replay,
+        sample=spec.model.sample,
+        min_count=spec.min_count,
+        capacity=spec.text.statistics_words,
+    )
