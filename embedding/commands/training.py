@@ -103,7 +103,7 @@ def _named(context: typer.Context) -> set[str]:
 
 
 def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> TrainResult:
-    """Train with a bar; ^C is told and ends with 130."""
+    """Train with a bar; ^C ends it with a message and exit code 130."""
     from embedding.training import train_corpus
 
     try:

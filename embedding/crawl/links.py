@@ -6,13 +6,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from lxml import html
 from lxml.etree import ParserError
 
 from embedding.crawl.addresses import canonical
 from embedding.kernel.errors import FetchError
+from embedding.sources.links import join
 
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 _FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
@@ -118,11 +119,5 @@ def _query_form(path: str, query: str) -> str | None:
 
 def _address(node: html.HtmlElement, base: str) -> str | None:
     """A link's canonical http address."""
-    href = (node.get("href") or "").strip()
-    try:
-        link = urljoin(base, href).partition("#")[0] if href else ""
-    except ValueError:
-        return None
-    if not link.startswith(("http://", "https://")) or link == base:
-        return None
-    return canonical(link)
+    link = join(base, node.get("href")).partition("#")[0]
+    return canonical(link) if link and link != base else None

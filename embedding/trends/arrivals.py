@@ -39,7 +39,7 @@ def rank_arrivals(
     config: TrendsConfig,
     limits: Mapping[str, float] | None = None,
 ) -> FrequencyRankings:
-    """Rank words by the change of their document frequency; those born stand by themselves.
+    """Rank words by the change of their document frequency; new words are ranked apart.
 
     limits  q up to which words are called, by family (`online.FAMILIES`); None: in one window
     """

@@ -6,7 +6,7 @@ at most `born_windows` windows back, and behind a window that did not use it. It
 much more this window uses it than all windows before: of the documents that hold it, how many would
 be in this window by chance (the binomial test that conditions on their number; Przyborowski and
 Wilenski 1940). Any word might have been born, and those that were are chosen by what this window
-held of them: so q is that of a test of every word of the model, of which the others found nothing.
+held of them: so q is that of a test of every word of the model, where the others found nothing.
 Mentions that came before a word had its row are counted among the b, as far as they are known, and
 so are documents that held a phrase before it was read as one word; those of the window itself are
 counted with it (`expressions.py`).

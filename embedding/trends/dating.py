@@ -6,10 +6,10 @@ date the windows before are one time and those from it on are another, and
     T = h e²,    h = 1 / (1/N_before + 1/N_after)
 
 is how far both lie apart against what chance gives, as the variance of e² falls with h². The date
-of the highest T is the change date. Windows in which the model had not settled are left out. The
+of the highest T is the change date. Windows in which the model had not converged are left out. The
 replicas hold different texts: leaving out each of them in turn gives the interval of the date.
 
-A word that never changed has such a date, too. Whether it means anything is told against words of
+A word that never changed has such a date, too. Whether it means anything is judged against words of
 like frequency, which the space carries along as it drifts: by e² over its variance at their dates.
 """
 
@@ -45,7 +45,7 @@ class ChangeDate:
 
 @dataclass(frozen=True)
 class WordChange:
-    """A word's change date; None where it cannot be told.
+    """A word's change date; None where it is unknown.
 
     p      share of the words of like frequency whose own date divides them as clearly; None where
            there are too few of them
@@ -59,7 +59,7 @@ class WordChange:
 
 
 def change_dates(snapshots: Sequence[Snapshot], words: Sequence[str]) -> list[ChangeDate | None]:
-    """The change date of each word; None where it cannot be told.
+    """The change date of each word; None where it is unknown.
 
     snapshots  oldest first, the last one is the reported window
     """

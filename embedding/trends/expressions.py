@@ -39,7 +39,7 @@ def unlisted(words: Sequence[str], material: ReportInput) -> Unlisted:
     """What the snapshot knows of phrases among `words`; nothing of other words.
 
     Of a phrase that was written before the reported window it is not known how its documents are
-    dealt out, so they count as of before.
+    permuted, so they count as of before.
     """
     known = material.snapshot.phrases
     starts = [one.manifest.window.start.timestamp() for one in material.earlier]

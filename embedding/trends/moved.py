@@ -30,7 +30,7 @@ from embedding.trends.writer import RowWriter, top
 class ShiftRanking:
     """The ranking, the noise floor it was judged by, and all words that were compared.
 
-    judged  of the words compared, those of which enough is known to say whether they moved
+    judged  of the words compared, those with enough documents to be judged
     """
 
     rows: tuple[TrendRow, ...] = ()

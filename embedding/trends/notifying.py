@@ -1,4 +1,4 @@
-"""Who is told of a trend report, how, and from which threshold on."""
+"""Who gets notices of a trend report, how, and from which threshold on."""
 
 from __future__ import annotations
 

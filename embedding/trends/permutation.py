@@ -206,7 +206,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Permuted:
-    """z and p, one-sided, and size, float64 [n]; 0, 1, 0 for a word of which nothing can be said.
+    """z and p, one-sided, and size, float64 [n]; 0, 1, 0 for a word without enough documents.
 
     size  distance of both times beyond chance, √max(0, (T - μ) / h). Permutations of few units
           hold large changes themselves, so z does not grow with them

@@ -115,7 +115,7 @@ def unbiased(
 ) -> tuple[TestArray, TestArray]:
     """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as in `distance`.
 
-    What a division needs of a source's means is told by their inner products, which all of them
+    What a split needs of a source's means follows from their inner products, which all of them
     share; only the difference of both groups has as many columns as a mean.
     """
     moved: TestArray | None = None

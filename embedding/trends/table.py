@@ -135,7 +135,7 @@ def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str
 
 
 def word_table(history: WordHistory, change: WordChange | None = None, width: int = 120) -> Table:
-    """A word's history for the terminal, one line a window; `change` is told below.
+    """A word's history for the terminal, one line a window; `change` stands below.
 
     width  cells of the terminal; where they do, each source has a column with its rate
     """

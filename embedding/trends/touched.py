@@ -2,7 +2,7 @@
 
 When a dictionary gains a word, texts that were cut into its parts hold the whole word from then on:
 it seems to be born, and its parts lose company that they had. When it loses one, the other way
-round. Whether that happened is told by the tokenizer's digest; which words it touched by their
+round. The tokenizer's digest shows whether that happened; which words it touched is seen by their
 spelling: words of one window alone that are made of two or more words of the other one, and the
 parts they are made of.
 """

@@ -86,7 +86,7 @@ def drift(one: UsedWords, other: UsedWords) -> float:
     """How far all words went between two windows: median e² over the median of its variance.
 
     A model that learns much between two windows moves the rows of all contexts, and with them all
-    sums; 0 for one that has settled, inf for windows that have no source in common.
+    sums; 0 for one that is stationary, inf for windows that have no source in common.
     """
     squared, noise = (each[0] for each in usage_squares(one, other))
     known = np.isfinite(squared)

@@ -12,7 +12,7 @@ HEAR_SECONDS = 0.02
 
 
 class FeedbackChannel:
-    """What the gradient process tells its reader: where to begin, and how large blocks shall be."""
+    """What the gradient process tells its reader: where to begin, and how large blocks are."""
 
     def __init__(self, queue: BlockQueue, tokens: int, stop: threading.Event) -> None:
         self._queue = queue
@@ -27,6 +27,6 @@ class FeedbackChannel:
         return Offset.of(str(report.get("place", "")))
 
     def tokens(self) -> int:
-        """Tokens that the next block shall hold."""
+        """Tokens wanted in the next block."""
         report = (self._queue.latest_report() or {}).get("block_tokens")
         return report if isinstance(report, int) and report > 0 else self._tokens

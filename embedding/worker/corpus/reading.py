@@ -51,7 +51,7 @@ def blocks(
     """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
 
     start   the place behind the last tick that was learnt; None reads from the beginning
-    wanted  tokens that the next tick shall hold; None takes the node's `block_tokens`
+    wanted  tokens wanted in the next tick; None takes the node's `block_tokens`
 
     A tick is one block, or one of each source where lines name theirs. Its last block alone has a
     place: what comes before it is learnt with it or not at all.
@@ -158,7 +158,7 @@ class _Cutter:
         return passing(self._share, unit, since)
 
     def _enough(self) -> float:
-        """Characters that the next block shall have at least."""
+        """Least characters of the next block."""
         return self._wanted() * self.characters
 
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:

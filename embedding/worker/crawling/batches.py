@@ -63,7 +63,7 @@ class _Batch:
 class TextBatches:
     """Documents of a node that wait to be tokenised, and the text processes that do it.
 
-    in_flight  is told of each document that is taken, and of each block
+    in_flight  counts the documents that are taken and the tokens of each block
     clock      the replay clock, or identity
     full_waits how often the queue had no room
     """

@@ -109,7 +109,7 @@ class CrawlProcess:
         self._prepared = True
 
     async def _lease(self) -> None:
-        """Once the gradient process has told what the server has: read what is this node's."""
+        """Read this node's sources once the gradient process has reported what the server has."""
         while (told := self.queue.latest_report() or {}).get("place") is None:
             if not self.queue.alive:
                 raise PeerLost("the gradient process ended before it had greeted the server.")

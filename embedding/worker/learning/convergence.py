@@ -86,7 +86,7 @@ class _Looks:
 
 
 class Convergence:
-    """A pure state machine: told what was read and measured, it orders what is rehearsed.
+    """A pure state machine: takes what was read and measured, and orders rehearsals.
 
     passes  most tokens rehearsed for each token of a model's first window; 0: none
     tick    tokens of one rehearsal, at most

@@ -77,8 +77,8 @@ class Extras:
     lexicon      what it knows of words already, and who listens to them; None: one that is empty
     held_out     sentences by which rehearsals are measured
     rounds       the node's part in rounds of L-BFGS
-    usage        what is told of the use of words when a window closes
-    outstanding  documents that the frontier does not know to be learnt
+    usage        reads how words were used when a window closes
+    unacknowledged  documents that the frontier has not marked as done
     stopwatch    None: one of its own
     """
 
@@ -97,7 +97,7 @@ class Learner:
 
     words   rows, counts and noise distribution of the words
     past    what of the past is learnt again
-    observer  what is told of words beside their rows
+    observer  what is reported of words beside their rows
     turn    where the node stands with the server
     learning_rate  of the last block; sent_as  kind of numbers of the last rows
     """
@@ -186,9 +186,10 @@ class Learner:
 
         order  what to learn again from memory, where there are no blocks: a rehearsal
         close  the window to read again, where there is nothing to learn
-        when  now: nothing is outstanding. The tick before this one is being trained and not pushed
-              yet: ahead pulls before that push, whose delta `train` adds to the rows, so that a
-              node always sees what it learnt itself; late leaves the pull to `train`.
+        when  now: every earlier push was answered. Otherwise the tick before this one is being
+              trained and not pushed yet: ahead pulls before that push, whose delta `train` adds
+              to the rows, so that a node always sees what it learnt itself; late leaves the pull
+              to `train`.
         """
         with self._reading:
             fresh = self.words.code(blocks, self.active)
@@ -345,7 +346,7 @@ class Learner:
     def _pull_ahead(
         self, planned: BlockPlan, scores: Sequence[ScorePairs], clock: int
     ) -> PulledRows | None:
-        """Pull at the next clock, while the last push is outstanding; None when it must wait."""
+        """Pull at the next clock, before the last push is answered; None when it must wait."""
         try:
             return self._pull(planned, scores, clock)
         except AheadError:

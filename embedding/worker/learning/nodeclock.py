@@ -50,7 +50,7 @@ class NodeClock:
     that is not pushed yet is one clock further on (`prepared`).
 
     clock        at which the node goes on; sequence: its last push
-    outstanding  documents that the frontier does not know to be learnt; None for a corpus
+    unacknowledged  documents that the frontier has not marked as done; None for a corpus
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class NodeClock:
         self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
 
     def flushed(self, ack: Ack) -> None:
-        """The client has pushed by itself what compression kept back."""
+        """The client has pushed what compression kept back."""
         self.clock, self.sequence = ack.clock, ack.sequence
 
     def restart(self, clock: int, sequence: int) -> None:

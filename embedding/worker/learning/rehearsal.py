@@ -1,4 +1,4 @@
-"""The replay memory in a tick: what is drawn, and what the memory is told of it afterwards.
+"""The replay memory in a tick: what is drawn from it, and the losses that it takes afterwards.
 
 One thread draws for the next tick while another reports on the last: a lock keeps them apart.
 """
@@ -48,7 +48,7 @@ class Rehearsed:
     keys     int64 [m], the memory's key of each drawn sentence, -1 for a fresh one: that keeps
              its first priority until it is drawn
     weights  float32 [m], importance weights times those of the sources; None: all 1
-    track    what the memory wants to be told of each
+    track    what the memory wants to know of each
     """
 
     keys: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -68,7 +68,7 @@ class Rehearsed:
         return replace(self, weights=weights)
 
     def longer(self, sentences: int) -> Rehearsed:
-        """With so many sentences behind, of which the memory knows nothing."""
+        """With so many sentences behind, that are not in the memory."""
         if self.weights is None and self.track is Track.NONE:
             return self
         weights = np.empty(0, np.float32) if self.weights is None else self.weights
@@ -168,7 +168,7 @@ class Rehearsal:
             self._since = int(known[0])
 
     def recall(self, tokens: int) -> Sample:
-        """About `tokens` tokens of the past, which are not told of afterwards."""
+        """About `tokens` tokens of the past, whose losses the memory does not take."""
         with self._lock:
             sample = self._sample(tokens)
             weights = sample.weights * self._mixing.past(sample.keys)

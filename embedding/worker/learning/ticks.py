@@ -106,7 +106,7 @@ class Trained:
 class StepResult:
     """What one tick learnt: fresh tokens, trained tokens (with replay), loss.
 
-    keys      documents that the server has now: who waits for them may be told
+    keys      documents that the server has now: they may be acknowledged
     progress  share of the reading that is done, 0 for a stream
     ack       what the server said; None when the tick is kept for a later push
     order     what was ordered, where the tick was a rehearsal
@@ -181,8 +181,8 @@ def progress(
 def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -> FloatArray | None:
     """float32 [m]: by which factor the rate of each sentence of a tick differs from the tick's own.
 
-    A window may be a few ticks, or one, and shall fall within them. None where all are learnt at
-    one rate: no window is followed, or the model weighs no sentence.
+    A window may be a few ticks, or one, and its rate falls within them. None where all are
+    learnt at one rate: no window is followed, or the model weighs no sentence.
     """
     if (
         not blocks
@@ -203,7 +203,7 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
 
 
 def _middle(blocks: Sequence[TokenBlock]) -> float:
-    """How much of the reading is done in the middle of a tick; at its end where no place is told.
+    """How much of the reading is done in the middle of a tick; at its end where no offset is known.
 
     As many tokens as were read before the tick make up as much of what is done with it.
     """

@@ -19,11 +19,11 @@ _MANY_DOCUMENTS = 4096
 class Acknowledgements:
     """To a crawler, or to the reader of a corpus, which goes by places alone.
 
-    A sender that is gone is told nothing: a crawler finds its documents unacknowledged and fetches
+    A sender that is gone gets no answer: a crawler finds its documents unacknowledged and fetches
     them again, a reader begins at the place that the server has.
 
     place        what the server had from the processes before this one
-    outstanding  documents that the frontier does not know to be learnt; None for a corpus
+    unacknowledged  documents that the frontier has not marked as done; None for a corpus
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Closings:
     def latest(self) -> int | None:
         """The latest window whose second reading the server has; -1: none yet.
 
-        None: this node never reads a window again. The server cuts no window before it is told.
+        None: this node never reads a window again. The server takes no snapshot before it knows.
         """
         if self._usage is None:
             return None

@@ -179,7 +179,7 @@ class GradientProcess:
             yield close
 
     def _closing(self) -> Close | None:
-        """The window of a stream to read once more: complete, as the server says, and settled."""
+        """The window of a stream to read once more: complete, as the server says, and converged."""
         return self.closings.due(self.rehearsals.unconverged)
 
     def _read(self, window: int, tokens: int) -> None:
@@ -188,7 +188,7 @@ class GradientProcess:
             self.learner.rehearsal.begin(window)
 
     def _rehearsals(self) -> Iterator[Order]:
-        """Until the window of a corpus has settled."""
+        """Until the window of a corpus has converged."""
         while not self.stop.is_set():
             order = self.rehearsals.order()
             if order is None:
@@ -273,7 +273,7 @@ class GradientProcess:
 
     @property
     def block_tokens(self) -> int:
-        """Fresh tokens of the next block: as configured, by the share that the server told last."""
+        """Fresh tokens of the next block: as configured, by the latest share of the server."""
         return max(LEAST_TOKENS, round(self.spec.node.block_tokens * self._share))
 
     def _resize(self, share: float) -> None:
@@ -317,7 +317,7 @@ class GradientProcess:
             self._report()
 
     def _report(self) -> None:
-        """Tell the server this node's figures, and what its crawler told last."""
+        """Send the server this node's figures, and its crawler's latest."""
         crawl = self.queue.latest_report() or {}
         try:
             asked = self.client.report(

@@ -33,7 +33,7 @@ class Pipeline:
     """Runs a learner over blocks until there are none.
 
     blocks    what one tick learns, tick by tick; it may wait
-    learnt    told after each push, or what the server said when it refused a block; by the thread
+    learnt    called after each push, or what the server said when it refused a block; by the thread
               that trains, with no step under way
     when      asked before each tick when to pull the rows of the next block: `now`, after this
               one was pushed, with nothing prepared before; `ahead` of that push; or `late`, after

@@ -50,7 +50,7 @@ class Rehearsals:
             self._state.read(window, tokens)
 
     def order(self) -> Order | None:
-        """The next rehearsal of a corpus; None: its window has settled."""
+        """The next rehearsal of a corpus; None: its window has converged."""
         with self._lock:
             return self._state.order()
 

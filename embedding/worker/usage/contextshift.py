@@ -31,7 +31,7 @@ CONTEXTS_PER_WORD = 8
 def context_shift(
     window: int, before: Any, after: Any, ids: IntArray, says: FloatArray
 ) -> ContextShift | None:
-    """What to send of a window (Unix seconds of its start); None where no word can be told.
+    """What to send of a window (Unix seconds of its start); None where no word has enough pairs.
 
     before, after  scipy CSR float32 [v, v], pairs of words before the window and in it
     ids            int64 [v]; says: float32 [v, dim]

@@ -80,7 +80,7 @@ class PastTexts:
         return list(self._held.get(window, ()))
 
     def before(self, window: int) -> list[int]:
-        """The windows before one of which something is remembered, the latest first."""
+        """The remembered windows before one, the latest first."""
         return sorted((start for start in self._held if start < window), reverse=True)[
             : self.windows
         ]

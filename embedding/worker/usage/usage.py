@@ -1,4 +1,4 @@
-"""How each word was used in a window, told by documents when the window closes (ADR 22).
+"""How each word was used in a window, by its documents, when the window closes (ADR 22).
 
 A node remembers the text of the last windows as row ids (`past.py`). When a window has been learnt
 to the end it reads them all once, by vectors from the counts of all these texts

@@ -50,10 +50,10 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class RareContexts:
-    """Words of one block that are told of, and what stood around them.
+    """Words of one block that are reported, and their contexts.
 
     words  str [w], distinct; ids int64 [w], -1 for one without a row
-    known  bool [w], those that are told of as examples
+    known  bool [w], those that are reported as examples
     bags   row ids of the neighbours and their weights, of each word
     """
 
@@ -94,7 +94,7 @@ class RareWords:
         """The words of each block of a tick to tell of; the plan's text begins with these blocks.
 
         Of a young word every mention; of a known one, read n times, each with chance mentions/n, so
-        that all known words are told of as often.
+        that all known words are reported as often.
         """
         if float(rowed.whole.sum()) < _SETTLED:
             return []
