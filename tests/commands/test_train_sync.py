@@ -48,7 +48,7 @@ def test_every_token_is_learnt_once(process, corpus: Path, options: tuple[str, .
         ("--sync sandblaster --model glove", ["sandblaster", "glove", "cbow, sgns"]),
         ("--sync sandblaster --shards 2", ["2 shards", "sandblaster", "1 shard"]),
         ("--sync sandblaster --compression topk", ["sandblaster", "topk", "fp16, none"]),
-        ("--sync sandblaster --topology allreduce", ["allreduce", "sandblaster", "bsp, ssp, asp"]),
+        ("--sync sandblaster --topology allreduce", ["allreduce", "sandblaster", "asp, bsp, ssp"]),
         ("--sync sandblaster --nodes 2 --aggregators 1", ["aggregators 1", "sandblaster"]),
         ("--sync-setting tau", ["--sync-setting tau", "NAME=VALUE"]),
         ("--sync-setting policy=bsp", ["policy=bsp", "--sync"]),
