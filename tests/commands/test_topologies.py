@@ -123,12 +123,12 @@ def kill_oldest_of_two(pid: int) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--topology", "allreduce", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
-        (("--topology", "hybrid", "--sync", "easgd"), "bsp, ssp, asp are accepted"),
+        (("--topology", "allreduce", "--sync", "hogwild"), "asp, bsp, ssp are accepted"),
+        (("--topology", "hybrid", "--sync", "easgd"), "asp, bsp, ssp are accepted"),
         (("--topology", "allreduce", "--aggregators", "1"), "they are accepted with topology ps"),
         (("--topology", "allreduce", "--compression", "topk"), "fp16, none are accepted"),
         (("--aggregators", "3"), "there are 2 nodes"),
-        (("--aggregators", "1", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
+        (("--aggregators", "1", "--sync", "hogwild"), "asp, bsp, ssp are accepted"),
         (("--aggregators", "1", "--compression", "onebit"), "fp16, none are accepted"),
         (("--topology", "mesh"), "'ps', 'allreduce' or 'hybrid'"),
     ],

@@ -277,7 +277,7 @@ def test_bad_folders_and_reports_are_sentences(report, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("estimator", "magic", "neighbours, procrustes, local"),
+        ("estimator", "magic", "local, neighbours, procrustes"),
         ("skip", "(", "not a regular expression"),
         ("false_discovery", 0, "greater than 0"),
     ],
