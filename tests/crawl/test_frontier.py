@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import sqlalchemy as sa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from pgserver import new_database
 
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import block
@@ -242,7 +240,7 @@ def ran(address: str, *statements: str) -> None:
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Address of a database in which a frontier has been used."""
     if request.param == "postgres":
-        address = new_database(request.getfixturevalue("postgres"), f"y{uuid.uuid4().hex}")
+        address = request.getfixturevalue("postgres").new_database()
     else:
         address = f"sqlite:///{tmp_path}/f.db"
     found = Frontier(address)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from pgserver import new_database
 
 from disks import full, small_disk
 from embedding.crawl import patience
