@@ -19,11 +19,11 @@ class TroubledDatabase(Protocol):
     """An empty database in which a frontier is made.
 
     address  SQLAlchemy's
-    code     what the log calls the trouble
+    codes    what the log may call the trouble
     """
 
     address: str
-    code: str
+    codes: tuple[str, ...]
 
     @contextmanager
     def trouble(self) -> Iterator[None]:
@@ -31,7 +31,7 @@ class TroubledDatabase(Protocol):
 
 
 class LockedSqlite:
-    code = "SQLITE_BUSY"
+    codes = ("SQLITE_BUSY",)
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -51,7 +51,7 @@ class FullDisk:
     def __init__(self, address: str, disk: Path, code: str) -> None:
         self._disk = disk
         self.address = address
-        self.code = code
+        self.codes = (code,)
 
     @contextmanager
     def trouble(self) -> Iterator[None]:
@@ -60,7 +60,7 @@ class FullDisk:
 
 
 class LockedPostgres:
-    code = "LockNotAvailable"
+    codes = ("LockNotAvailable",)
 
     def __init__(self, server: PostgresServer) -> None:
         # As if it waited for 10 s.
@@ -77,7 +77,7 @@ class LockedPostgres:
 class ClosedPostgres:
     """Who is in the database is put out, and nobody comes in."""
 
-    code = "AdminShutdown"
+    codes = ("AdminShutdown", "OperationalError")
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -92,7 +92,7 @@ class ClosedPostgres:
 class CrashedPostgres:
     """The whole server is gone, as after a loss of power, and comes back."""
 
-    code = "OperationalError"
+    codes = ("CrashShutdown", "AdminShutdown", "OperationalError")
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -107,9 +107,8 @@ class CrashedPostgres:
             self._server.start()
 
 
-KINDS = ("sqlite locked", "sqlite full", "postgres locked", "postgres closed")
-WHOLE_SERVER = ("postgres full", "postgres crashed")
-"""Kinds that have a server of their own."""
+TROUBLES_OF_ANY_WRITE = ("sqlite locked", "postgres locked", "postgres closed", "postgres crashed")
+FULL_DISKS = ("sqlite full", "postgres full")
 
 
 @contextmanager
@@ -118,13 +117,13 @@ def troubled(kind: str, folder: Path) -> Iterator[TroubledDatabase]:
     database, _, trouble = kind.partition(" ")
     if database == "sqlite" and trouble == "full":
         with small_disk(folder) as disk:
-            yield FullDisk(f"sqlite:///{disk}/f.db", disk, "SQLITE_FULL")
+            yield FullDisk(f"sqlite:///{disk}/f.db", disk, "SQLITE_")
     elif database == "sqlite":
         yield LockedSqlite(folder / "f.db")
     else:
         with running_postgres() as server:
             if trouble == "full":
-                with server.small_database(folder) as (address, disk):
+                with server.small_database() as (address, disk):
                     yield FullDisk(address, disk, "DiskFull")
             else:
                 made = {"locked": LockedPostgres, "closed": ClosedPostgres}

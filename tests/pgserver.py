@@ -9,17 +9,19 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from disks import full, small_disk
+from disks import small_disk
 
 
 def binaries() -> Path | None:
@@ -105,6 +107,37 @@ class PostgresServer:
                 connection.exec_driver_sql(statement)
 
     @contextmanager
+    def slow(self) -> Iterator[None]:
+        """It works for a twentieth of a second, and stands still for half of one."""
+        over = threading.Event()
+
+        def processes() -> list[psutil.Process]:
+            assert self._server is not None
+            whole = psutil.Process(self._server.pid)
+            return [whole, *whole.children(recursive=True)]
+
+        def send(number: int) -> None:
+            for process in processes():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+
+        def hinder() -> None:
+            while not over.is_set():
+                send(signal.SIGSTOP)
+                over.wait(0.5)
+                send(signal.SIGCONT)
+                over.wait(0.05)
+
+        hindering = threading.Thread(target=hinder)
+        hindering.start()
+        try:
+            yield
+        finally:
+            over.set()
+            hindering.join()
+            send(signal.SIGCONT)
+
+    @contextmanager
     def away(self, address: str) -> Iterator[None]:
         """Nobody comes into the database meanwhile, and who was in it is put out."""
         name = make_url(address).database
@@ -116,9 +149,9 @@ class PostgresServer:
             self.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
     @contextmanager
-    def small_database(self, folder: Path) -> Iterator[tuple[str, Path]]:
+    def small_database(self) -> Iterator[tuple[str, Path]]:
         """Address of a database on sixteen megabytes of its own, and where they are."""
-        with small_disk(folder) as disk:
+        with small_disk(self.folder) as disk:
             place = disk / "space"
             place.mkdir()
             self.give(place)
@@ -159,15 +192,3 @@ def running_postgres() -> Iterator[PostgresServer]:
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def locked(address: str) -> Iterator[None]:
-    """Another connection holds what every writer needs first."""
-    engine = sa.create_engine(address, poolclass=sa.NullPool)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("LOCK TABLE frontier_urls IN EXCLUSIVE MODE")
-        yield
-
-
-__all__ = ["PostgresServer", "full", "locked", "running_postgres"]

@@ -36,6 +36,8 @@ def postgres_engine(address: URL, **options: Any) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def connect(connection: Any, _record: Any) -> None:
+        if "lock_timeout" in str(address.query.get("options")):
+            return
         before, connection.autocommit = connection.autocommit, True
         connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
         connection.autocommit = before
