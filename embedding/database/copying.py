@@ -79,10 +79,13 @@ def copy_rows(file: Path, address: str) -> dict[str, int]:
     return copied
 
 
-def merge_log(file: Path) -> None:
-    """Write what a killed process left in the log beside the file into it; InputError."""
+def merge_log(file: Path, *, seconds: float = 30) -> None:
+    """Write what a killed process left in the log beside the file into it; InputError.
+
+    seconds  how long to wait for others that have it open
+    """
     try:
-        with closing(sqlite3.connect(file, isolation_level=None, timeout=30)) as connection:
+        with closing(sqlite3.connect(file, isolation_level=None, timeout=seconds)) as connection:
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.Error as error:
         raise InputError(f"{file}: {error}; a SQLite database is expected.") from error

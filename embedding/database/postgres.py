@@ -22,8 +22,10 @@ _LINE = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
+    "client_encoding": "utf8",
 }
-"""Parameters of libpq by which a server that fell silent is found out within half a minute."""
+"""Parameters of libpq: a server that fell silent is found out within half a minute, and one whose
+encoding is another is understood."""
 
 
 def postgres_engine(address: URL, **options: Any) -> sa.Engine:

@@ -1,4 +1,4 @@
-"""Nodes whose frontier's database is locked, full, gone or slow: their processes wait, and nothing is lost."""
+"""Nodes whose frontier's database is locked, full, gone or slow: they wait, and lose nothing."""
 
 from __future__ import annotations
 
