@@ -20,12 +20,6 @@ from waiting import until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STRANGE = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "x[::1]")
-    "evil.example",
-    "127.0.0.1.evil.example",
-    "localhost.evil.example",
-    "192.0.2.1",
-    "x[::1]",
-)
 OURS = ("localhost", "127.0.0.1", "[::1]")
 
 
