@@ -45,6 +45,10 @@ def owner() -> dict[str, int]:
     pytest.skip("PostgreSQL does not run as root, and there is no other account")
 
 
+KEYED = "keyed"
+"""A user that must show a password, once somebody makes it."""
+
+
 class PostgresServer:
     """A server that can be stopped and started again; its databases stay."""
 
@@ -60,6 +64,9 @@ class PostgresServer:
         initdb = [self._programs / "initdb", "-D", self.folder / "data", "-U", "yeoron"]
         options = ["-A", "trust", "-N", "-E", "UTF8", "--locale=C.UTF-8"]
         subprocess.run([*initdb, *options], check=True, timeout=120, **self._quiet, **self._account)
+        # One user must show a password.
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {KEYED} scram-sha-256\n{rules.read_text()}")
 
     def give(self, folder: Path) -> None:
         """Make a folder the server's own."""
