@@ -49,7 +49,7 @@ the platform's processes."""
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
 
 
-Part = Literal["airflow", "mlflow", "frontier"]
+DatabaseName = Literal["airflow", "mlflow", "frontier"]
 """What has a database of its own."""
 
 
@@ -286,34 +286,34 @@ class Settings(BaseSettings):
             return chosen
         return chosen.model_copy(update={"token_file": token.resolve()})
 
-    def sqlite_file(self, part: Part) -> Path:
+    def sqlite_file(self, name: DatabaseName) -> Path:
         """The file with its tables where no other database is set."""
         files = {
             "airflow": self.paths.airflow / "airflow.db",
             "mlflow": self.paths.mlflow / "mlflow.db",
             "frontier": self.paths.frontier / f"{self.cluster.pool}.db",
         }
-        return files[part].resolve()
+        return files[name].resolve()
 
-    def database_address(self, part: Part) -> str:
+    def database_address(self, name: DatabaseName) -> str:
         """SQLAlchemy address of its tables: on PostgreSQL where that is set, else in the home.
 
         It names a file of passwords, and holds none itself unless `crawl.frontier` does.
         """
         own = self.crawl.frontier.get_secret_value()
-        if part == "frontier" and own != CrawlConfig().frontier.get_secret_value():
+        if name == "frontier" and own != CrawlConfig().frontier.get_secret_value():
             return self.database.completed(own) if own.startswith("postgres") else own
         # One frontier a pool, as each pool has a file of its own.
-        schema = f"frontier_{self.cluster.pool.replace('-', '_')}" if part == "frontier" else None
-        return self.database.of(part, schema) or f"sqlite:///{self.sqlite_file(part)}"
+        schema = f"frontier_{self.cluster.pool.replace('-', '_')}" if name == "frontier" else None
+        return self.database.of(name, schema) or f"sqlite:///{self.sqlite_file(name)}"
 
-    def database_setting(self, part: Part) -> str:
+    def database_setting(self, name: DatabaseName) -> str:
         """The setting that says where its tables are, for a message."""
         default = CrawlConfig().frontier
-        if part == "frontier":
+        if name == "frontier":
             return "database.url" if self.crawl.frontier == default else "crawl.frontier"
-        own = getattr(self.database, part).get_secret_value()
-        return f"database.{part}" if own else "database.url"
+        own = getattr(self.database, name).get_secret_value()
+        return f"database.{name}" if own else "database.url"
 
     @property
     def server_status_url(self) -> str:

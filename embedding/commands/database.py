@@ -24,16 +24,16 @@ def check(as_json: Json = False) -> None:
 
     Example: `yeoron database check`
     """
-    from embedding.platform.databases import PARTS, check_databases, where
+    from embedding.platform.databases import DATABASES, check_databases, where
 
     chosen = settings()
     check_databases(chosen)
-    places = {part: where(chosen, part) for part in PARTS}
+    places = {name: where(chosen, name) for name in DATABASES}
     if as_json:
         print_json(places)
         return
-    for part, place in places.items():
-        console.print(f"{part:<10} {place}", highlight=False, markup=False, soft_wrap=True)
+    for name, place in places.items():
+        console.print(f"{name:<10} {place}", highlight=False, markup=False, soft_wrap=True)
 
 
 def move() -> None:
@@ -44,7 +44,7 @@ def move() -> None:
 
     Example: `yeoron database move`
     """
-    from embedding.platform.moving import MOVED
+    from embedding.platform.moving import MOVED_SUFFIX
     from embedding.platform.moving import move as move_tables
     from embedding.platform.operate import running_supervisor
 
@@ -52,16 +52,16 @@ def move() -> None:
     if running_supervisor(chosen) is not None:
         raise ConfigError("database move: the platform is running; stop it with `yeoron down`.")
     with console.status("Moving …") as line:
-        done = move_tables(chosen, lambda part: line.update(f"Moving {part} …"))
+        done = move_tables(chosen, lambda name: line.update(f"Moving {name} …"))
     if not done:
         console.print("Nothing to move: there is no SQLite file in the home.")
         return
     table = Table("database", "tables with rows", "rows")
     for one in done:
         filled = [n for n in one.rows.values() if n]
-        table.add_row(one.part, f"{len(filled):,}", f"{sum(filled):,}")
+        table.add_row(one.name, f"{len(filled):,}", f"{sum(filled):,}")
     console.print(table)
     console.print(
-        f"The files are kept with {MOVED} after their names; remove them when all is well.",
+        f"The files are kept with {MOVED_SUFFIX} after their names; remove them when all is well.",
         highlight=False,
     )

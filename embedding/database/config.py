@@ -56,16 +56,16 @@ class DatabaseConfig(Config):
             )
         return self
 
-    def of(self, part: str, schema: str | None = None) -> str:
+    def of(self, name: str, schema: str | None = None) -> str:
         """SQLAlchemy address of airflow, mlflow or frontier; empty: SQLite.
 
-        schema  its schema in a database that all three share; None: called like the part
+        schema  its schema in a database that all three share; None: called like it
         """
-        own = getattr(self, part, SecretStr("")).get_secret_value()
+        own = getattr(self, name, SecretStr("")).get_secret_value()
         shared = self.url.get_secret_value()
         if own:
             return self.completed(own)
-        return self.completed(shared, schema or part) if shared else ""
+        return self.completed(shared, schema or name) if shared else ""
 
     def completed(self, url: str, schema: str | None = None) -> str:
         """An address with the driver, the schema and the file of passwords in it."""

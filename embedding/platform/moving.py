@@ -18,11 +18,11 @@ from embedding.database.copying import copy_rows, merge_log, postgres_rows, sqli
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.platform.databases import check_databases, on_postgres
 from embedding.platform.operate import airflow_variables, prepare_airflow
-from embedding.settings import Part, Settings
+from embedding.settings import DatabaseName, Settings
 
-MOVED = ".moved"
+MOVED_SUFFIX = ".moved"
 """What the name of a file ends with once its rows are on PostgreSQL."""
-_USED: Mapping[Part, tuple[str, ...]] = {
+_USED: Mapping[DatabaseName, tuple[str, ...]] = {
     "airflow": ("dag", "dag_run", "connection", "variable"),
     "mlflow": ("runs", "registered_models"),
     "frontier": ("frontier_urls", "frontier_leases"),
@@ -39,11 +39,11 @@ SqlAlchemyStore(os.environ["MLFLOW_BACKEND_STORE_URI"], "mlflow-artifacts:/")
 class MovedDatabase:
     """A database that was moved, with the number of rows by table."""
 
-    part: Part
+    name: DatabaseName
     rows: Mapping[str, int]
 
 
-def move(settings: Settings, progress: Callable[[Part], None]) -> list[MovedDatabase]:
+def move(settings: Settings, progress: Callable[[DatabaseName], None]) -> list[MovedDatabase]:
     """Move each database that is on PostgreSQL by the settings and in a file of the home.
 
     Raises ConfigError, InputError or PlatformError; then what is not moved is where it was. The
@@ -55,48 +55,51 @@ def move(settings: Settings, progress: Callable[[Part], None]) -> list[MovedData
             "address first."
         )
     check_databases(settings)
-    parts = [one for one in on_postgres(settings) if settings.sqlite_file(one).is_file()]
-    for part in parts:
-        merge_log(settings.sqlite_file(part))
-        _require_unused(settings, part)
+    names = [one for one in on_postgres(settings) if settings.sqlite_file(one).is_file()]
+    for name in names:
+        merge_log(settings.sqlite_file(name))
+        _require_unused(settings, name)
     done = []
-    for part in parts:
-        progress(part)
-        done.append(MovedDatabase(part, _move(settings, part)))
+    for name in names:
+        progress(name)
+        done.append(MovedDatabase(name, _move(settings, name)))
     return done
 
 
-def _require_unused(settings: Settings, part: Part) -> None:
+def _require_unused(settings: Settings, name: DatabaseName) -> None:
     """ConfigError when the target holds rows that are not those of the file."""
-    there = postgres_rows(settings.database_address(part))
-    used = next((table for table in _USED[part] if there.get(table)), None)
-    if used is not None and there != sqlite_rows(settings.sqlite_file(part)) | {
-        table: n for table, n in there.items() if not n
-    }:
+    there = postgres_rows(settings.database_address(name))
+    used = next((table for table in _USED[name] if there.get(table)), None)
+    rows = sqlite_rows(settings.sqlite_file(name))
+    if used is not None and _filled(there) != _filled(rows):
         raise ConfigError(
-            f"{settings.database_setting(part)}: the tables of {part} there are in use ({used} has "
+            f"{settings.database_setting(name)}: the tables of {name} there are in use ({used} has "
             f"{there[used]:,} rows); a database or schema without them is accepted."
         )
 
 
-def _move(settings: Settings, part: Part) -> dict[str, int]:
-    file, address = settings.sqlite_file(part), settings.database_address(part)
+def _filled(rows: Mapping[str, int]) -> dict[str, int]:
+    return {table: n for table, n in rows.items() if n}
+
+
+def _move(settings: Settings, name: DatabaseName) -> dict[str, int]:
+    file, address = settings.sqlite_file(name), settings.database_address(name)
     rows = sqlite_rows(file)
-    if not any(postgres_rows(address).get(table) for table in _USED[part]):
-        _make_tables(settings, part)
+    if not any(postgres_rows(address).get(table) for table in _USED[name]):
+        _make_tables(settings, name)
         copy_rows(file, address)
-    file.rename(file.with_name(file.name + MOVED))
+    file.rename(file.with_name(file.name + MOVED_SUFFIX))
     return rows
 
 
-def _make_tables(settings: Settings, part: Part) -> None:
+def _make_tables(settings: Settings, name: DatabaseName) -> None:
     """The tables as their own tool makes them."""
-    if part == "airflow":
+    if name == "airflow":
         prepare_airflow(settings, airflow_variables(settings))
-    elif part == "frontier":
-        Frontier(settings.database_address(part)).close()
+    elif name == "frontier":
+        Frontier(settings.database_address(name)).close()
     else:
-        address = {"MLFLOW_BACKEND_STORE_URI": settings.database_address(part)}
+        address = {"MLFLOW_BACKEND_STORE_URI": settings.database_address(name)}
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-c", _MAKE_MLFLOW],
             env={**os.environ, **address, "MLFLOW_DISABLE_TELEMETRY": "true"},

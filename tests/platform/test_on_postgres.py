@@ -172,7 +172,7 @@ def test_a_lost_database_ends_nothing(place: Place) -> None:
         api.trigger("meeting", "r", {})
         until(lambda: len(list(place.folder.glob("task-*"))) == TASKS, "they do not meet", 300)
         working = node_processes(place)
-        assert len(working) == 4
+        assert len(working) >= 4
         place.postgres.stop(signal.SIGQUIT)
         until(lambda: all(away(one) > 5 for one in nodes(place).values()), "nodes do not notice")
         place.postgres.start()
