@@ -32,6 +32,9 @@ _AWAY = frozenset(
 """Primary result codes of SQLite that another try may not meet."""
 _READ_ONLY = "25006"
 """PostgreSQL's state of a statement that came to a server which only follows, as in a failover."""
+_AWAY_CLASSES = frozenset(("08", "28", "3D", "40", "53", "55", "57", "58"))
+"""PostgreSQL's classes of errors that another try may not meet: no connection, no login, no such
+database now, a conflict, no room, a lock, a shutdown, a disk."""
 _MAKING = 0x59454F524F4E
 """Key of the lock under which the tables are made on PostgreSQL."""
 
@@ -145,9 +148,11 @@ def away(error: sa.exc.SQLAlchemyError) -> bool:
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF in _AWAY
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state == _READ_ONLY or state[:2] in _AWAY_CLASSES
     lost = isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError))
-    read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
-    return lost or read_only or error.connection_invalidated
+    return lost or error.connection_invalidated
 
 
 def cause(error: sa.exc.SQLAlchemyError) -> str:

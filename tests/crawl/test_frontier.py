@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.keys import LONGEST_KEY
 from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched
 from embedding.kernel.errors import ConfigError
@@ -54,8 +56,9 @@ def test_pending_until_acknowledged(frontier: Frontier) -> None:
     assert claimed(frontier, now=1000.0) == []
 
 
-def test_what_was_not_acknowledged_is_new_after_a_restart(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/f.db"
+@pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
+def test_what_was_not_acknowledged_is_new_after_a_restart(database: str) -> None:
+    url = database
     first = Frontier(url)
     first.discover("s", [(key, None) for key in "abcd"], 5.0)
     keys = claimed(first)
@@ -135,8 +138,9 @@ def test_large_listings(frontier: Frontier) -> None:
     assert frontier.known([key for key, _ in keys] + ["x"]) == 3000
 
 
-def test_two_processes_never_claim_the_same(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/f.db"
+@pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
+def test_two_processes_never_claim_the_same(database: str) -> None:
+    url = database
     frontiers = [Frontier(url) for _ in range(3)]
     frontiers[0].discover("s", [(f"k{n}", float(n)) for n in range(120)], 1.0)
     taken: list[str] = []
@@ -163,6 +167,22 @@ def test_there_is_no_column_for_text(tmp_path: Path) -> None:
     connection.close()
     assert not columns & {"text", "title", "body", "author", "content"}
     assert mode == "wal"
+
+
+@pytest.mark.parametrize(
+    "key", ["http://x/" + "".join(map(str, range(2000))), "p#comment-\0", "p#comment-\ud800"]
+)
+def test_a_key_that_no_database_holds_stops_nothing(frontier: Frontier, key: str) -> None:
+    """A site chooses the addresses and ids that it names."""
+    assert frontier.discover("s", [(key, 1.0), ("a", 2.0)], 5.0) == 1
+    assert frontier.offer("s", [(key, 1.0), ("p#comment-1", 1.0)], 5.0) == {"p#comment-1"}
+    assert claimed(frontier) == ["a"]
+    assert not frontier.alias(key, "a", "s", 11.0)
+
+
+def test_the_longest_key_is_held(frontier: Frontier) -> None:
+    random = hashlib.shake_256(b"x").hexdigest(LONGEST_KEY)[: LONGEST_KEY - 9]
+    assert frontier.discover("s", [(f"http://x/{random}", 1.0)], 5.0) == 1
 
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////proc/none/f.db", "mysql+nope://x/y"])
