@@ -24,6 +24,8 @@ SETTINGS = f"""
 [crawl]
 frontier = "postgresql://me:{SECRET}@db/f"
 pseudonym_key = "{SECRET}"
+[evaluation]
+tracking_uri = "https://me:{SECRET}@mlflow.example"
 [notify]
 webhook = "https://hooks.example/{SECRET}"
 smtp_password = "{SECRET}"
@@ -59,7 +61,7 @@ def ways_to_show(value: Any) -> str:
 def test_settings_and_sources_show_no_secret(settings_file: Path, source: SourceConfig) -> None:
     settings = load_settings(settings_file)
     spec = NodeSpec(name="n", server="grpc://x:1", sources=(source,), crawl=settings.crawl)
-    for one in (settings, settings.crawl, settings.notify, source, spec):
+    for one in (settings, settings.crawl, settings.notify, settings.evaluation, source, spec):
         assert SECRET not in ways_to_show(one)
         assert SECRET not in one.model_dump_json()
         assert SECRET not in repr(one.model_dump())
