@@ -18,6 +18,7 @@ from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched
 from embedding.kernel.errors import ConfigError
 from generated import examples
+from pgserver import PostgresServer
 
 
 @pytest.fixture
@@ -196,12 +197,15 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frontier = Frontier("sqlite://")
+        self.frontier = self.empty()
         self.now = 0.0
         self.known: set[str] = set()
         self.held: set[str] = set()
         self.read: set[str] = set()
         self.done: set[str] = set()
+
+    def empty(self) -> Frontier:
+        return Frontier("sqlite://")
 
     @rule(n=st.integers(0, 9))
     def discover(self, n: int) -> None:
@@ -246,6 +250,28 @@ class Lives(RuleBasedStateMachine):
 
 Lives.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=20)
 TestLives = Lives.TestCase
+
+
+class LivesOnPostgres(Lives):
+    address = ""
+
+    def empty(self) -> Frontier:
+        found = Frontier(self.address)
+        ran(self.address, "TRUNCATE frontier_urls")
+        return found
+
+
+LivesOnPostgres.TestCase.settings = Lives.TestCase.settings
+
+
+@pytest.fixture(scope="class")
+def on_postgres(postgres: PostgresServer) -> None:
+    LivesOnPostgres.address = postgres.new_database()
+
+
+@pytest.mark.usefixtures("on_postgres")
+class TestLivesOnPostgres(LivesOnPostgres.TestCase):
+    pass
 
 
 def ran(address: str, *statements: str) -> None:
