@@ -13,6 +13,7 @@ import typer
 from embedding import __version__
 from embedding.commands import (
     bench,
+    database,
     forgetting,
     live,
     operate,
@@ -57,6 +58,7 @@ for _group in (
     trends,
     rollback,
     forgetting,
+    database,
     bench,
 ):
     _group.register(app)
