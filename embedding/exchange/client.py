@@ -16,7 +16,7 @@ from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
-from embedding.exchange.rowpath import DirectRows, MakePath
+from embedding.exchange.rowpath import DirectRows, MakePath, PathSetup
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
 from embedding.exchange.transport import TransportMetrics
@@ -70,7 +70,7 @@ class ParameterClient:
             incarnation=incarnation,
             resume=self._resume,
         )
-        self.path = path(self.session, self.log, self.feedback, self._taken)
+        self.path = path(PathSetup(self.session, self.log, self._taken), self.feedback)
         self.rows = self.path.view
         self.calls = ServerCalls(self.session)
 

@@ -18,8 +18,8 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.shards.links import reached
-from embedding.exchange.shards.rows import PushBacklog, RowsOnShards
+from embedding.exchange.shards.links import Backlog, reached
+from embedding.exchange.shards.rows import RowsOnShards
 from embedding.exchange.shards.stream import ShardStream
 from embedding.kernel.errors import (
     AheadError,
@@ -458,7 +458,7 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
         links = client.path.links
         monkeypatch.setattr(links, "_look", failed)
         ids = node.words(*"가나다")
-        monkeypatch.setattr(PushBacklog, "__len__", lambda backlog: 1)
+        monkeypatch.setattr(Backlog, "__len__", lambda backlog: 1)
         assert failing.wait(120)
         time.sleep(0.1)
         assert links._keeper.is_alive(), "it looks again"

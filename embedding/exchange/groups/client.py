@@ -14,11 +14,12 @@ from embedding.exchange.codec import acknowledged, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.groups.entry import GroupEntry, encode_entry
-from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.protocol import Ack, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
+from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
+from embedding.exchange.shardsync import NoShards, ShardSync
 from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
 from embedding.kernel.records import (
@@ -71,8 +72,8 @@ class LeaderRows(Protocol):
     """How a group's rows reach the place where they lie with the leader."""
 
     @property
-    def links(self) -> Links:
-        """Where else entries go."""
+    def links(self) -> ShardSync:
+        """Keeps the leader's shards in step with it."""
         ...
 
     def spread(self, entry: GroupEntry) -> None:
@@ -124,7 +125,9 @@ class LeaderClient:
             resume=self._resume,
         )
         self.calls = ServerCalls(self.session)
-        self.rows = (rows or RowsAtLeader)(self.session, self.entries, self._bytes, self._taken)
+        self.rows = (rows or RowsAtLeader)(
+            PathSetup(self.session, self.entries, self._taken), self._bytes
+        )
 
     @property
     def sent(self) -> int:
@@ -242,25 +245,15 @@ class LeaderBytes:
     received: int = 0
 
 
-MakeLeaderRows = Callable[
-    [Session, PushLog[GroupEntry], LeaderBytes, Callable[[Ack], None]], LeaderRows
-]
+MakeLeaderRows = Callable[[PathSetup[GroupEntry], LeaderBytes], LeaderRows]
 
 
 class RowsAtLeader:
     """Rows lie with the leader: they travel on the session's own stream."""
 
-    def __init__(
-        self,
-        session: Session,
-        entries: PushLog[GroupEntry],
-        nbytes: LeaderBytes,
-        taken: Callable[[Ack], None],
-    ) -> None:
-        del entries, taken
-        self.links = NoLinks()
-        self._session = session
-        self._bytes = nbytes
+    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
+        self._session, self._bytes = setup.session, nbytes
+        self.links = NoShards()
 
     def spread(self, entry: GroupEntry) -> None:
         """The rows go with the entry."""
