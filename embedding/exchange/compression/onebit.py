@@ -13,8 +13,9 @@ import numpy as np
 
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.compression.sparse import check, read_ids, room, write_ids
+from embedding.exchange.compression.sparse import check, room
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
+from embedding.exchange.compression.varints import read_ids, write_ids
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError

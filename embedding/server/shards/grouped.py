@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.codec import position, whole
+from embedding.exchange.codec import whole
 from embedding.exchange.groups.entry import PIECE, Pieces, completed, decode_piece
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
+from embedding.server.shards.fields import at_of, not_yet
 from embedding.server.shards.state import ShardState
 
 
@@ -55,13 +55,11 @@ class GroupStream:
     def _changes(self, message: Message) -> Message:
         """Ids of rows here that others have changed since the group looked last."""
         state, group = self._state, self._who()
-        at = position(message.header.get("at"))
-        if at is None:
-            raise RefusedError("changes: 'at' is missing.")
+        at = at_of(message)
         seen, self.speaks = whole(message.header, "seen", least=-1), True
         with state.changed:
             if not state.reach(at):
-                return Message({"status": "waiting", "waits_for": state.waits_for})
+                return not_yet(state)
             if whole(message.header, "epoch") != state.epoch:
                 seen = -1
             ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}

@@ -16,6 +16,7 @@ from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import LogPosition
+from embedding.server.shards.fields import not_yet
 from embedding.server.shards.state import ShardState
 
 Read = dict[Table, FloatArray | HalfArray]
@@ -39,7 +40,7 @@ def answer_pull(
     kept, wanted = CachedRows.read(message, asked), Wanted.read(message.header)
     with state.changed:
         if not state.reach(at):
-            return Message({"status": "waiting", "waits_for": state.waits_for})
+            return not_yet(state)
         slots = {table: state.held.slots(ids, "pull", table) for table, ids in asked.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))

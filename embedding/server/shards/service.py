@@ -39,7 +39,7 @@ from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
-from embedding.server.shards.fields import at_of, table_of
+from embedding.server.shards.fields import at_of, not_yet, table_of
 from embedding.server.shards.following import following_calls, following_shard
 from embedding.server.shards.grouped import GroupStream
 from embedding.server.shards.log import from_json
@@ -242,7 +242,7 @@ class ShardSession:
             raise RefusedError("open: the block has no example.")
         rows = self.state.open(batch, at_of(message))
         if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         from embedding.server.shards.columns import Workspace  # brings the kernels with it
 
         self._workspace = Workspace(batch, *rows)
@@ -310,7 +310,7 @@ class ShardSession:
     def _rows(self, message: Message) -> Message:
         rows = self.state.rows(table_of(message), message.array("ids", "i8", 1), at_of(message))
         if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         return Message({"status": "ok"}, {"rows": rows})
 
     def _sums(self, message: Message) -> Message:
@@ -321,13 +321,13 @@ class ShardSession:
             raise RefusedError("sums: `offsets` must rise from 0 to the number of ids.")
         rows = self.state.gram_sums(ids, offsets, at_of(message))
         if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         return Message({"status": "ok"}, {"rows": rows})
 
     def _copied(self, message: Message) -> Message:
         """Rows of a copy; without a table only whether it was begun."""
         if not self.state.has_copy(at_of(message)):
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         if "ids" not in message.arrays:
             return Message({"status": "ok"})
         number, ids = whole(message.header, "number"), message.array("ids", "i8", 1)
