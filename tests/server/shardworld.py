@@ -56,6 +56,7 @@ PLACES = (
     "exchange.shards.stream",
     "exchange.shards.links",
     "server.shards.link",
+    "server.shards.fetching",
 )
 
 
@@ -228,7 +229,7 @@ class Server:
             return
         for link in self.state.rows.links.links:
             try:
-                channel, answer = link._greeted()
+                channel, answer = link.shard.greeted(link._log)
                 sent = link._stand(answer.header)
                 while True:
                     first, entries = self.state.rows.log.after(sent)

@@ -117,14 +117,14 @@ class ShardedReplica(ReplicaRows):
         with self._lock:
             at = (self._log.number, self._log.position)
         return sum(
-            _patiently(link, partial(link.adopt, table, ids[own], rows[own], at))
+            _patiently(link, partial(link.calls.adopt, table, ids[own], rows[own], at))
             for link, own in zip(self._links.links, where, strict=True)
             if len(own)
         )
 
     def _seeded(self, link: ShardLink, live: Live) -> int:
         """Have a shard begin where the leader's rows are; its number."""
-        incarnation = link.incarnation()
+        incarnation = link.calls.incarnation()
         with self._lock:
             words, next_id = self._vocabulary.alive(), self._vocabulary.next_id
         grams = np.arange(self._buckets, dtype=np.int64)
@@ -133,7 +133,7 @@ class ShardedReplica(ReplicaRows):
             own = ids[self._links.layout.held(ids, link.index)]
             for first in range(0, len(own), self._rows):
                 part = own[first : first + self._rows]
-                link.adopt(table, part, live(table, part), None)
+                link.calls.adopt(table, part, live(table, part), None)
         # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
         # at that entry of the log, and the nodes send the rows of what comes after.
         told = self._told
@@ -158,7 +158,7 @@ class ShardedReplica(ReplicaRows):
         found: list[Moved] = []
         while not found or len(found[-1].slots) == self._rows:
             first = sum(len(each.slots) for each in found)
-            found.append(_patiently(link, partial(link.moves, table, at, first, self._rows)))
+            found.append(_patiently(link, partial(link.calls.moves, table, at, first, self._rows)))
         return [each for each in found if len(each.slots)]
 
 

@@ -320,7 +320,7 @@ class RemoteCopy:
         """Wait until every shard has begun its copy; the lock is not needed."""
         del lock
         for link in self._links.links:
-            self._until(lambda link=link: link.copied(self._number, self._at))
+            self._until(lambda link=link: link.calls.copied(self._number, self._at))
         return 0.0
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
@@ -345,7 +345,7 @@ class RemoteCopy:
             for start in range(0, len(where), piece):
                 part = where[start : start + piece]
                 found[part, columns] = self._until(
-                    lambda link=link, part=part: link.copied(
+                    lambda link=link, part=part: link.calls.copied(
                         self._number, self._at, table, ids[part]
                     )
                 )
@@ -354,7 +354,7 @@ class RemoteCopy:
     def release(self) -> None:
         """The copy is needed no longer."""
         for link in self._links.links:
-            link.forget(self._number)
+            link.calls.forget(self._number)
 
     def _until(self, fetch: Any) -> FloatArray:
         """Fetch, again while a shard is away or behind."""
