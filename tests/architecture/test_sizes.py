@@ -32,7 +32,6 @@ WIDE_CLASSES = dict.fromkeys(
     (
         "embedding/server/groups/link.py GroupLink",
         "embedding/server/rows/tables.py Tables",
-        "embedding/server/service.py ParameterServer",
         "embedding/server/shards/state.py ShardState",
         "embedding/server/state.py ServerState",
         "embedding/server/words/vocabulary.py Vocabulary",

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange.compression.varints import REASONS, get, put, read_ids, write_ids
+from embedding.exchange.compression.varints import READ_ERRORS, get, put, read_ids, write_ids
 from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
@@ -44,7 +44,7 @@ _PLACE_OF: Any = np.argsort(_DIGITS == 0, axis=1, kind="stable")
 _SIGN_OF: Any = np.take_along_axis(np.array([0, 1, -1])[_DIGITS], _PLACE_OF, axis=1)
 _HALF: Any = np.float32(0.5)
 _REASONS = {
-    **REASONS,
+    **READ_ERRORS,
     4: "an entry is out of range",
     6: "there are fewer or more entries than announced",
     7: "a row has no entries",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.compression.varints import FIRST, REASONS, get, put
+from embedding.exchange.compression.varints import BEFORE_FIRST, READ_ERRORS, get, put
 from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
@@ -22,7 +22,7 @@ from embedding.models.jit import kernel
 
 _NOUGHT: Any = 0
 _REASONS = {
-    **REASONS,
+    **READ_ERRORS,
     3: "a column is out of range",
     4: "the number of entries of a row is out of range",
     6: "there are fewer or more entries than announced",
@@ -36,7 +36,7 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
     places  int64 [most], filled with their flat places in `values`
     Returns (bytes, rows, entries).
     """
-    at, rows, entries, before = 0, 0, 0, FIRST
+    at, rows, entries, before = 0, 0, 0, BEFORE_FIRST
     n, dim = values.shape
     for i in range(n):
         count = 0
@@ -64,7 +64,7 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
 @kernel()
 def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
     """Inverse of `write_places`: (error, entries)."""
-    at, before, entries = 0, FIRST, _NOUGHT
+    at, before, entries = 0, BEFORE_FIRST, _NOUGHT
     for i in range(len(ids)):
         gap, at = get(data, at)
         count, at = get(data, at) if gap > 0 else (np.int64(-1), at)

@@ -8,9 +8,9 @@ import numpy as np
 
 from embedding.models.jit import kernel
 
-FIRST: Any = np.int64(-1)
+BEFORE_FIRST: Any = np.int64(-1)
 """What the gap of the first id is counted from."""
-REASONS = {
+READ_ERRORS = {
     1: "the bytes end within a row",
     2: "a row id is out of range",
     5: "there are bytes after the last row",
@@ -47,7 +47,7 @@ def get(data: Any, at: int) -> tuple[Any, int]:
 @kernel()
 def write_ids(ids: Any, out: Any) -> int:
     """Write increasing ids as gaps; the number of bytes."""
-    at, before = 0, FIRST
+    at, before = 0, BEFORE_FIRST
     for i in range(len(ids)):
         at = put(out, at, ids[i] - before)
         before = ids[i]
@@ -57,7 +57,7 @@ def write_ids(ids: Any, out: Any) -> int:
 @kernel()
 def read_ids(data: Any, ids: Any) -> int:
     """Inverse of `write_ids`; the error."""
-    at, before = 0, FIRST
+    at, before = 0, BEFORE_FIRST
     for i in range(len(ids)):
         gap, at = get(data, at)
         if gap <= 0 or before > np.int64(1) << 62:

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 
 from embedding.exchange.codec import decode_push, string, whole
@@ -28,13 +27,14 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
-from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError, YeoronError
+from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.limits import check_lost, check_name
+from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
@@ -85,23 +85,15 @@ class ShardServer:
 
     def start(self) -> None:
         """Open the port; PlatformError when it is taken."""
-        config = self.spec.server
-        tls = config.tls_cert is not None
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        try:
-            self._flight = FlightService(
-                f"{'grpc+tls' if tls else 'grpc+tcp'}://{host}:{config.port}",
-                self.state,
-                {"ping": self._ping, "checkpoint": self._checkpoint},
-                credentials=self._credentials,
-                session=lambda: ShardSession(self.state),
-            )
-        except (pa.ArrowException, OSError) as error:
-            raise PlatformError(
-                f"port {config.port} of {config.host}, for shard {self.spec.index}: it cannot be "
-                "opened; another process may have it."
-            ) from error
-        self.location = f"{'grpc+tls' if tls else 'grpc'}://{host}:{self._flight.port}"
+        self._flight = listen(
+            self.spec.server,
+            self.state,
+            {"ping": self._ping, "checkpoint": self._checkpoint},
+            lambda: ShardSession(self.state),
+            self._credentials,
+            f"of shard {self.spec.index}",
+        )
+        self.location = self._flight.address
         if self.recovery is not None:
             self.recovery.start()
 
