@@ -21,7 +21,7 @@ def listen(
     credentials: Credentials,
     what: str = "setting port",
 ) -> FlightService:
-    """Serve at the host and port of the settings; PlatformError, which names `what`, if it cannot."""
+    """Serve where the settings say; PlatformError, which names `what`, when that cannot be."""
     scheme = "grpc+tcp" if config.tls_cert is None else "grpc+tls"
     location = f"{scheme}://{bracketed(config.host)}:{config.port}"
     try:
