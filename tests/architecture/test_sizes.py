@@ -22,7 +22,6 @@ WIDE_FUNCTIONS = {
 WIDE_FUNCTIONS |= dict.fromkeys(
     (
         "embedding/server/recovery/erasing.py erase_state",
-        "embedding/server/rows/tables.py __init__",
         "embedding/server/state.py __init__",
         "embedding/worker/learning/learner.py __init__",
     ),
@@ -31,10 +30,7 @@ WIDE_FUNCTIONS |= dict.fromkeys(
 WIDE_CLASSES = dict.fromkeys(
     (
         "embedding/server/groups/link.py GroupLink",
-        "embedding/server/rows/tables.py Tables",
-        "embedding/server/shards/state.py ShardState",
         "embedding/server/state.py ServerState",
-        "embedding/server/words/vocabulary.py Vocabulary",
         "embedding/worker/learning/convergence.py Convergence",
         "embedding/worker/crawling/crawling.py CrawlProcess",
         "embedding/worker/process/gradient.py GradientProcess",

@@ -215,7 +215,7 @@ class Server:
         else:
             self.incarnations += 1
             state = ShardState(spec, epoch=self.incarnations)
-            state.ledger.keeps_checkpoints = True
+            state.inbox.ledger.keeps_checkpoints = True
             if held is not None:
                 shardrecovery.restore(state, held, "test")
         self.network.there[self.at(index)] = state
@@ -265,7 +265,7 @@ class Server:
         self.deliver()
         shards = self.on_disk()
         for index, content in enumerate(shards):
-            self.shard(index).ledger.persisted(content.facts["applied"])
+            self.shard(index).inbox.ledger.persisted(content.facts["applied"])
         self.kept = (assemble(state, collected, copy), shards)
         state.ledger.persisted(collected["facts"]["applied"])
 

@@ -562,7 +562,7 @@ def test_a_shard_of_a_group_may_be_told_twice_where_it_stands():
     shard.lead(3, "x")
     for at in (5, 5, 7):
         shard.stand(shard.epoch, (3, at), {"n1": at}, 2)
-    assert (shard.position, shard.ledger.of("n1").applied) == (7, 7)
+    assert (shard.cursor.position, shard.inbox.ledger.of("n1").applied) == (7, 7)
     shard.take(3, 8, [Admit(0, 2)])
     with pytest.raises(RefusedError, match="not the one whose rows were given"):
         shard.stand(shard.epoch, (3, 9), {"n1": 9}, 2)

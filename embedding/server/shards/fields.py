@@ -30,4 +30,4 @@ def table_of(message: Message) -> Table:
 
 def not_yet(state: ShardState) -> Message:
     """The answer while the log is not carried out up to the place that is named."""
-    return Message({"status": "waiting", "waits_for": state.waits_for})
+    return Message({"status": "waiting", "waits_for": state.inbox.waits_for})

@@ -117,7 +117,7 @@ class ShardServer:
         if failed is not None:
             raise UnavailableError(f"shard {self.spec.index}: {failed}.")
         with self.state.lock:
-            return [self.state.log_number, self.state.durable_position]
+            return [self.state.cursor.number, self.state.cursor.durable]
 
 
 def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:
@@ -136,7 +136,7 @@ class ShardSession:
         self.number = 0
         self._leads = 0
         self._workspace: Workspace | None = None
-        self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
+        self._mirror = StreamMirror(state.spec.server.mirror_bytes, state.tables.seed)
         self._half = False
         self._group = GroupStream(state, lambda: self.node)
         self._calls: dict[str, Callable[[Message], Message]] = {
@@ -162,8 +162,8 @@ class ShardSession:
     def meters(self) -> Meters:
         """Bytes of the primary are not those of nodes, and those of groups neither."""
         if self._leads:
-            return self.state.led
-        return self.state.between if self._group.speaks else self.state.meters
+            return self.state.peers.primary
+        return self.state.peers.groups if self._group.speaks else self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
@@ -201,7 +201,7 @@ class ShardSession:
         node = string(message.header, "node")
         first = whole(message.header, "first", least=1)
         check_name("node", node)
-        check_lost(node, first - self.state.ledger.of(node).accepted)
+        check_lost(node, first - self.state.inbox.ledger.of(node).accepted)
         last = whole(message.header, "last") if "last" in message.header else None
         entry = self.state.hello(node, first, last)
         self.node, self.number = node, entry.session
@@ -227,9 +227,9 @@ class ShardSession:
     def _open(self, message: Message) -> Message:
         """A block that is learnt here, where columns lie; the scores of its first minibatch."""
         batch = decode_minibatches(message)
-        if batch is None or self.state.config.split != "columns":
+        if batch is None or self.state.spec.server.split != "columns":
             raise RefusedError("open: a block is learnt where columns lie, not rows.")
-        check_size(batch, self.state.config.max_message_bytes)
+        check_size(batch, self.state.spec.server.max_message_bytes)
         if not len(batch.examples.inputs):
             raise RefusedError("open: the block has no example.")
         rows = self.state.open(batch, at_of(message))
@@ -275,7 +275,7 @@ class ShardSession:
         return Message({"status": "ok"})
 
     def _acknowledged(self) -> Message:
-        accepted = self.state.accepted(self.node)
+        accepted = self.state.inbox.accepted(self.node)
         durable = self.state.durable(self.node)
         header = {"accepted": accepted, "durable": durable, "epoch": self.state.epoch}
         return Message({"status": "ok", **header})
