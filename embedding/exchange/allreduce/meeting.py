@@ -131,6 +131,8 @@ class Meeting:
         while True:
             generation = self._next()
             standing = Arrived(self._incarnation, generation, step, tells)
+            # In this order: who reads the wish leaves its ring, and has to find this node arrived,
+            # or the generation is decided without it and all meet once more.
             self._put(f"node/{self.name}", asdict(standing))
             self._put(f"wish/{generation - 1}", self.name)
             members = self._decided(generation)

@@ -127,6 +127,9 @@ class Membership:
         learnt[self._own] = self._tokens(self._write_back.offset)
         fresh = members[0].step == FRESH
         if fresh:
+            # Nobody has a replica: all begin with the server's tables. In those is what nodes that
+            # have ended had summed, blocks of this node among it which the server has not counted:
+            # summed again they would count twice.
             concluded = self._meeting.concluded(len(names))
             self._ended_with = int(concluded[self._own])
             learnt = np.maximum(learnt, concluded)

@@ -140,6 +140,8 @@ class ShardLink:
                 header = {"op": "log", "first": first, "entries": [as_json(e) for e in entries]}
                 self._heard(channel.request(Message(header)).header)
                 sent = first + len(entries) - 1
+                # Not before the shard has carried out what is to be in the checkpoint, and once a
+                # stream: a shard that died with the order unheard is asked again by the next one.
                 due = self._wanted if self.position >= self._wanted else 0
                 if self.durable < self._wanted and self._asked < due:
                     self._asked = self.position

@@ -297,6 +297,8 @@ class ShardState:
         self.inbox.waits_for = None
         while cursor.queue:
             entry = cursor.queue[0]
+            # None overtakes one that waits: another shard has what it needs, and the rows of both
+            # would have changed in another order.
             if isinstance(entry, Change) and self.inbox.wants(entry):
                 break
             if not self.changing.carry_out(partial(self._planned, entry)):
