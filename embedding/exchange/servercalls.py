@@ -41,6 +41,10 @@ class ServerCalls:
         bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
         return SnapshotRef.from_dict(self._session.action("cut", bounds, timeout_s))
 
+    def fence(self, node: str, incarnation: str) -> None:
+        """Have the server note that no push of this incarnation of a node is taken any more."""
+        self._session.action("fence", {"node": node, "life": incarnation})
+
     def checkpoint(self, *, wait: bool) -> None:
         """Ask for a checkpoint; with `wait` it is complete on return."""
         self._session.action("checkpoint", {"wait": wait})

@@ -115,11 +115,11 @@ class Leader:
 
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
-        welcome = self.client.hello()
+        welcome = self.client.session.hello()
         if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
             self.client.close()
             self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
-            welcome = self.client.hello()
+            welcome = self.client.session.hello()
         if welcome.liveness_s:
             check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
         self.greeting = welcome
@@ -155,7 +155,7 @@ class Leader:
         """See Upstream."""
         if self.away or self.greeting is None:
             raise UnavailableError("the leader is away.")
-        return self.client.admit(words, counts, contributors)
+        return self.client.calls.admit(words, counts, contributors)
 
     def released(self, push: Push, after: int) -> None:
         """See Upstream."""
