@@ -52,7 +52,7 @@ def pushed(state: ShardState, *, node: str = "a") -> Push:
 
 
 def rows(state: ShardState, table: Table) -> np.ndarray:
-    return state.tables.read(table, state.map.slots(np.arange(3)))
+    return state.tables.read(table, state.held.map.slots(np.arange(3)))
 
 
 @pytest.mark.parametrize("error", FULL, ids=lambda error: type(error).__name__)
