@@ -122,7 +122,7 @@ def test_words_get_their_rows_once_there_is_memory(
     other.take(1, 1, entries)
     ids = np.delete(np.arange(123), 1)
     for table in (Table.IN, Table.OUT):
-        found = [each.tables.read(table, each.map.slots(ids)) for each in (state, other)]
+        found = [each.tables.read(table, each.held.map.slots(ids)) for each in (state, other)]
         assert found[0].tobytes() == found[1].tobytes()
 
 
