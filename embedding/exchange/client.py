@@ -86,11 +86,9 @@ class ParameterClient:
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        """See Transport."""
         return self.calls.admit(words, counts, contributors)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """See Transport."""
         with self.session.lock:
             delta = self.calls.vocabulary(since)
             self.rows.alive(delta.alive)
@@ -192,7 +190,6 @@ class ParameterClient:
         """Nobody waits for this node's blocks but as the policy says."""
 
     def figures(self) -> dict[str, Any]:
-        """See Transport."""
         return {
             "kind": "ps",
             "rows": {"server": self.metrics.server_rows},

@@ -100,7 +100,6 @@ class DirectRows:
         self.links = NoShards()
 
     def pull(self, request: PullRequest) -> PulledRows:
-        """See RowPath."""
         return pull_from_server(self._session, self.view, request)
 
     def spread(self, push: Push) -> None:

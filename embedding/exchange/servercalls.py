@@ -21,13 +21,11 @@ class ServerCalls:
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        """See Transport."""
         arrays = {"counts": counts} | ({} if contributors is None else contributors.arrays())
         message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
         return self._session.request(message).array("ids", "i8", 1)
 
     def vocabulary(self, since: int) -> VocabularyDelta:
-        """See Transport."""
         return decode_vocabulary(
             self._session.request(Message({"op": "vocabulary", "since": since}))
         )

@@ -97,19 +97,15 @@ class ReducingTransport:
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        """See Transport."""
         return self.server.admit(words, counts, contributors)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """See Transport."""
         return self.server.vocabulary(since)
 
     def idle(self) -> None:
-        """See Transport."""
         self.server.idle()
 
     def status(self) -> dict[str, Any]:
-        """See Transport."""
         return self.server.status()
 
     def pull(self, request: PullRequest) -> PulledRows:
@@ -191,7 +187,6 @@ class ReducingTransport:
         }
 
     def close(self) -> None:
-        """See Transport."""
         try:
             self.members.leave()
         finally:

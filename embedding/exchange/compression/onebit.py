@@ -71,7 +71,6 @@ class OneBit(Compressor):
         return cls()
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
-        """See Compressor."""
         rows, dim = values.shape
         means = np.empty((rows, 2), dtype=np.float32)
         _means(values, means)
@@ -85,7 +84,6 @@ class OneBit(Compressor):
 
     @classmethod
     def unpack(cls, packed: PackedDelta) -> RowDelta:
-        """See Compressor."""
         rows, dim = packed.rows, packed.dim
         wide = (dim + 7) // 8
         first, second = 4 * rows, (4 + wide) * rows

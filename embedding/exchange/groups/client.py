@@ -236,7 +236,6 @@ class RowsAtLeader:
         return found
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
-        """See LeaderRows."""
         header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
         asked = Message(header, {"ids": np.asarray(ids, dtype=np.int64)})
         answer = self._session.request(asked)

@@ -35,7 +35,6 @@ class RowsOnShards:
         self.links = ShardLinks(setup, self.view, split_push, lambda part: [encode_push(part)])
 
     def pull(self, request: PullRequest) -> PulledRows:
-        """See RowPath."""
         asked = request.by_table()
         patience = self._session.config.pull_timeout_s
         deadline = time.monotonic() + patience

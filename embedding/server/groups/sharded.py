@@ -73,19 +73,15 @@ class ShardedReplica(ReplicaRows):
 
     @property
     def lacking(self) -> bool:
-        """See ReplicaRows."""
         return any(link.lacks or link.away for link in self._links.links)
 
     def when_lacking(self, call: Callable[[], None]) -> None:
-        """See ReplicaRows."""
         self._links.when_lacking(call)
 
     def begin(self, applied: Mapping[str, int]) -> None:
-        """See ReplicaRows."""
         self._told = ReplicatedUpTo(0, dict(applied))
 
     def take_moves(self) -> Callable[[], Moves]:
-        """See ReplicaRows."""
         position = self._log.append(TakeMoves())
         self._telling = self._here(position)
         return partial(self._moves, (self._log.number, position))
@@ -95,7 +91,6 @@ class ShardedReplica(ReplicaRows):
         return ReplicatedUpTo(position, applied)
 
     def merged(self) -> None:
-        """See ReplicaRows."""
         # Not before: a shard that dies until then is given rows without this entry, and needs it.
         self._told = self._telling
         self._log.drop(self._told.position)
@@ -108,11 +103,9 @@ class ShardedReplica(ReplicaRows):
             self._log.drop(position)
 
     def mend(self, live: Live) -> tuple[int, ...]:
-        """See ReplicaRows."""
         return tuple(self._seeded(link, live) for link in self._links.links if link.lacks)
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
-        """See ReplicaRows."""
         where = places(ids, len(self._links))
         with self._lock:
             at = (self._log.number, self._log.position)
