@@ -21,7 +21,7 @@ from embedding.exchange.payload import (
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
@@ -121,7 +121,7 @@ def check_gradient(node: str, *parts: FloatArray) -> None:
             )
 
 
-def _bounded(values: FloatArray) -> bool:
+def _bounded(values: FloatArray | HalfArray) -> bool:
     """Whether all are finite and none absurdly large.
 
     One pass of a dot product finds NaN, infinity and divergence without a temporary.
