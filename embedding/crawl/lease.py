@@ -12,6 +12,7 @@ every taking. Times come in as arguments, in seconds of one clock that all nodes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -208,17 +209,20 @@ class Pool:
         self.seats[incarnation.node] = Seat(
             incarnation.node, incarnation.mark, now + self.config.seconds
         )
-        for lease in [each for each in self.leases.values() if each.holder == incarnation]:
-            self.leases[lease.source] = self._renewed(lease, heartbeat, now)
-        self._allocate(now)
-        for lease in list(self.leases.values()):
+        for lease in self._concerning(incarnation.node):
+            if lease.holder == incarnation:
+                self.leases[lease.source] = self._renewed(lease, heartbeat, now)
+        # Who reads a source, and until when, changes no rate: they are the same for all of a beat.
+        rates = self.rates()
+        self._allocate(now, rates)
+        for lease in self._concerning(incarnation.node):
             if (
                 lease.wanted == incarnation.node
                 and lease.holder != incarnation
                 and lease.free(incarnation, now)
             ):
                 self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
-        return self._standing(incarnation, now)
+        return self._standing(incarnation, now, rates)
 
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
@@ -246,17 +250,28 @@ class Pool:
     def rates(self) -> dict[str, float]:
         """Tokens a second by source that is read; a guess where it was not measured long enough."""
         read = [lease for lease in self.leases.values() if not lease.gone]
-        known = [each for each in read if each.measured >= self.config.allocate_every]
+        enough = self.config.allocate_every
+        known = [each for each in read if each.measured >= enough]
         unit = 1.0
         if known:
-            unit = sum(each.rate for each in known) / sum(each.cost for each in known)
+            unit = sum(each.rate for each in known) / sum(each.cost for each in known) or 1.0
         return {
-            each.source: each.rate if each in known else each.cost * (unit or 1.0) for each in read
+            each.source: each.rate if each.measured >= enough else each.cost * unit for each in read
         }
 
     def loads(self, now: float) -> dict[str, float]:
         """Tokens a second by living node."""
         return node_loads(self.rates(), self._owners(), self.living(now))
+
+    def _concerning(self, node: str) -> list[Lease]:
+        """Every lease that a heartbeat of `node` may change, or that may owe to it."""
+        return [
+            each
+            for each in self.leases.values()
+            if each.wanted == node
+            or each.debts
+            or (each.holder is not None and each.holder.node == node)
+        ]
 
     def _holds(self, incarnation: Incarnation, source: str) -> bool:
         lease = self.leases.get(source)
@@ -277,16 +292,16 @@ class Pool:
     def _owners(self) -> dict[str, str]:
         return {each.source: each.wanted for each in self.leases.values() if each.wanted}
 
-    def _allocate(self, now: float) -> None:
+    def _allocate(self, now: float, rates: Mapping[str, float]) -> None:
         """Sources without a node get one at once; others change nodes only now and then."""
         nodes, before = self.living(now), self._owners()
-        rates = self.rates()
         if not nodes or not rates:
             return
-        counts = {node: sum(owner == node for owner in before.values()) for node in nodes}
-        newcomer = min(counts.values()) == 0 and max(counts.values()) > 1
+        owned = Counter(before.values())
+        counts = [owned[node] for node in nodes]
+        newcomer = min(counts) == 0 and max(counts) > 1
         even = newcomer or now - self.allocated_at >= self.config.allocate_every
-        if not even and set(rates) <= set(before) and set(before.values()) <= set(nodes):
+        if not even and rates.keys() <= before.keys() and owned.keys() <= set(nodes):
             return
         after = allocate(
             rates,
@@ -302,12 +317,14 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(self, incarnation: Incarnation, now: float) -> LeaseView:
-        rates = self.rates()
-        mine = [each for each in self.leases.values() if each.holder == incarnation]
+    def _standing(
+        self, incarnation: Incarnation, now: float, rates: Mapping[str, float]
+    ) -> LeaseView:
+        concerning = self._concerning(incarnation.node)
+        mine = [each for each in concerning if each.holder == incarnation]
         owing = any(
             each.node == incarnation.node and each != incarnation
-            for lease in self.leases.values()
+            for lease in concerning
             for each in (*lease.debts, *([lease.holder] if lease.holder else []))
         )
         return LeaseView(
@@ -317,7 +334,7 @@ class Pool:
             debts={each.source: each.debts for each in mine if each.debts},
             owing=owing,
             rates={each.source: rates[each.source] for each in mine if each.source in rates},
-            loads=self.loads(now),
+            loads=node_loads(rates, self._owners(), self.living(now)),
             moves=self.moves,
         )
 

@@ -29,6 +29,8 @@ from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL_TABLE, READING
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 
+_NO_DEBTS = json.dumps([])
+
 
 class Leases:
     """The pool's leases. Safe for several threads and processes."""
@@ -124,7 +126,7 @@ class Leases:
             known = leases.get(name)
             if known is None:
                 connection.execute(sa.insert(LEASES).values(source=name, **_row(lease)))
-            elif known != lease:
+            elif known is not lease and known != lease:
                 connection.execute(
                     sa.update(LEASES).where(LEASES.c.source == name).values(**_row(lease))
                 )
@@ -152,7 +154,9 @@ def _lease(row: Any) -> Lease:
         holder=None if row.holder is None else Incarnation.of(row.holder),
         until=row.until,
         fence=row.fence,
-        debts=tuple(Incarnation.of(text) for text in json.loads(row.debts)),
+        debts=()
+        if row.debts == _NO_DEBTS
+        else tuple(Incarnation.of(text) for text in json.loads(row.debts)),
     )
 
 
