@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
@@ -147,6 +147,14 @@ class PortsConfig(Config):
     """The simulated web of the demo."""
 
 
+class LogConfig(Config):
+    """Log lines of every process."""
+
+    format: Literal["text", "json"] = "text"
+    """`json`: one object a line, with time, level, process, node, window, message and fields;
+    then `yeoron up` brings the lines of Airflow, MLflow and Dask into that form, too."""
+
+
 class RetentionConfig(Config):
     """For how many days each store keeps what it has (`yeoron retain`); 0: for ever."""
 
@@ -202,6 +210,8 @@ class Settings(BaseSettings):
     """Where state is kept."""
     ports: PortsConfig = PortsConfig()
     """Ports of the services that are not Yeoron's own."""
+    log: LogConfig = LogConfig()
+    """Log lines."""
     retention: RetentionConfig = RetentionConfig()
     """For how long stores keep what they have."""
     cluster: ClusterConfig = ClusterConfig()

@@ -312,13 +312,20 @@ class Snapshotter:
             with state.lock:
                 state.accounts.cut -= copied.closed
             if not isinstance(error, YeoronError):
-                logger.exception("window %s could not be cut", window.label)
+                logger.exception(
+                    "window %s could not be cut", window.label, extra={"window": window.label}
+                )
             raise
         finally:
             copied.rows.release()
         with state.lock:
             state.accounts.close(copied.starts, ref)
-        logger.info("snapshot %s: %d words", ref.id, ref.words)
+        logger.info(
+            "snapshot %s: %d words",
+            ref.id,
+            ref.words,
+            extra={"window": window.label, "words": ref.words},
+        )
         return ref
 
     def _weights(self) -> dict[str, float]:

@@ -19,6 +19,7 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import opened
 from embedding.crawl.report import CrawlReport
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import Document, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
@@ -261,13 +262,11 @@ def _initial(spec: NodeSpec) -> InitialPriorities | None:
 
 def crawl_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the crawler process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    spec = NodeSpec.model_validate_json(spec_json)
+    begin_logging("crawler", node=spec.name)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     end_with_parent()
     stop = stop_on_signals()
-    spec = NodeSpec.model_validate_json(spec_json)
     try:
         frontier = opened(partial(Frontier, spec.crawl.frontier), stop.wait)
         if frontier is not None:

@@ -19,6 +19,7 @@ from embedding.kernel.errors import (
     ReplacedError,
     UnavailableError,
 )
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.stream.queue import BlockQueue
@@ -341,12 +342,10 @@ class GradientProcess:
 
 def learn_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the gradient process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    spec = NodeSpec.model_validate_json(spec_json)
+    begin_logging("gradient", node=spec.name)
     end_with_parent()
     stop = stop_on_signals()
-    spec = NodeSpec.model_validate_json(spec_json)
     try:
         if (process := _begun(spec, queue, stop)) is not None:
             process.run()
