@@ -36,8 +36,8 @@ T = TypeVar("T")
 HOUR = 3600.0
 _TURN_S = 20.0
 """Seconds within which all sources come over the end of a window."""
-_JOINED_S, _AFTER_S = 10.0, 45.0
-"""Seconds of heartbeats before a tenth of the nodes dies, and after it."""
+_JOINED, _AFTER = 1.3, 1.6
+"""A tenth of the nodes dies after so many heartbeats; and so many leases' lengths come after it."""
 
 
 @dataclass(frozen=True)
@@ -196,15 +196,15 @@ def _heartbeats(
         (chance.uniform(0, config.beat), at, Heartbeat(True, peers)) for at in range(len(lives))
     ]
     events.sort(key=lambda event: event[:2])
-    start = 1_000_000.0
+    start, dies_at = 1_000_000.0, _JOINED * config.beat
     dead: set[int] = set()
     died, lost, found = None, set[str](), set[str]()
     held: dict[int, frozenset[str]] = {}
     while events:
         at, node, heartbeat = heappop(events)
-        if at > _JOINED_S + _AFTER_S:
+        if at > dies_at + _AFTER * config.seconds:
             break
-        if died is None and at >= _JOINED_S:
+        if died is None and at >= dies_at:
             died = at
             dead = set(range(0, len(lives), 10))
             lost = {name for one in dead for name in held.get(one, ())}

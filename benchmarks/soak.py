@@ -67,6 +67,7 @@ class Setting:
     months: float = 5.0
     fault_s: float = 40.0
     sample_s: float = 5.0
+    window: str = "day"
     tokenizer: str = "whitespace"
     seed: int = 1
 
@@ -99,7 +100,7 @@ replay_clock_url = "{base}/clock.json"
 [server]
 port = {free_port()}
 http_port = {free_port()}
-window = "day"
+window = {json.dumps(setting.window)}
 cut = "watermark"
 source_idle_s = 12.0
 checkpoint_every_s = 5.0
@@ -243,19 +244,23 @@ class Faults:
 
 def role(process: psutil.Process) -> str:
     """What a process of the platform is, by its command line."""
-    line = " ".join(process.cmdline())
+    if forked(process):
+        return "node"
+    line = " ".join(process.cmdline()).replace("_", " ")
     for mark, name in (
         ("embedding.cli serve", "server"),
         ("embedding.cli simweb", "simweb"),
-        ("dask_scheduler", "dask-scheduler"),
-        ("dask_worker", "dask-worker"),
-        ("pool_worker", "text"),
-        ("extract_worker", "extract"),
+        ("dask scheduler", "dask-scheduler"),
+        ("dask worker", "dask-worker"),
+        ("multiprocessing.forkserver", "fork server"),
+        ("multiprocessing.resource tracker", "tracker"),
+        ("pool worker", "text"),
+        ("extract worker", "extract"),
         ("supervisord", "supervisord"),
     ):
         if mark in line:
             return name
-    return "node" if forked(process) else "other"
+    return "other"
 
 
 def sample(settings: Settings) -> dict[str, Any]:
