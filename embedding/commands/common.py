@@ -94,15 +94,16 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def log_to_stderr(process: str, *, node: str = "", form: str | None = None) -> None:
-    """Log lines of a service; its children follow `form`, which is `log.format`.
+def log_to_stderr(process: str, *, node: str = "", chosen: Settings | None = None) -> None:
+    """Log lines of a service. Its children log and trace as the settings say.
 
-    form  None: what the environment says
+    chosen  None: what the environment says
     """
     from embedding.kernel.logs import FORMAT_VARIABLE, begin_logging
 
-    if form is not None:
-        os.environ[FORMAT_VARIABLE] = form
+    if chosen is not None:
+        os.environ[FORMAT_VARIABLE] = chosen.log.format
+        os.environ.update(chosen.trace.environment)
     begin_logging(process, node=node)
     for noisy in ("httpx", "httpcore", "asyncio", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

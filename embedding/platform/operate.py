@@ -80,7 +80,11 @@ def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
 
 def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
     """Every service in the order they are started."""
-    common = {**service_environment(), FORMAT_VARIABLE: settings.log.format}
+    common = {
+        **service_environment(),
+        **settings.trace.environment,
+        FORMAT_VARIABLE: settings.log.format,
+    }
     airflow = {**common, **airflow_variables(settings)}
     services = [
         *extra,
