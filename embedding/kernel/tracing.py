@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import SpanContext
+    from opentelemetry.trace import Link, SpanContext
 
 ENDPOINT_VARIABLE = "YEORON_TRACE__ENDPOINT"
 SAMPLE_VARIABLE = "YEORON_TRACE__SAMPLE"
@@ -150,8 +150,8 @@ class OtelTraces:
         trace: int,
         began: float,
         ended: float,
-        attributes: dict[str, str | int],
-        links: list[object],
+        attributes: Mapping[str, str | int],
+        links: Sequence[Link],
     ) -> None:
         from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
