@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 
 from embedding.kernel.private import ensure_secret, private_folder
-from embedding.kernel.tracing import open_traces
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
@@ -83,7 +82,6 @@ def server_for(
         buckets=settings.model.gram_rows,
         biases=settings.model.biases,
         http=http,
-        traces=open_traces("server"),
     )
 
 

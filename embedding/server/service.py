@@ -18,7 +18,7 @@ import torch
 
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
-from embedding.kernel.tracing import NO_TRACES, Traces
+from embedding.kernel.tracing import open_traces
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
@@ -79,13 +79,12 @@ class ParameterServer:
         biases: int = 0,
         http: HttpService | None = None,
         pages: bool = True,
-        traces: Traces = NO_TRACES,
     ) -> None:
         torch.set_num_threads(config.threads)
         follows = config.group.leader is not None
         config = following_config(config) if follows else config
         self.config = config
-        self._traces = traces
+        self._traces = open_traces("server")
         self._credentials = read_credentials(config)
         folder = None
         if config.state_dir is not None:
@@ -113,7 +112,7 @@ class ParameterServer:
             if folder is not None:
                 every_s, parts = config.checkpoint_every_s, [self.groups]
                 self._recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
-            self.snapshotter = Snapshotter(self.state, config, traces)
+            self.snapshotter = Snapshotter(self.state, config, self._traces)
             self._shards = self._sharded(folder)
             self.link = None if leader is None else self._linked(leader)
             if config.cut == "watermark":
