@@ -31,6 +31,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config, explain, read_toml
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
+from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
@@ -152,6 +153,32 @@ class PortsConfig(Config):
     """The simulated web of the demo."""
 
 
+class LogConfig(Config):
+    """Log lines of every process."""
+
+    format: Literal["text", "json"] = "text"
+    """`json`: one object a line, with time, level, process, node, window, message and fields;
+    then `yeoron up` brings the lines of Airflow, MLflow and Dask into that form, too."""
+
+
+class TraceConfig(Config):
+    """Traces of documents by OpenTelemetry; the extra `otel` must be installed."""
+
+    endpoint: str | None = None
+    """Address that takes spans by OTLP over HTTP (`http://127.0.0.1:4318/v1/traces`); None traces
+    nothing."""
+
+    sample: float = Field(default=DEFAULT_SAMPLE, ge=0, le=1)
+    """Share of the documents that are traced."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """How processes that are started hear of it."""
+        if self.endpoint is None:
+            return {}
+        return {ENDPOINT_VARIABLE: self.endpoint, SAMPLE_VARIABLE: str(self.sample)}
+
+
 class RetentionConfig(Config):
     """For how many days each store keeps what it has (`yeoron retain`); 0: for ever."""
 
@@ -209,6 +236,10 @@ class Settings(BaseSettings):
     """Ports of the services that are not Yeoron's own."""
     database: DatabaseConfig = DatabaseConfig()
     """PostgreSQL in place of SQLite."""
+    log: LogConfig = LogConfig()
+    """Log lines."""
+    trace: TraceConfig = TraceConfig()
+    """Traces."""
     retention: RetentionConfig = RetentionConfig()
     """For how long stores keep what they have."""
     cluster: ClusterConfig = ClusterConfig()

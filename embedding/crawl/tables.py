@@ -115,6 +115,7 @@ LEASES = sa.Table(
     sa.Column("until", sa.Float, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("debts", sa.Text, nullable=False),
+    sa.Index("frontier_holder", "holder"),
 )
 """See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are lives."""
 
@@ -217,6 +218,8 @@ def _create(engine: sa.Engine) -> None:
                 "another database, into which everything is read again."
             )
         metadata.create_all(connection)
+        for index in LEASES.indexes:  # of a table that an earlier version made
+            index.create(connection, checkfirst=True)
         if connection.execute(sa.select(POOL_TABLE.c.id)).fetchone() is None:
             connection.execute(sa.insert(POOL_TABLE).values(id=1))
         if connection.execute(sa.select(_SCHEMA.c.id)).fetchone() is None:

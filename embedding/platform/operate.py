@@ -11,6 +11,7 @@ from pathlib import Path
 import embedding_airflow
 from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
 from embedding.platform.databases import check_databases, require_moved
 from embedding.platform.ports import port_settings, require_free
@@ -82,7 +83,11 @@ def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
 
 def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
     """Every service in the order they are started."""
-    common = service_environment()
+    common = {
+        **service_environment(),
+        **settings.trace.environment,
+        FORMAT_VARIABLE: settings.log.format,
+    }
     airflow = {**common, **airflow_variables(settings)}
     services = [
         *extra,

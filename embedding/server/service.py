@@ -16,6 +16,7 @@ import torch
 
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.tracing import open_traces
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
@@ -80,6 +81,7 @@ class ParameterServer:
         follows = config.group.leader is not None
         config = following_config(config) if follows else config
         self.config = config
+        self._traces = open_traces("server")
         self._credentials = read_credentials(config)
         folder = None
         if config.state_dir is not None:
@@ -107,7 +109,7 @@ class ParameterServer:
             if folder is not None:
                 every_s, parts = config.checkpoint_every_s, [self.groups]
                 self._recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
-            self.snapshotter = Snapshotter(self.state, config)
+            self.snapshotter = Snapshotter(self.state, config, self._traces)
             self._shards = self._sharded(folder)
             self.link = None if leader is None else self._linked(leader)
             if config.cut == "watermark":
@@ -222,6 +224,7 @@ class ParameterServer:
         self._ticker.join(timeout=10)
         self.state.flush()
         self.snapshotter.close()
+        self._traces.close()
         if self.link is not None:
             self.link.stop()
         if self._shards is not None:

@@ -215,6 +215,11 @@ class _StatusCollector(Collector):
                 "Words whose contexts are added up by window and source",
                 status["usage"]["held"],
             ),
+            (
+                "ailing_reasons",
+                "Reasons why the server does not do all of its work; /health has them",
+                len(status.get("ailing", ())),
+            ),
             ("active_nodes", "Nodes that take part", sum(n["state"] == "active" for n in nodes)),
         ):
             yield GaugeMetricFamily(f"yeoron_{name}", text, value=value)

@@ -28,6 +28,7 @@ from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
@@ -340,9 +341,7 @@ def _same_version(message: Message) -> None:
 
 def main() -> None:
     """The process: serve until SIGTERM or the end of standard input."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    begin_logging("shard")
     ended = stop_on_signals()
     stdin = sys.stdin.fileno()
 
