@@ -12,6 +12,7 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
+    backup,
     bench,
     forgetting,
     live,
@@ -57,6 +58,7 @@ for _group in (
     trends,
     rollback,
     forgetting,
+    backup,
     bench,
 ):
     _group.register(app)

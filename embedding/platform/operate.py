@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
+from embedding.backup.restoring import unfinished
 from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import private_folder
@@ -106,6 +107,11 @@ def bring_up(
     if supervisor.states():
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
+        )
+    if unfinished(settings.paths.home):
+        raise PlatformError(
+            f"a restore into {settings.paths.home} was cut off; run the same `yeoron restore` once "
+            "more."
         )
     private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))

@@ -17,7 +17,7 @@ from embedding.server.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+SHARD_FORMAT = 1
 
 
 class ShardRecovery(Checkpointer):
@@ -66,7 +66,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
     """Facts, and the id int64 of each slot, -1 for a free one (under the lock)."""
     spec = state.spec
     facts = {
-        "format": _FORMAT,
+        "format": SHARD_FORMAT,
         "dim": spec.dim,
         "index": spec.index,
         "count": spec.count,
@@ -98,7 +98,7 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts, spec = content.facts, state.spec
     for name, expected in (
-        ("format", _FORMAT),
+        ("format", SHARD_FORMAT),
         ("dim", spec.dim),
         ("index", spec.index),
         ("count", spec.count),
