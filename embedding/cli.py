@@ -14,6 +14,7 @@ from embedding import __version__
 from embedding.commands import (
     backup,
     bench,
+    doctor,
     forgetting,
     live,
     operate,
@@ -50,6 +51,7 @@ _RENAMED = {"--groups": "--aggregators"}
 
 for _group in (
     operate,
+    doctor,
     services,
     live,
     sources,
