@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from embedding.kernel.errors import YeoronError
 
-State = Literal["ok", "warn", "wrong"]
+Severity = Literal["ok", "warn", "wrong"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Diagnosis:
     """
 
     check: str
-    state: State
+    state: Severity
     found: str
     advice: str = ""
 
@@ -34,7 +34,7 @@ class Diagnosis:
 class Symptom:
     """A diagnosis by a check that does not know its own name."""
 
-    state: State
+    state: Severity
     found: str
     advice: str = ""
 
