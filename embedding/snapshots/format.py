@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from embedding import __version__
 from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.records import SnapshotData, SnapshotRef, Window
 
 _FORMAT = 1
@@ -136,10 +137,8 @@ def parse_manifest(text: str, where: str) -> Manifest:
     except json.JSONDecodeError as error:
         raise SnapshotError(f"{where}: not valid JSON: {error}.") from error
     version = content.get("format") if isinstance(content, dict) else None
-    if version != _FORMAT:
-        raise SnapshotError(
-            f"{where}: snapshot format {version!r} is not readable here; format {_FORMAT} is."
-        )
+    if why := unreadable(version, (_FORMAT,)):
+        raise SnapshotError(f"{where}: {why}.")
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:

@@ -10,18 +10,24 @@ import json
 import re
 import shutil
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.formats import unreadable
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.trends.scoretable import WordScores
 
 REPORT = "report.json"
 SCORES = "scores.parquet"
+REPORT_FORMAT = 1
+"""Version of report.json; one without it is of before it was kept."""
+_FORMAT_KEY = "format"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 _NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
 _SOURCE = pa.struct(
@@ -67,9 +73,13 @@ _SOURCES = pa.schema(
 )
 
 
-def dumps(report: TrendReport) -> str:
-    """The canonical JSON text of a report: the same report gives the same bytes."""
-    return json.dumps(report.to_dict(), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+def dumps(report: TrendReport, more: Mapping[str, object] = MappingProxyType({})) -> str:
+    """The canonical JSON text of a report: the same report gives the same bytes.
+
+    more  what else is to be in it
+    """
+    content = {**report.to_dict(), **more}
+    return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
 def save(report: TrendReport, folder: Path) -> Path:
@@ -79,7 +89,7 @@ def save(report: TrendReport, folder: Path) -> Path:
     ConfigError when the folder cannot be written; then nothing is visible.
     """
     target = folder / _checked(report.snapshot.id)
-    text = dumps(report)
+    text = dumps(report, {_FORMAT_KEY: REPORT_FORMAT})
     try:
         folder.mkdir(parents=True, exist_ok=True)
         same = (target / REPORT).is_file() and (target / REPORT).read_text("utf-8") == text
@@ -111,6 +121,8 @@ def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store nam
         raise InputError(f"{path}: not a readable trend report: {error}.") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: not a trend report: an object is expected.")
+    if why := unreadable(data.pop(_FORMAT_KEY, REPORT_FORMAT), (REPORT_FORMAT,)):
+        raise InputError(f"{path}: {why}.")
     return TrendReport.from_dict(data)
 
 

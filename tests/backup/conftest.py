@@ -76,7 +76,7 @@ class Pusher:
         welcome = self.client.hello()
         self.sequence, self.clock, self.name = welcome.sequence, welcome.clock, name
 
-    def learn(self, words: list[str], by: float = 1.0) -> np.ndarray:
+    def learn(self, words: list[str], by: float = 1.0, at: float = AT) -> np.ndarray:
         ids = self.client.admit(words, np.full(len(words), 9))
         self.client.pull(PullRequest(ids, ids, clock=self.clock))
         order = np.sort(ids)
@@ -87,8 +87,8 @@ class Pusher:
         )
         self.sequence += 1
         n, ones = len(words), np.ones(len(words), dtype=np.int64)
-        counts = BlockCounts((CountGroup("뉴스", int(AT), n),), -ones, list(words), 3 * ones, ones)
-        progress = (SourceProgress("뉴스", 1, 3 * n, AT, int(AT), (1.0,)),)
+        counts = BlockCounts((CountGroup("뉴스", int(at), n),), -ones, list(words), 3 * ones, ones)
+        progress = (SourceProgress("뉴스", 1, 3 * n, at, int(at), (1.0,)),)
         ack = self.client.push(
             Push(
                 *(self.name, self.sequence, self.clock, deltas, counts, progress),
@@ -140,7 +140,7 @@ def fill_stores(settings: Settings) -> None:
             database.commit()
     (paths.airflow / "secrets.json").write_text(json.dumps({"fernet": "k"}))
     (paths.airflow / "passwords.json").write_text(json.dumps({"admin": "p"}))
-    (paths.home / "rejected-sources.json").write_text("[]")
+    (paths.home / "rejected-sources.json").write_text("{}")
     (paths.home / "logs").mkdir()
     (paths.home / "logs" / "server.log").write_text("log")
 

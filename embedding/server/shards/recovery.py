@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.records import IntArray, Table
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
@@ -97,8 +98,9 @@ def assemble(
 def restore(state: ShardState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts, spec = content.facts, state.spec
+    if why := unreadable(facts.get("format", 0), (SHARD_FORMAT,)):
+        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
     for name, expected in (
-        ("format", SHARD_FORMAT),
         ("dim", spec.dim),
         ("index", spec.index),
         ("count", spec.count),
