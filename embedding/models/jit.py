@@ -25,7 +25,16 @@ from numba.extending import intrinsic
 # Reassociation and contraction only: NaN and infinity keep their meaning.
 MATH = {"reassoc", "contract", "arcp", "nsz"}
 _PACKAGE = Path(__file__).parents[1]
-FOLDERS = ("models", "exchange", "exchange/compression", "server/rows", "worker")
+FOLDERS = (
+    "models",
+    "exchange",
+    "exchange/compression",
+    "server/rows",
+    "worker/corpus",
+    "worker/learning",
+    "worker/usage",
+    "worker/words",
+)
 """Where kernels and what they inline are."""
 
 

@@ -27,11 +27,11 @@ COLUMN_POLICY = Need(
     "split columns", POLICIES, "needs_no_own_rows", "nodes have no rows of their own"
 )
 SUMS_POLICY = Need("all-reduce", POLICIES, "in_step", "its nodes are in step by their sums alone")
-AGGREGATED_POLICY = Need("groups of nodes", POLICIES, "in_step", "what a group moved is one sum")
+AGGREGATED_POLICY = Need("aggregators", POLICIES, "in_step", "what an aggregator pushes is one sum")
 
 SUMS_COMPRESSION = Need("all-reduce", COMPRESSIONS, "whole", "sums travel whole")
 AGGREGATED_COMPRESSION = Need(
-    "groups of nodes", COMPRESSIONS, "whole", "an aggregator adds up whole deltas"
+    "aggregators", COMPRESSIONS, "whole", "an aggregator adds up whole deltas"
 )
 ROUNDS_COMPRESSION = Need(
     "policies with rounds of L-BFGS",

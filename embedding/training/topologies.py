@@ -42,16 +42,16 @@ def check_topology(request: TrainRequest) -> None:
 
 
 def _check_groups(request: TrainRequest) -> None:
-    groups, sync = request.topology.aggregators, request.sync
-    where = f"groups {groups}"
-    if groups > request.nodes:
+    aggregators, sync = request.topology.aggregators, request.sync
+    where = f"aggregators {aggregators}"
+    if aggregators > request.nodes:
         raise ConfigError(
-            f"{where}: there are {request.nodes} nodes; at most so many groups are accepted."
+            f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
         )
     AGGREGATED_POLICY.check(sync.policy, where)
     if sync.combine == "mean":
         raise ConfigError(
-            f"{where} with combine mean: what a group moved is one sum; sum is accepted."
+            f"{where} with combine mean: what an aggregator pushes is one sum; sum is accepted."
         )
     AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
 

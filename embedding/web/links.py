@@ -10,7 +10,7 @@ _LONGEST = 6000
 
 
 @dataclass(frozen=True)
-class Links:
+class PagePaths:
     """Builds absolute paths; `root` is the mount prefix without a final slash."""
 
     root: str

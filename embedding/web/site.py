@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
-from embedding.web.links import Links
+from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader
@@ -94,9 +94,9 @@ class Site:
         )
         return environment
 
-    def links(self, request: Request) -> Links:
+    def links(self, request: Request) -> PagePaths:
         """Addresses under the prefix of this request."""
-        return Links(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
+        return PagePaths(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
 
     def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""

@@ -31,11 +31,12 @@ def judged(scores: list[float], flagged: list[bool]) -> Judgement:
 
 
 def test_two_trainings_agree_on_the_ranking_and_on_what_they_call(bench, monkeypatch):
-    monkeypatch.setattr(bench, "FIRST", 2)
+    monkeypatch.setattr(bench, "_FIRST", 2)
     one = judged([4, 3, 2, 1], [True, True, False, False])
     other = judged([4, 1, 3, 2], [True, False, False, False])
     (row,) = bench.overlaps(
-        [bench.Judged("usage", [one, one], 0.0)], [bench.Judged("usage", [one, other], 0.0)]
+        [bench.JudgedTraining("usage", [one, one], 0.0)],
+        [bench.JudgedTraining("usage", [one, other], 0.0)],
     )
     assert row["ranked_by_window"] == [1.0, 0.5]
     assert row["ranked"] == 0.75
@@ -87,7 +88,7 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
             Judgement(each.window, each.words, np.ones(2), np.array([True, False]), each.mentions)
             for each in which
         ]
-        return [bench.Judged("usage", called, 0.0)]
+        return [bench.JudgedTraining("usage", called, 0.0)]
 
     monkeypatch.setattr(drift, "ours", ours)
     monkeypatch.setattr(drift, "keep", lambda record, *_, **__: records.append(record) or tmp_path)

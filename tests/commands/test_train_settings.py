@@ -57,7 +57,7 @@ def test_phrases_are_found_where_windows_are_compared() -> None:
 
 def test_an_option_wins_also_where_it_says_what_is_usual() -> None:
     settings = {"model": {"dim": 30, "window": 7}, "node": {"block_tokens": 900}}
-    asked = request(settings, dim=100, window=["5"], block_tokens=25_000)
+    asked = request(settings, dim=100, words_each_side="5", block_tokens=25_000)
     assert (asked.model.dim, asked.model.window) == (100, 5)
     assert asked.node_config.block_tokens == 25_000
 

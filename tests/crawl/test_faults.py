@@ -236,7 +236,7 @@ class OneAnswer:
     ) -> Sequence[Found]:
         raise AssertionError
 
-    def settled(self, keys: Sequence[str]) -> bool:
+    def all_known(self, keys: Sequence[str]) -> bool:
         return [canonical(key) for key in keys] == []
 
     def clock(self) -> EventClock:

@@ -163,7 +163,7 @@ def serving(tmp_path):
         "YEORON_SERVER__MIN_COUNT": "1",
         "YEORON_SERVER__MIN_AUTHORS": "1",
         "YEORON_SERVER__MIN_SOURCES": "1",
-        "YEORON_SERVER__YOUNG_MENTIONS": "0",
+        "YEORON_SERVER__RARE_MENTIONS": "0",
     }
     listen, http = f"127.0.0.1:{ports[0]}", str(ports[1])
     command = [sys.executable, "-m", "embedding.cli", "serve", "--listen", listen]

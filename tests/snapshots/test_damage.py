@@ -117,7 +117,7 @@ def test_a_publisher_that_is_killed_leaves_nothing_visible(folder, make):
         "import conftest\n"
         "from embedding.snapshots import backends\n"
         "from embedding.snapshots.store import SnapshotStore\n"
-        "places.sync = lambda path: os._exit(9)\n"
+        "backends.sync = lambda path: os._exit(9)\n"
         "SnapshotStore(sys.argv[1]).publish(conftest.build())\n"
     )
     command = [sys.executable, "-c", program, folder.uri, str(Path(__file__).parent)]

@@ -167,12 +167,12 @@ def test_hostile_words_are_text(client):
     ],
 )
 def test_odd_words_have_a_page_at_the_address_that_links_to_it(client, word):
-    from embedding.web.links import Links
+    from embedding.web.links import PagePaths
 
-    page = read(client, Links("").word(word))
+    page = read(client, PagePaths("").word(word))
     assert page.inline == []
     assert " ".join(word.split()) in page.text
-    assert client.get(Links("").word_json(word)).json()["word"] == word
+    assert client.get(PagePaths("").word_json(word)).json()["word"] == word
 
 
 def test_a_word_of_ten_thousand_letters_is_cut_wherever_it_shows(client):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from embedding import web
 from embedding.web import formats
 from embedding.web.charts import ChartLine, chart, lines, share_bar, shift_bar, sparkline
-from embedding.web.links import Links
+from embedding.web.links import PagePaths
 from embedding.web.search import SearchVocabulary
 from embedding.web.text import PageText, choose
 
@@ -45,7 +45,7 @@ def test_charts_are_well_formed_for_any_figures_and_names(figures, name):
 
 @given(st.text(min_size=1, max_size=50))
 def test_a_words_address_is_plain_ascii_below_the_root(word):
-    link = Links("/yeoron").word(word)
+    link = PagePaths("/yeoron").word(word)
     assert link.startswith("/yeoron/word")
     assert set(link) <= set(string.ascii_letters + string.digits + "/?=%-._~")
     assert "/../" not in link
@@ -53,7 +53,7 @@ def test_a_words_address_is_plain_ascii_below_the_root(word):
 
 
 def test_an_address_no_server_takes_is_left_out():
-    assert Links("").word("가" * 10_000) == ""
+    assert PagePaths("").word("가" * 10_000) == ""
 
 
 @pytest.mark.parametrize(

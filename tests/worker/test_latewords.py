@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import TokenBlock
@@ -42,6 +42,7 @@ def test_a_word_that_lost_its_row_gets_another():
     assert late.rows(np.concatenate([first, second])).tolist() == [1, 9]
 
 
+@example([("abc", 0), ("a", 3), ("e", 0), ("dc", 0)], 2)
 @given(
     st.lists(st.tuples(st.text(WORDS, min_size=1, max_size=6), st.integers(0, 10)), max_size=40),
     st.integers(1, 8),

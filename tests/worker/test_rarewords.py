@@ -235,7 +235,7 @@ def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():
 
 
 def test_where_too_many_words_are_known_some_are_told_of(monkeypatch):
-    monkeypatch.setattr("embedding.worker.words.rarewords.KNOWN_TOLD", 100)
+    monkeypatch.setattr("embedding.worker.words.rarewords.KNOWN_EXAMPLES", 100)
     world, rare = Words(), make(mentions=1000)
     told = [read(world, rare, []) for _ in range(16)]
     assert set(told[-1]) == set(range(0, 400, 4))

@@ -31,12 +31,12 @@ class LateWords:
 
     def coded(self, block: TokenBlock, part: CodedText) -> IntArray:
         """int64 [n]: the row id of each token of a block, or the code of its word."""
-        codes, table = self._codes, part.table.copy()
+        table = part.table.copy()
         for at, word in enumerate(block.words):
             if table[at] < 0:
                 table[at] = -2 - self._code(word)
-            elif word in codes:
-                self._rows[codes.pop(word) - self._first] = table[at]
+            elif word in self._codes:
+                self._rows[self._codes.pop(word) - self._first] = table[at]
         ids: IntArray = table[part.codes]
         return ids
 
