@@ -62,6 +62,8 @@ class BackupManifest(BaseModel):
     """When, UTC."""
     versions: dict[str, str]
     """Of Yeoron, Python, and the packages that wrote what is here."""
+    formats: dict[str, int]
+    """Version of the layout of each store."""
     model: str
     """Digest of the model's settings."""
     pool: str

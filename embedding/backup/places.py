@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +17,11 @@ from typing import Any, Protocol, TypeVar
 import fsspec
 
 from embedding.backup.manifest import StoredFile
-from embedding.kernel.durable import replaced, sync
+from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
+from embedding.snapshots.objects import asked, put_whole
 
 _PIECE = 4 * 1024 * 1024
-_TRIES = 4
-_PAUSE_S = 0.5
 _Value = TypeVar("_Value")
 
 
@@ -165,7 +163,7 @@ class FolderPlace:
 
 
 class ObjectPlace:
-    """An fsspec file system other than the local one. A call that fails is made again."""
+    """An fsspec file system other than the local one."""
 
     def __init__(self, filesystem: Any, root: str, address: str) -> None:
         self.fs = filesystem
@@ -174,82 +172,56 @@ class ObjectPlace:
 
     def empty(self) -> bool:
         """Whether nothing is there."""
-        return not self._again(self._names)
+        return not self._names()
 
     def read(self, name: str) -> bytes | None:
         """A small object; None when it is not there."""
-
-        def fetch() -> bytes | None:
-            try:
-                return bytes(self.fs.cat_file(self._path(name)))
-            except FileNotFoundError:
-                return None
-
-        return self._again(fetch)
+        try:
+            return self._asked(lambda: bytes(self.fs.cat_file(self._path(name))))
+        except FileNotFoundError:
+            return None
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small object, or replace it."""
-        self._again(lambda: self.fs.pipe_file(self._path(name), data))
+        self._stored(lambda: self.fs.pipe_file(self._path(name), data))
 
     def put(self, source: Path, name: str) -> StoredFile:
-        """Copy a file of this machine there; what was written.
-
-        An upload is looked at afterwards: an answer that was lost, or a part, is sent again.
-        """
-        with source.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        stored = StoredFile(size=source.stat().st_size, sha256=digest)
-
-        def send() -> None:
-            self.fs.put_file(str(source), self._path(name))
-            self.fs.invalidate_cache()
-            size = int(self.fs.info(self._path(name))["size"])
-            if size != stored.size:
-                raise OSError(f"{name} has {size} bytes there, {stored.size} were sent")
-
-        self._again(send)
+        """Copy a file of this machine there; what was written."""
+        stored = _stored(source)
+        self._stored(lambda: put_whole(self.fs, source, self._path(name)))
         return stored
 
     def get(self, name: str, into: Path) -> StoredFile | None:
         """Copy an object from there to this machine; what came, None when it is not there."""
         into.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-
-        def fetch() -> bool:
-            try:
-                self.fs.get_file(self._path(name), str(into))
-            except FileNotFoundError:
-                return False
-            return True
-
-        if not self._again(fetch):
+        try:
+            self._asked(lambda: self.fs.get_file(self._path(name), str(into)))
+        except FileNotFoundError:
             return None
         into.chmod(0o600)
         sync(into)
-        with into.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return StoredFile(size=into.stat().st_size, sha256=digest)
+        return _stored(into)
 
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""
-
-        def drop() -> None:
-            try:
-                self.fs.rm_file(self._path(name))
-            except FileNotFoundError:
-                return
-
-        self._again(drop)
+        try:
+            self._asked(lambda: self.fs.rm_file(self._path(name)))
+        except FileNotFoundError:
+            return
 
     def clear(self, but: str) -> None:
         """Remove everything but one object."""
-        for name in self._again(self._names):
+        for name in self._names():
             if name != but:
                 self.remove(name)
 
     def _names(self) -> list[str]:
-        self.fs.invalidate_cache()
+        def listed() -> list[str]:
+            self.fs.invalidate_cache()
+            return list(self.fs.find(self.root))
+
         try:
-            found = self.fs.find(self.root)
+            found = self._asked(listed)
         except FileNotFoundError:
             return []
         before = self.root.lstrip("/") + "/"
@@ -258,18 +230,16 @@ class ObjectPlace:
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
-    def _again(self, call: Callable[[], _Value]) -> _Value:
-        """Make a call, several times where it fails for a reason that may pass."""
-        for left in reversed(range(_TRIES)):
-            try:
-                return call()
-            # What an object store's client raises is of many kinds, and not all are an OSError.
-            except Exception as error:
-                if left and not isinstance(error, PermissionError):
-                    time.sleep(_PAUSE_S * (_TRIES - left))
-                    continue
-                said = " ".join(str(error).split())[:300] or type(error).__name__
-                raise PlatformError(
-                    f"{self.address}: the store does not do what is asked: {said.rstrip('.')}."
-                ) from error
-        raise AssertionError("unreachable")
+    def _asked(self, call: Callable[[], _Value]) -> _Value:
+        return asked(call, lambda said: PlatformError(f"{self.address}: the store says: {said}."))
+
+    def _stored(self, call: Callable[[], object]) -> None:
+        """A call that writes, for which there must be a bucket."""
+        try:
+            self._asked(call)
+        except FileNotFoundError as error:
+            raise PlatformError(f"{self.address}: the store says: {error}.") from error
+
+
+def _stored(path: Path) -> StoredFile:
+    return StoredFile(size=path.stat().st_size, sha256=sha256(path))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from embedding.backup.collecting import shard_folders, state_folder
 from embedding.backup.databases import check_loadable, database_addresses, load, sqlite_file
+from embedding.backup.formats import check_formats
 from embedding.backup.manifest import (
     BACKUP_MANIFEST,
     CONFIGURATION,
@@ -76,7 +77,9 @@ def unfinished(home: Path) -> bool:
 def _read(place: BackupPlace) -> BackupManifest:
     data = place.read(BACKUP_MANIFEST)
     if data is not None:
-        return parse_backup(data, place.address)
+        manifest = parse_backup(data, place.address)
+        check_formats(manifest.formats, place.address)
+        return manifest
     if place.read(UNFINISHED) is not None:
         raise InputError(
             f"restore: the backup at {place.address} was cut off; run `yeoron backup` again."

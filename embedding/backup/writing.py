@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from embedding.backup.collecting import collect
+from embedding.backup.formats import STORED_FORMATS
 from embedding.backup.manifest import (
     BACKUP_MANIFEST,
     UNFINISHED,
@@ -46,6 +47,7 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
         names = sorted(path.relative_to(stage) for path in stage.rglob("*") if path.is_file())
         files = {str(name): place.put(stage / name, str(name)) for name in names}
     facts = {
+        "formats": dict(STORED_FORMATS),
         "model": settings.digest(),
         "pool": settings.cluster.pool,
         "shards": settings.server.shards,
