@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from embedding.backup.manifest import DATABASES
@@ -71,9 +72,11 @@ def load(source: Path, address: str) -> None:
     """Fill an empty PostgreSQL database from a copy, wholly or not at all; PlatformError."""
     url = make_url(address)
     schema = _schema(url)
-    # The schema may be there already: it is made with the platform's first look at a database.
-    only = () if schema is None else ("--schema", schema)
-    options = ("--no-owner", "--single-transaction", "--exit-on-error", *only)
+    options = ["--no-owner", "--single-transaction", "--exit-on-error"]
+    if schema is not None:
+        _make_schema(url, schema)
+        # With it the schema itself is left out, which is there now.
+        options += ["--schema", schema]
     _run(["pg_restore", *options, "--dbname", str(url.database), str(source)], url)
 
 
@@ -110,15 +113,24 @@ def _copy_sqlite(source: Path, target: Path) -> bool:
 
 
 def _tables(url: URL) -> int:
-    import sqlalchemy as sa
-
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     try:
-        return len(sa.inspect(engine).get_table_names())
+        return len(sa.inspect(engine).get_table_names(_schema(url)))
     except sa.exc.SQLAlchemyError as error:
         raise ConfigError(
             f"restore: the database {url.host}/{url.database} cannot be used "
             f"({type(error).__name__}); one that runs is accepted."
+        ) from error
+
+
+def _make_schema(url: URL, name: str) -> None:
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    try:
+        with engine.begin() as connection:
+            connection.execute(sa.schema.CreateSchema(name, if_not_exists=True))
+    except sa.exc.SQLAlchemyError as error:
+        raise PlatformError(
+            f"restore: the schema {name} of {url.database}: it cannot be made."
         ) from error
 
 

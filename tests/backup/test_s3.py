@@ -131,7 +131,7 @@ def test_half_an_upload_is_sent_again(resting, s3, monkeypatch, tmp_path):
     def half(source: str, target: str) -> None:
         calls.append(target)
         if len(calls) == 1:
-            place.fs.pipe_file(target, Path(source).read_bytes()[:100])
+            place.fs.pipe_file(target, Path(source).read_bytes()[:10])
         else:
             real(source, target)
 
