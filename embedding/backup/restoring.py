@@ -168,9 +168,18 @@ def _deal_out(settings: Settings, manifest: BackupManifest, stage: Path, tell: T
 def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:
     """PostgreSQL's databases, each in one transaction, and then what they came from goes."""
     addresses = database_addresses(settings)
+    done: list[str] = []
     for part in sorted(manifest.databases):
-        if manifest.databases[part] == "postgresql":
+        if manifest.databases[part] != "postgresql":
+            continue
+        try:
             load(stage / DATABASES / f"{part}.dump", addresses[part])
+        except PlatformError as error:
+            filled = (
+                f" The database of {', '.join(done)} is filled: empty it first." if done else ""
+            )
+            raise PlatformError(f"{error}{filled}") from error
+        done.append(part)
     shutil.rmtree(stage / DATABASES, ignore_errors=True)
     for part, kind in manifest.databases.items():
         if kind == "sqlite":

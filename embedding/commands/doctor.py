@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def doctor(as_json: Json = False) -> None:
     """Try everything that could be wrong with machine, settings and stores, and say what to do.
 
-    Nothing is started or changed. Ends with 1 if something is wrong.
+    No service is started. Ends with 1 if something is wrong.
 
     Examples: `yeoron doctor` · `yeoron doctor --json`
     """
