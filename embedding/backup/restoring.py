@@ -12,7 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from embedding.backup.collecting import shard_folders, state_folder
-from embedding.backup.databases import check_loadable, database_addresses, load, sqlite_file
+from embedding.backup.databases import (
+    check_loadable,
+    database_addresses,
+    database_kind,
+    load,
+    sqlite_file,
+)
 from embedding.backup.formats import check_formats
 from embedding.backup.manifest import (
     BACKUP_MANIFEST,
@@ -101,17 +107,29 @@ def _check(settings: Settings, manifest: BackupManifest) -> None:
                 f"settings say {mine[:12]}); its settings are in {CONFIGURATION}/settings.toml "
                 "where it was given a file."
             )
-    home = settings.paths.home.resolve()
-    for folder in (state_folder(settings), *shard_folders(settings)):
-        if not folder.resolve().is_relative_to(home):
-            raise ConfigError(
-                f"restore: the server keeps its checkpoints in {folder}, outside of {home}; "
-                "server.state_dir and server.shards_dir inside of it, or unset, are accepted."
-            )
+    _check_places(settings, manifest)
     check_reshard(_was(settings, manifest), _now(settings))
     addresses = database_addresses(settings)
     for part, kind in manifest.databases.items():
         check_loadable(part, kind, addresses[part])
+
+
+def _check_places(settings: Settings, manifest: BackupManifest) -> None:
+    """Refuse settings by which a store lies elsewhere than where it would be put."""
+    home, addresses = settings.paths.home.resolve(), database_addresses(settings)
+    places = {home / "checkpoints": [state_folder(settings)]}
+    places[home / "checkpoints"] += [folder.parent for folder in shard_folders(settings)]
+    for part, kind in manifest.databases.items():
+        if kind == "sqlite" and database_kind(addresses[part]) == "sqlite":
+            places[home / part] = [sqlite_file(addresses[part]).parent]
+    for wanted, found in places.items():
+        for folder in found:
+            if folder.resolve() != wanted:
+                raise ConfigError(
+                    f"restore: the settings keep in {folder} what would be put into {wanted}; "
+                    "settings that leave it there are accepted (server.state_dir, "
+                    "server.shards_dir, crawl.frontier)."
+                )
 
 
 def _check_empty(home: Path) -> None:

@@ -268,8 +268,11 @@ def test_another_platform_s_settings_are_refused(backup):
     with pytest.raises(ConfigError, match=r"another cluster\.pool"):
         restore(fresh.model_copy(update={"cluster": cluster}), str(place))
     server = fresh.server.model_copy(update={"state_dir": place.parent / "elsewhere"})
-    with pytest.raises(ConfigError, match="outside of"):
+    with pytest.raises(ConfigError, match=r"keep in .*elsewhere what would be put into"):
         restore(fresh.model_copy(update={"server": server}), str(place))
+    crawl = fresh.crawl.model_copy(update={"frontier": f"sqlite:///{place.parent / 'f.db'}"})
+    with pytest.raises(ConfigError, match=r"what would be put into .*frontier"):
+        restore(fresh.model_copy(update={"crawl": crawl}), str(place))
     server = fresh.server.model_copy(update={"split": "columns"})
     with pytest.raises(ConfigError, match="split by rows"):
         restore(fresh.model_copy(update={"server": server}), str(place))
