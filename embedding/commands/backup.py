@@ -43,6 +43,9 @@ def backup(place: _Address, as_json: Json = False) -> None:
     with console.status("Copying …"):
         manifest = back_up(chosen, place)
     _show("backup", manifest, place, time.monotonic() - began, as_json=as_json)
+    elsewhere = chosen.server.snapshots
+    if elsewhere is not None and not as_json and elsewhere != str(chosen.paths.snapshots):
+        _tell(f"Snapshots lie in {elsewhere} (server.snapshots) and are no part of it.")
 
 
 def restore(place: _Address, as_json: Json = False) -> None:
