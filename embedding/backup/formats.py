@@ -10,7 +10,7 @@ from embedding.server.recovery.restoring import READABLE
 from embedding.server.shards.recovery import SHARD_FORMAT
 from embedding.snapshots.evidence import EVIDENCE_FORMAT
 from embedding.snapshots.format import SNAPSHOT_FORMAT
-from embedding.trends.storage import REPORT_FORMAT
+from embedding.trends.rows import REPORT_FORMAT
 
 STORED_FORMATS: Mapping[str, int] = {
     "checkpoint": max(READABLE),

@@ -10,24 +10,18 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.kernel.formats import unreadable
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport
 from embedding.trends.scoretable import WordScores
 
 REPORT = "report.json"
 SCORES = "scores.parquet"
-REPORT_FORMAT = 1
-"""Version of report.json; one without it is of before it was kept."""
-_FORMAT_KEY = "format"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 _NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
 _SOURCE = pa.struct(
@@ -73,12 +67,9 @@ _SOURCES = pa.schema(
 )
 
 
-def dumps(report: TrendReport, more: Mapping[str, object] = MappingProxyType({})) -> str:
-    """The canonical JSON text of a report: the same report gives the same bytes.
-
-    more  what else is to be in it
-    """
-    content = {**report.to_dict(), **more}
+def dumps(report: TrendReport) -> str:
+    """The canonical JSON text of a report: the same report gives the same bytes."""
+    content = {**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT}
     return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
@@ -89,7 +80,7 @@ def save(report: TrendReport, folder: Path) -> Path:
     ConfigError when the folder cannot be written; then nothing is visible.
     """
     target = folder / _checked(report.snapshot.id)
-    text = dumps(report, {_FORMAT_KEY: REPORT_FORMAT})
+    text = dumps(report)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         same = (target / REPORT).is_file() and (target / REPORT).read_text("utf-8") == text
@@ -121,9 +112,10 @@ def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store nam
         raise InputError(f"{path}: not a readable trend report: {error}.") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: not a trend report: an object is expected.")
-    if why := unreadable(data.pop(_FORMAT_KEY, REPORT_FORMAT), (REPORT_FORMAT,)):
-        raise InputError(f"{path}: {why}.")
-    return TrendReport.from_dict(data)
+    try:
+        return TrendReport.from_dict(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def load_scores(folder: Path, id: str, key: str) -> WordScores | None:  # noqa: A002
