@@ -12,8 +12,10 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
+    backup,
     bench,
     database,
+    doctor,
     forgetting,
     live,
     operate,
@@ -50,6 +52,7 @@ _RENAMED = {"--groups": "--aggregators"}
 
 for _group in (
     operate,
+    doctor,
     services,
     live,
     sources,
@@ -59,6 +62,7 @@ for _group in (
     rollback,
     forgetting,
     database,
+    backup,
     bench,
 ):
     _group.register(app)

@@ -136,7 +136,7 @@ _SCHEMA = sa.Table(
 )
 """One row: the version of these tables. A database from before it was kept has none."""
 
-_VERSION = 1
+FRONTIER_VERSION = 1
 """Raised with every change of the tables above."""
 
 
@@ -210,12 +210,12 @@ def _create(engine: sa.Engine) -> None:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
             ensure_schema(connection)
         written = _version(connection)
-        if written not in (None, _VERSION):
+        if written not in (None, FRONTIER_VERSION):
             where = _shown(engine.url.render_as_string())
             raise ConfigError(
                 f"crawl.frontier: {where} was written by another version of Yeoron: its tables "
-                f"are {written}, this version reads version {_VERSION}. Use that version, or "
-                "another database, into which everything is read again."
+                f"are {written}, this version reads version {FRONTIER_VERSION}. Use that version, "
+                "or another database, into which everything is read again."
             )
         metadata.create_all(connection)
         for index in LEASES.indexes:  # of a table that an earlier version made
@@ -223,7 +223,7 @@ def _create(engine: sa.Engine) -> None:
         if connection.execute(sa.select(POOL_TABLE.c.id)).fetchone() is None:
             connection.execute(sa.insert(POOL_TABLE).values(id=1))
         if connection.execute(sa.select(_SCHEMA.c.id)).fetchone() is None:
-            connection.execute(sa.insert(_SCHEMA).values(id=1, version=_VERSION))
+            connection.execute(sa.insert(_SCHEMA).values(id=1, version=FRONTIER_VERSION))
 
 
 def _version(connection: sa.Connection) -> int | str | None:
@@ -237,7 +237,7 @@ def _version(connection: sa.Connection) -> int | str | None:
     if _SCHEMA.name in there:
         found = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
         if found is not None:
-            return f"of version {found}" if found != _VERSION else _VERSION
+            return f"of version {found}" if found != FRONTIER_VERSION else FRONTIER_VERSION
     ours = [table for table in metadata.tables.values() if table.name in there]
     if not ours:
         return None

@@ -66,6 +66,11 @@ class SourceCheck:
         return {**asdict(self), "ok": self.ok}
 
 
+def contact(user_agent: str) -> bool:
+    """Whether a user agent says how to reach whoever crawls."""
+    return "@" in user_agent or "http://" in user_agent or "https://" in user_agent
+
+
 def check_sources(
     settings: Settings, file: Path | None, names: Sequence[str] = (), *, seconds: float = 60.0
 ) -> list[SourceCheck]:

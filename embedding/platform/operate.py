@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
+from embedding.backup.restoring import unfinished
 from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.logs import FORMAT_VARIABLE
@@ -114,6 +115,11 @@ def bring_up(
     if supervisor.states():
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
+        )
+    if unfinished(settings.paths.home):
+        raise PlatformError(
+            f"a restore into {settings.paths.home} was cut off; run the same `yeoron restore` once "
+            "more."
         )
     require_moved(settings)
     check_databases(settings)

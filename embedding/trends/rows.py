@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.formats import unreadable
 from embedding.trends.online import OnlineTests
 from embedding.trends.plain import to_plain
 from embedding.trends.scoretable import WordScores
@@ -313,6 +314,9 @@ class TrendReport:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrendReport:
         """Inverse of `to_dict`; raises InputError when a field is missing or unknown."""
+        if why := unreadable(data.get(FORMAT_FIELD, REPORT_FORMAT), (REPORT_FORMAT,)):
+            raise InputError(f"not a trend report that can be read: {why}.")
+        data = {name: value for name, value in data.items() if name != FORMAT_FIELD}
         try:
             rows = {name: tuple(map(_row, data[name])) for name in RANKINGS}
             before, bias = data["compared_with"], data.get("bias")
@@ -345,6 +349,9 @@ ROLES = {
     "fallen": "less often",
 }
 """Rankings of a report, each with the words for what happened to a word in it."""
+REPORT_FORMAT = 1
+"""Version of a saved report; one without it is of before it was kept."""
+FORMAT_FIELD = "format"
 RANKINGS = tuple(ROLES)
 
 

@@ -66,15 +66,16 @@ class Crawl:
         self.base = base
         self.config = ServerConfig(
             port=lasting_port(),
-            state_dir=folder / "state",
-            snapshots=str(folder / "store"),
+            state_dir=folder / "checkpoints",
+            snapshots=str(folder / "snapshots"),
             checkpoint_every_s=1.0,
             min_count=1,
             min_authors=1,  # every word gets its row, so that all can be counted
             min_sources=1,
             config_digest=MODEL.digest(),
         )
-        self.frontier = Frontier(f"sqlite:///{folder / 'frontier.db'}")
+        self.address = f"sqlite:///{folder / 'frontier' / 'yeoron.db'}"
+        self.frontier = Frontier(self.address)
         self.nodes: dict[str, subprocess.Popen[bytes]] = {}
         self.script = folder / "node.py"
         self.script.write_text(RUN, encoding="utf-8")
@@ -96,7 +97,7 @@ class Crawl:
             server=self.client.location,
             sources=sources(self.base),
             crawl=CrawlConfig(
-                frontier=f"sqlite:///{self.folder / 'frontier.db'}",
+                frontier=self.address,
                 leases=LeaseConfig(seconds=5, allocate_every=8),
                 allow_private_hosts=(self.base.removeprefix("http://"),),
                 extract_processes=0,
@@ -145,7 +146,7 @@ class Crawl:
         starts = [datetime.fromisoformat(window["start"]) for window in windows]
         ends = [datetime.fromisoformat(window["end"]) for window in windows]
         ref = self.client.cut(Window(min(starts).astimezone(UTC), max(ends).astimezone(UTC)))
-        counts = SnapshotStore(str(self.folder / "store")).open(ref.id).by_source
+        counts = SnapshotStore(str(self.folder / "snapshots")).open(ref.id).by_source
         total: Counter[str] = Counter()
         for word, n in zip(counts.words, counts.counts.tolist(), strict=True):
             total[word] += n

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.records import IntArray, Table
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
@@ -17,7 +18,7 @@ from embedding.server.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+SHARD_FORMAT = 1
 
 
 class ShardRecovery(Checkpointer):
@@ -66,7 +67,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
     """Facts, and the id int64 of each slot, -1 for a free one (under the lock)."""
     spec = state.spec
     facts = {
-        "format": _FORMAT,
+        "format": SHARD_FORMAT,
         "dim": spec.dim,
         "index": spec.index,
         "count": spec.count,
@@ -97,8 +98,9 @@ def assemble(
 def restore(state: ShardState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts, spec = content.facts, state.spec
+    if why := unreadable(facts.get("format", 0), (SHARD_FORMAT,)):
+        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
     for name, expected in (
-        ("format", _FORMAT),
         ("dim", spec.dim),
         ("index", spec.index),
         ("count", spec.count),
