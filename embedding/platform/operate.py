@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
+from embedding.backup.restoring import unfinished
 from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
+from embedding.platform.databases import check_databases, require_moved
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.running import homes
@@ -37,6 +40,8 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         port=settings.ports.airflow,
         dags=root / "dags",
         plugins=root / "plugins",
+        parallelism=settings.database.tasks,
+        database=settings.database_address("airflow"),
     )
 
 
@@ -79,7 +84,11 @@ def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
 
 def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
     """Every service in the order they are started."""
-    common = service_environment()
+    common = {
+        **service_environment(),
+        **settings.trace.environment,
+        FORMAT_VARIABLE: settings.log.format,
+    }
     airflow = {**common, **airflow_variables(settings)}
     services = [
         *extra,
@@ -107,6 +116,13 @@ def bring_up(
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
         )
+    if unfinished(settings.paths.home):
+        raise PlatformError(
+            f"a restore into {settings.paths.home} was cut off; run the same `yeoron restore` once "
+            "more."
+        )
+    require_moved(settings)
+    check_databases(settings)
     private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
     private_folder(settings.paths.secrets)

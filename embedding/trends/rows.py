@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.formats import unreadable
 from embedding.trends.online import OnlineTests
 from embedding.trends.plain import to_plain
 from embedding.trends.scoretable import WordScores
@@ -99,7 +100,8 @@ class TrendRow:
     rate_usual         risen, fallen: what it was judged against, the same figure had each source
                        used it as in all windows of `TrendReport.baseline` together
     sources            by source, those that held it in either window
-    neighbours_*       nearest words; `changed` marks those of one time only
+    neighbours_*       nearest words; of moved words judged by documents those that were used alike
+                       in each window (likeness.py). `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
     support            moved only, if significant: who moved it
@@ -312,6 +314,9 @@ class TrendReport:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrendReport:
         """Inverse of `to_dict`; raises InputError when a field is missing or unknown."""
+        if why := unreadable(data.get(FORMAT_FIELD, REPORT_FORMAT), (REPORT_FORMAT,)):
+            raise InputError(f"not a trend report that can be read: {why}.")
+        data = {name: value for name, value in data.items() if name != FORMAT_FIELD}
         try:
             rows = {name: tuple(map(_row, data[name])) for name in RANKINGS}
             before, bias = data["compared_with"], data.get("bias")
@@ -344,6 +349,9 @@ ROLES = {
     "fallen": "less often",
 }
 """Rankings of a report, each with the words for what happened to a word in it."""
+REPORT_FORMAT = 1
+"""Version of a saved report; one without it is of before it was kept."""
+FORMAT_FIELD = "format"
 RANKINGS = tuple(ROLES)
 
 

@@ -29,6 +29,7 @@ from embedding.kernel.records import (
     Window,
     WordCounts,
 )
+from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
@@ -135,8 +136,11 @@ class Copied:
 class Snapshotter:
     """Publishes each window once; concurrent and later calls get the same reference."""
 
-    def __init__(self, state: ServerState, config: ServerConfig) -> None:
+    def __init__(
+        self, state: ServerState, config: ServerConfig, traces: Traces = NO_TRACES
+    ) -> None:
         self._state = state
+        self._traces = traces
         self._config = config
         self._store = None if config.snapshots is None else SnapshotStore(config.snapshots)
         self._lock = threading.Lock()
@@ -294,6 +298,7 @@ class Snapshotter:
 
     def _publish(self, copied: Copied) -> SnapshotRef:
         state, window = self._state, copied.data.window
+        began = time.time()
         try:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
@@ -312,13 +317,22 @@ class Snapshotter:
             with state.lock:
                 state.accounts.cut -= copied.closed
             if not isinstance(error, YeoronError):
-                logger.exception("window %s could not be cut", window.label)
+                logger.exception(
+                    "window %s could not be cut", window.label, extra={"window": window.label}
+                )
             raise
         finally:
             copied.rows.release()
         with state.lock:
             state.accounts.close(copied.starts, ref)
-        logger.info("snapshot %s: %d words", ref.id, ref.words)
+        start = int(window.start.timestamp())
+        self._traces.snapshot(start, began, time.time(), ref.words)
+        logger.info(
+            "snapshot %s: %d words",
+            ref.id,
+            ref.words,
+            extra={"window": window.label, "words": ref.words},
+        )
         return ref
 
     def _weights(self) -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.tracing import Traces
 from embedding.stream.faults import QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.text.pool import TextPool
@@ -77,6 +78,7 @@ class TextBatches:
         in_flight: InFlightDocuments,
         clock: Callable[[], EventClock],
         tasks: BackgroundTasks,
+        traces: Traces,
     ) -> None:
         self.text = TextPool(
             spec.text,
@@ -87,6 +89,7 @@ class TextBatches:
         self.full_waits = 0
         self._node, self._queue, self._stop = spec.node, queue, stop
         self._in_flight, self._clock, self._tasks = in_flight, clock, tasks
+        self._traces = traces
         self._initial = _initial(spec)
         self._stages = Stages()
         self._batches: dict[str, _Batch] = {}
@@ -135,12 +138,19 @@ class TextBatches:
         try:
             clock = self._clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
+            began = time.time()
             block = await self.text.block(documents, available)
+            prepared = time.time()
             self._in_flight.read(source, block.n_tokens)
             if self._initial is not None:
                 block = replace(block, priority=self._initial.priorities(block))
             await self._put(block)
-            self._stages.queued(block, time.time())
+            queued = time.time()
+            self._stages.queued(block, queued)
+            for key, first, fetched in zip(block.keys, available, block.fetched, strict=True):
+                self._traces.document("fetch", (key,), first, float(fetched))
+            self._traces.document("prepare", block.keys, began, prepared)
+            self._traces.document("queue", block.keys, prepared, queued)
         finally:
             self._free.release()
 

@@ -18,7 +18,9 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import opened
 from embedding.crawl.report import CrawlReport
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
 from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
 from embedding.worker.crawling.batches import BackgroundTasks, BlockSink, TextBatches
@@ -60,7 +62,12 @@ class CrawlProcess:
     """Joins crawler, text processes and queue in one asyncio loop."""
 
     def __init__(
-        self, spec: NodeSpec, queue: Sink, stop: threading.Event, frontier: Frontier
+        self,
+        spec: NodeSpec,
+        queue: Sink,
+        stop: threading.Event,
+        frontier: Frontier,
+        traces: Traces = NO_TRACES,
     ) -> None:
         self.spec = spec
         self.queue = queue
@@ -77,6 +84,7 @@ class CrawlProcess:
             in_flight=self.in_flight,
             clock=self.crawler.clock,
             tasks=self.tasks,
+            traces=traces,
         )
         self._settled = 0
         self._done: asyncio.Task[None] | None = None
@@ -176,16 +184,16 @@ class CrawlProcess:
 
 def crawl_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the crawler process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    spec = NodeSpec.model_validate_json(spec_json)
+    begin_logging("crawler", node=spec.name)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     end_with_parent()
     stop = stop_on_signals()
-    spec = NodeSpec.model_validate_json(spec_json)
+    traces = open_traces("crawler", spec.name)
     try:
-        frontier = opened(partial(Frontier, spec.crawl.frontier), stop.wait)
+        frontier = opened(partial(Frontier, spec.crawl.frontier.get_secret_value()), stop.wait)
         if frontier is not None:
-            asyncio.run(CrawlProcess(spec, queue, stop, frontier).run())
+            asyncio.run(CrawlProcess(spec, queue, stop, frontier, traces).run())
     finally:
         queue.close()
+        traces.close()
