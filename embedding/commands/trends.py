@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings_of
+from embedding.commands.common import Json, console, print_json, print_line, settings_of
 from embedding.commands.trend_input import WholeStore, refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
@@ -80,7 +81,15 @@ def stories(
     evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
     found = _report(snapshots, id)
     refuse_nothing(found)
-    print_stories(found, evidence, limit, as_json=as_json)
+    print_stories(
+        found,
+        evidence,
+        limit,
+        as_json=as_json,
+        last=lambda: _last(
+            snapshots, id, found, "stories", lambda one: len(one.significant_stories())
+        ),
+    )
 
 
 def moved(
@@ -108,7 +117,7 @@ def moved(
         found = report_between(_store(snapshots, settings_of(snapshots)), between)
         _print(found, "moved", limit, as_json, as_csv)
     else:
-        _print(_report(snapshots, id), "moved", limit, as_json, as_csv)
+        _print_window(snapshots, id, "moved", limit, as_json, as_csv)
 
 
 def score(
@@ -153,7 +162,7 @@ def born(
 
     Example: `yeoron trends born --id 2020-02-a1b2c3d4`
     """
-    _print(_report(snapshots, id), "born", limit, as_json, as_csv)
+    _print_window(snapshots, id, "born", limit, as_json, as_csv)
 
 
 def risen(
@@ -167,7 +176,7 @@ def risen(
 
     Example: `yeoron trends risen --json`
     """
-    _print(_report(snapshots, id), "risen", limit, as_json, as_csv)
+    _print_window(snapshots, id, "risen", limit, as_json, as_csv)
 
 
 def fallen(
@@ -181,7 +190,7 @@ def fallen(
 
     Example: `yeoron trends fallen --csv`
     """
-    _print(_report(snapshots, id), "fallen", limit, as_json, as_csv)
+    _print_window(snapshots, id, "fallen", limit, as_json, as_csv)
 
 
 def axis(
@@ -344,6 +353,44 @@ def _report(
         if report.compared_with is not None:
             store.open(report.compared_with.id).verify()
     return report
+
+
+def _print_window(
+    snapshots: Path | None,
+    id: str,  # noqa: A002
+    name: str,
+    limit: int,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """A ranking of a window; below that of a quiet one which window had a finding last."""
+    from embedding.trends.findings import findings_of
+
+    report = _report(snapshots, id)
+    _print(report, name, limit, as_json, as_csv)
+    if not (as_json or as_csv):
+        sentence = _last(snapshots, id, report, name, lambda one: findings_of(one, (name,)))
+        if sentence:
+            print_line(sentence)
+
+
+def _last(
+    snapshots: Path | None,
+    id: str,  # noqa: A002
+    report: TrendReport,
+    name: str,
+    counted: Callable[[TrendReport], int],
+) -> str:
+    """Which window had a finding last; empty where the latest was not asked for, or has some."""
+    from embedding.commands.trend_quiet import last_found, options
+
+    if id != "latest":
+        return ""
+    chosen = settings_of(snapshots)
+    with console.status("Looking for the last window with a finding …"):
+        store, folder = _store(snapshots, chosen), chosen.paths.trends
+        command = f"{name}{options(snapshots)}"
+        return last_found(report, counted, command, store, chosen.trends, folder)
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:

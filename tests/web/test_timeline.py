@@ -11,10 +11,11 @@ from unguarded import unguarded
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
+from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
 from embedding.web.config import WebConfig
 from embedding.web.reader import Reader
-from embedding.web.timeline import findings_of, timeline
+from embedding.web.timeline import timeline
 
 BORN = 3
 """The window that brings the only news, of eight."""
