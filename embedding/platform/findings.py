@@ -21,7 +21,7 @@ def of_report(report: TrendReport) -> dict[str, Any]:
         "stories": to_plain(report.significant_stories()),
         "window": report.snapshot.label,
         "snapshot": report.snapshot.id,
-        "compared": {kind: report.ranked.get(kind, 0) for kind in RANKINGS},
+        "compared": {kind: report.compared(kind) for kind in RANKINGS},
         **{
             kind: [{"word": row.word, "q": row.q} for row in rows]
             for kind, rows in findings(report).items()
