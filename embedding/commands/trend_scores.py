@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding.commands.common import console, settings
-from embedding.commands.trend_input import refuse_nothing, snapshot_named
+from embedding.commands.trend_input import of_window, refuse_nothing, snapshot_named
 
 if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
@@ -45,7 +45,7 @@ def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A
 
     chosen = settings()
     with console.status("Comparing windows …"):
-        snapshot = store.open(id)
+        snapshot = store.open(of_window(store, id))
         snapshot.verify()
         folder = chosen.paths.trends
         if snapshot.id in saved(folder):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
-from embedding.commands.trend_input import WholeStore, refuse_nothing, refuse_unknown
+from embedding.commands.trend_input import WholeStore, of_window, refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -32,7 +32,9 @@ Examples:
 TrendStoreOption = Annotated[
     Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
 ]
-ReportIdArgument = Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")]
+ReportIdArgument = Annotated[
+    str, typer.Option("--id", help="Snapshot id, a window (2020-01), or latest.")
+]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
 LimitOption = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
 Between = Annotated[
@@ -348,8 +350,9 @@ def _report(
     chosen = settings_of(snapshots)
     store = _store(snapshots, chosen)
     with console.status("Comparing windows …"):
-        store.open(id).verify()
-        report = build_report(store, id, chosen.trends, folder or chosen.paths.trends)
+        snapshot = store.open(of_window(store, id))
+        snapshot.verify()
+        report = build_report(store, snapshot.id, chosen.trends, folder or chosen.paths.trends)
         if report.compared_with is not None:
             store.open(report.compared_with.id).verify()
     return report

@@ -42,6 +42,7 @@ def test_a_quiet_window_names_the_last_with_a_finding_and_how_to_see_it(
     shown = yeoron(*command.split()[1:])
     assert "신천지 *" in shown.out
     assert "The last window" not in shown.out
+    assert yeoron(*command.split()[1:-1], news.rpartition("-")[0]).out == shown.out
     assert "The last window" not in yeoron("trends", "born", "--snapshots", store.uri, "--csv").out
 
 
