@@ -52,16 +52,15 @@ def _count(tokens: Any, sentences: Any, border: int, window: int, words: int) ->
     ends, mentions, first, stop = _mentions(tokens, sentences, window, words)
     sums = np.zeros((words, 2), dtype=np.float32)
     beside = np.empty(words, dtype=np.int32)
-    starts = np.zeros(words + 1, dtype=np.int64)
+    room = np.zeros(words + 1, dtype=np.int64)
     for word in range(words):
-        some = slice(ends[word], ends[word + 1])
-        n = _beside(tokens, mentions[some], first[some], stop[some], border, sums, beside)
-        starts[word + 1] = starts[word] + n
-        for at in range(n):
-            sums[beside[at], 0] = sums[beside[at], 1] = 0.0
-    contexts = np.empty(starts[words], dtype=np.int32)
-    counts = np.empty((starts[words], 2), dtype=np.float32)
-    filled = starts[:-1].copy()
+        around = 0
+        for k in range(ends[word], ends[word + 1]):
+            around += stop[k] - first[k]
+        room[word + 1] = room[word] + min(around, words)
+    filled = room[:-1].copy()
+    contexts = np.empty(room[words], dtype=np.int32)
+    counts = np.empty((room[words], 2), dtype=np.float32)
     for word in range(words):
         some = slice(ends[word], ends[word + 1])
         n = _beside(tokens, mentions[some], first[some], stop[some], border, sums, beside)
@@ -73,7 +72,13 @@ def _count(tokens: Any, sentences: Any, border: int, window: int, words: int) ->
                 counts[filled[other], part] = sums[other, part]
                 sums[other, part] = 0.0
             filled[other] += 1
-    return starts, contexts, counts
+    starts = np.zeros(words + 1, dtype=np.int64)
+    for word in range(words):
+        starts[word + 1] = starts[word] + filled[word] - room[word]
+        for at in range(filled[word] - room[word]):
+            contexts[starts[word] + at] = contexts[room[word] + at]
+            counts[starts[word] + at] = counts[room[word] + at]
+    return starts, contexts[: starts[words]].copy(), counts[: starts[words]].copy()
 
 
 @kernel()
