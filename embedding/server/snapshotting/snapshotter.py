@@ -411,8 +411,9 @@ def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
     first = 0
     for part, at in parts:
         for some in np.split(at, range(_ROWS, len(at), _ROWS)):
+            documents = np.maximum(part.documents[some], np.float32(1e-9))
             wide = widen(part.sums[some])
-            wide /= np.maximum(part.documents[some], np.float32(1e-9))[..., None]
+            wide /= documents[..., None]
             found[first : first + len(some)] = narrow(wide)
             first += len(some)
     return found

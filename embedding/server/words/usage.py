@@ -167,7 +167,9 @@ class UsageSums:
         for sums in self._sums.values():
             places = sums.places.slots(ids)
             places = places[places >= 0]
-            sums.documents[places], sums.sums[places] = 0, 0
+            # In this order: whoever publishes them now reads documents first, and divides by them.
+            sums.sums[places] = 0
+            sums.documents[places] = 0
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, numbered as `keys`."""
