@@ -176,9 +176,9 @@ class UsageSums:
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, key in enumerate(self.parts()):
             held = self._sums[key].held(key)
-            columns = held.ids, held.documents[held.places], held.sums[held.places]
-            for name, values in zip(_COLUMNS, columns, strict=True):
-                arrays[f"usage.{number}.{name}"] = values
+            arrays[f"usage.{number}.ids"] = held.ids
+            arrays[f"usage.{number}.documents"] = held.documents[held.places]
+            arrays[f"usage.{number}.sums"] = held.sums[held.places]
         return arrays
 
     def restore(self, keys: Sequence[_UsageKey], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
