@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from embedding.crawl.config import TO_A_NODE
+from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret, private_folder
 from embedding.worker.process.node import run_node
@@ -40,7 +40,7 @@ def submit_node(client: Any, spec: NodeSpec, pool: str, folder: Path) -> Any:
     """
     file = spec_file(folder, spec.name)
     private_folder(folder)
-    text = spec.model_dump_json(context=TO_A_NODE)
+    text = spec.model_dump_json(context=WITH_SECRETS)
     file.unlink(missing_ok=True)
     ensure_secret(file, text)
     return client.submit(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
@@ -25,6 +25,7 @@ from pydantic_settings import (
 )
 
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
+from embedding.database.config import DatabaseConfig
 from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config, explain, read_toml
@@ -46,6 +47,10 @@ OTHER_VARIABLES = frozenset({SETTINGS_VARIABLE, "YEORON_DATA", "YEORON_PLATFORM"
 """Variables with our prefix that are no settings: where settings and corpora lie, and the mark of
 the platform's processes."""
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
+
+
+DatabaseName = Literal["airflow", "mlflow", "frontier"]
+"""What has a database of its own."""
 
 
 class PathsConfig(Config):
@@ -202,6 +207,8 @@ class Settings(BaseSettings):
     """Where state is kept."""
     ports: PortsConfig = PortsConfig()
     """Ports of the services that are not Yeoron's own."""
+    database: DatabaseConfig = DatabaseConfig()
+    """PostgreSQL in place of SQLite."""
     retention: RetentionConfig = RetentionConfig()
     """For how long stores keep what they have."""
     cluster: ClusterConfig = ClusterConfig()
@@ -279,6 +286,35 @@ class Settings(BaseSettings):
             return chosen
         return chosen.model_copy(update={"token_file": token.resolve()})
 
+    def sqlite_file(self, name: DatabaseName) -> Path:
+        """The file with its tables where no other database is set."""
+        files = {
+            "airflow": self.paths.airflow / "airflow.db",
+            "mlflow": self.paths.mlflow / "mlflow.db",
+            "frontier": self.paths.frontier / f"{self.cluster.pool}.db",
+        }
+        return files[name].resolve()
+
+    def database_address(self, name: DatabaseName) -> str:
+        """SQLAlchemy address of its tables: on PostgreSQL where that is set, else in the home.
+
+        It names a file of passwords, and holds none itself unless `crawl.frontier` does.
+        """
+        own = self.crawl.frontier.get_secret_value()
+        if name == "frontier" and own != CrawlConfig().frontier.get_secret_value():
+            return self.database.completed(own) if own.startswith("postgres") else own
+        # One frontier a pool, as each pool has a file of its own.
+        schema = f"frontier_{self.cluster.pool.replace('-', '_')}" if name == "frontier" else None
+        return self.database.of(name, schema) or f"sqlite:///{self.sqlite_file(name)}"
+
+    def database_setting(self, name: DatabaseName) -> str:
+        """The setting that says where its tables are, for a message."""
+        default = CrawlConfig().frontier
+        if name == "frontier":
+            return "database.url" if self.crawl.frontier == default else "crawl.frontier"
+        own = getattr(self.database, name).get_secret_value()
+        return f"database.{name}" if own else "database.url"
+
     @property
     def server_status_url(self) -> str:
         """Address of the parameter server's status."""
@@ -338,8 +374,8 @@ class GivenSettings:
     file         the file of the rest, None: there is none
     """
 
-    values: Mapping[str, Mapping[str, Any]]
-    environment: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    environment: Mapping[str, Mapping[str, Any]] = field(repr=False)
     file: Path | None
 
     def origin(self, section: str, name: str) -> str:
@@ -361,7 +397,7 @@ def load_settings(path: Path | None = None) -> Settings:
         return Located()
     except ValidationError as error:
         where = f"settings ({file} and environment YEORON_*)" if file else "environment YEORON_*"
-        raise ConfigError(explain(error, where)) from error
+        raise ConfigError(explain(error, where, Settings)) from error
     except SettingsError as error:
         # A whole section given as one variable that is not JSON.
         raise ConfigError(f"environment YEORON_*: {error}; JSON is expected.") from error

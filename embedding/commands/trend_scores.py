@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding.commands.common import console, settings
-from embedding.commands.trend_input import refuse_nothing, snapshot_named
+from embedding.commands.trend_input import refuse_nothing
 
 if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
@@ -23,6 +23,7 @@ _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
 
 def report_between(store: SnapshotStore, windows: tuple[str, str]) -> TrendReport:
     """The report of two windows, or snapshots, that need not be neighbours."""
+    from embedding.snapshots.lookup import snapshot_named
     from embedding.trends.between import build_between
 
     before, after = (snapshot_named(store, one) for one in windows)

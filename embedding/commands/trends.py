@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, print_json, settings_of
-from embedding.commands.trend_input import WholeStore, refuse_nothing, refuse_unknown
+from embedding.commands.trend_input import refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
+    from embedding.snapshots.lookup import WholeStore
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
@@ -359,6 +360,8 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
 
 
 def _whole(snapshots: Path | None, chosen: Settings) -> WholeStore:
+    from embedding.snapshots.lookup import WholeStore
+
     return WholeStore(_store(snapshots, chosen))
 
 

@@ -26,6 +26,7 @@ from embedding.crawl.lease import (
     shown,
 )
 from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL_TABLE, READING
+from embedding.kernel.config import WITH_SECRETS
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 
@@ -55,7 +56,7 @@ class Leases:
                 connection.execute(
                     sa.update(LEASES)
                     .where(LEASES.c.source == source.name)
-                    .values(settings=source.model_dump_json(exclude_defaults=True))
+                    .values(settings=_settings(source))
                 )
 
     def beat(
@@ -134,6 +135,11 @@ class Leases:
                 connection.execute(sa.insert(NODES).values(**values))
             elif seats[node] != seat:
                 connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**values))
+
+
+def _settings(source: SourceConfig) -> str:
+    """As the nodes that read it need them."""
+    return source.model_dump_json(exclude_defaults=True, context=WITH_SECRETS)
 
 
 def cost(source: SourceConfig) -> float:

@@ -12,6 +12,7 @@ import embedding_airflow
 from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import private_folder
+from embedding.platform.databases import check_databases, require_moved
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.running import homes
@@ -37,6 +38,8 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         port=settings.ports.airflow,
         dags=root / "dags",
         plugins=root / "plugins",
+        parallelism=settings.database.tasks,
+        database=settings.database_address("airflow"),
     )
 
 
@@ -107,6 +110,8 @@ def bring_up(
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
         )
+    require_moved(settings)
+    check_databases(settings)
     private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
     private_folder(settings.paths.secrets)

@@ -33,18 +33,19 @@ def _yeoron(*arguments: str) -> tuple[str, ...]:
 
 
 def mlflow_service(settings: Settings) -> Service:
-    """MLflow's tracking server on SQLite with a local artifact folder."""
+    """MLflow's tracking server with a local artifact folder."""
     home = settings.paths.mlflow.resolve()
     return Service(
         name="mlflow",
         command=_python(
             *("-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"),
             *("--port", str(settings.ports.mlflow)),
-            *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
             *("--artifacts-destination", str(home / "artifacts")),
         ),
         ready=f"{settings.mlflow_url}/health",
         environment={
+            # Not an argument, which everybody on the machine sees.
+            "MLFLOW_BACKEND_STORE_URI": settings.database_address("mlflow"),
             "MLFLOW_DISABLE_TELEMETRY": "true",
             "DO_NOT_TRACK": "true",
             # Background jobs are for hosted features that nobody here uses; they cost 0.5 GB.
@@ -60,11 +61,12 @@ def dask_services(settings: Settings) -> list[Service]:
     """
     cert, key = (str(path.resolve()) for path in settings.paths.dask_certificate)
     known = ("--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key)
+    pages = ("--preload", "embedding.platform.dask_pages")
     scheduler = Service(
         name="dask-scheduler",
         command=_python(
             *("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
-            *("--protocol", "tls", *known),
+            *("--protocol", "tls", *known, *pages),
             *("--port", str(settings.ports.dask), "--dashboard-address"),
             f"127.0.0.1:{settings.ports.dask_dashboard}",
         ),
@@ -80,6 +82,7 @@ def dask_services(settings: Settings) -> list[Service]:
             command=_python(
                 *("-m", "distributed.cli.dask_worker", settings.dask_url, "--no-nanny"),
                 *known,
+                *pages,
                 # Without an address its HTTP server listens on every interface, dashboard or none.
                 *("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
                 *("--nthreads", "2"),

@@ -143,7 +143,7 @@ def parse_manifest(text: str, where: str) -> Manifest:
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        raise SnapshotError(explain(error, where)) from error
+        raise SnapshotError(explain(error, where, Manifest)) from error
 
 
 def check(data: SnapshotData) -> None:

@@ -24,6 +24,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import LeaseConfig
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Window
 from embedding.models.config import ModelConfig
@@ -109,7 +110,7 @@ class Crawl:
             exchange=CLIENT,
         )
         self.nodes[name] = subprocess.Popen(
-            [sys.executable, str(self.script), spec.model_dump_json()]
+            [sys.executable, str(self.script), spec.model_dump_json(context=WITH_SECRETS)]
         )
 
     def processes(self, name: str) -> list[psutil.Process]:

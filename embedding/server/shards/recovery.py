@@ -34,7 +34,7 @@ class ShardRecovery(Checkpointer):
         state = self._state
         with state.lock:
             state.check_whole()
-            mark = (state.log_number, state.position)
+            mark = (state.cursor.number, state.cursor.position)
             if mark == self._written:
                 return
             began = time.perf_counter()
@@ -47,9 +47,9 @@ class ShardRecovery(Checkpointer):
         self._written = mark
         with state.lock:
             state.meters.checkpoint_pause_s = max(pause, longest)
-            state.ledger.persisted(facts["applied"])
-            if state.log_number == mark[0]:
-                state.durable_position = mark[1]
+            state.inbox.ledger.persisted(facts["applied"])
+            if state.cursor.number == mark[0]:
+                state.cursor.durable = mark[1]
 
     def _ended(self) -> None:
         self._folder.close()
@@ -75,13 +75,13 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "seed": state.tables.seed,
         "identity": state.identity,
         "next_id": state.held.next_id,
-        "log": [state.log_number, state.position],
-        "applied": {name: entry.applied for name, entry in state.ledger.nodes.items()},
+        "log": [state.cursor.number, state.cursor.position],
+        "applied": {name: entry.applied for name, entry in state.inbox.ledger.nodes.items()},
         "pushes": state.meters.pushes,
-        "lost_pushes": state.lost_pushes,
-        "repeated_pushes": state.repeated_pushes,
+        "lost_pushes": state.inbox.lost,
+        "repeated_pushes": state.inbox.repeated,
     }
-    return facts, state.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
+    return facts, state.held.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
 
 
 def assemble(
@@ -118,16 +118,16 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.tables.ensure(len(ids))
     used = np.flatnonzero(ids >= 0)
     state.held.free = np.flatnonzero(ids < 0).tolist()
-    state.map.put(used, ids[used])
+    state.held.map.put(used, ids[used])
     for table in state.tables.kinds:
         rows = content.arrays[f"rows.{table}"]
         moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
         held = np.arange(len(rows)) if table is Table.SUB else used
         state.tables.restore(table, held, rows[held], moved[held])
     for node, sequence in facts["applied"].items():
-        entry = state.ledger.of(node)
+        entry = state.inbox.ledger.of(node)
         entry.accepted = entry.applied = entry.durable = sequence
-    state.log_number, state.position = facts["log"]
-    state.durable_position = state.position
-    state.meters.pushes, state.lost_pushes = facts["pushes"], facts["lost_pushes"]
-    state.repeated_pushes = facts.get("repeated_pushes", 0)
+    state.cursor.number, state.cursor.position = facts["log"]
+    state.cursor.durable = state.cursor.position
+    state.meters.pushes, state.inbox.lost = facts["pushes"], facts["lost_pushes"]
+    state.inbox.repeated = facts.get("repeated_pushes", 0)

@@ -269,7 +269,7 @@ def crawl_forever(spec_json: str, queue: BlockQueue) -> None:
     stop = stop_on_signals()
     spec = NodeSpec.model_validate_json(spec_json)
     try:
-        frontier = opened(partial(Frontier, spec.crawl.frontier), stop.wait)
+        frontier = opened(partial(Frontier, spec.crawl.frontier.get_secret_value()), stop.wait)
         if frontier is not None:
             asyncio.run(CrawlProcess(spec, queue, stop, frontier).run())
     finally:
