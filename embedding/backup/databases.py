@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from embedding.backup.manifest import DATABASES
-from embedding.database.config import DatabaseName
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
-from embedding.settings import Settings
+from embedding.settings import DatabaseName, Settings
 
 _TIMEOUT_S = 3600
 _BUSY_S = 30.0

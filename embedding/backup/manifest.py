@@ -140,7 +140,7 @@ def parse_backup(data: bytes, where: str) -> BackupManifest:
     try:
         manifest = BackupManifest.model_validate(content)
     except ValidationError as error:
-        raise InputError(explain(error, f"{where}: {BACKUP_MANIFEST}")) from error
+        raise InputError(explain(error, f"{where}: {BACKUP_MANIFEST}", BackupManifest)) from error
     if manifest.sealed().digest != manifest.digest:
         raise InputError(f"{where}: {BACKUP_MANIFEST} was changed after it was written.")
     return manifest

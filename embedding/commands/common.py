@@ -89,6 +89,11 @@ def use_settings_file(path: Path | None) -> None:
     os.environ[SETTINGS_VARIABLE] = str(path.resolve())
 
 
+def print_line(text: str, style: str | None = None) -> None:
+    """Print a line as it is: no markup in it, no part of it highlighted, none of it folded."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Print `value` as JSON with Hangul readable."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")

@@ -40,13 +40,14 @@ def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A
     """
     from dataclasses import replace
 
+    from embedding.snapshots.lookup import of_window
     from embedding.trends.report import build_report
     from embedding.trends.scores import expected_key
     from embedding.trends.storage import load, load_scores, saved
 
     chosen = settings()
     with console.status("Comparing windows …"):
-        snapshot = store.open(id)
+        snapshot = store.open(of_window(store, id))
         snapshot.verify()
         folder = chosen.paths.trends
         if snapshot.id in saved(folder):

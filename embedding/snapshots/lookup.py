@@ -24,11 +24,17 @@ class WholeStore:
 
     def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
         """One snapshot; raises SnapshotError when a file is not what was published."""
-        snapshot = self._store.open(id)
+        snapshot = self._store.open(of_window(self._store, id))
         if snapshot.id not in self._opened:
             snapshot.verify()
             self._opened[snapshot.id] = snapshot
         return self._opened[snapshot.id]
+
+
+def of_window(store: SnapshotStore, text: str) -> str:
+    """The id of the last snapshot of the window `text` (`2020-02`); other text as it is."""
+    found = [ref.id for ref in store.list() if store.manifest(ref.id).window.label == text]
+    return found[-1] if found else text
 
 
 def snapshot_named(store: SnapshotStore, text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.formats import unreadable
-from embedding.trends.online import OnlineTests
+from embedding.trends.online import FAMILIES, OnlineTests
 from embedding.trends.plain import to_plain
 from embedding.trends.scoretable import WordScores
 
@@ -262,7 +262,7 @@ class TrendReport:
     windows    labels of the windows that `series` covers
     baseline   ids of the snapshots whose windows document frequencies are compared with
     floor      noise floor by frequency: exposure, median, scale (stabilised, see noise.py)
-    ranked     how many words each ranking was chosen from
+    ranked     how many words were compared, by family of tests (`online.FAMILIES`)
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
     bias       which source the model serves worst; None where fewer than two were scored
     scores     the figures of every word that was compared; kept as a table beside the report
@@ -296,6 +296,10 @@ class TrendReport:
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
         """The rows of a ranking (a name of RANKINGS) that are findings."""
         return tuple(row for row in getattr(self, ranking) if row.significant)
+
+    def compared(self, ranking: str) -> int:
+        """How many words a ranking (a name of RANKINGS) was chosen from."""
+        return self.ranked.get(FAMILIES[ranking], 0)
 
     def significant_stories(self) -> tuple[Story, ...]:
         """The stories that are findings."""

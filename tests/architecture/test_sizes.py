@@ -29,7 +29,9 @@ WIDE_FUNCTIONS |= dict.fromkeys(
 WIDE_CLASSES = dict.fromkeys(
     (
         "embedding/server/groups/link.py GroupLink",
+        "embedding/server/service.py ParameterServer",
         "embedding/server/state.py ServerState",
+        "embedding/worker/process/gradient.py GradientProcess",
         "embedding/worker/learning/learner.py Learner",
     ),
     "to be mended",
