@@ -12,7 +12,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
-from embedding.backup.manifest import DATABASES
+from embedding.backup.manifest import DUMPS
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
 from embedding.settings import DatabaseName, Settings
 
@@ -45,7 +45,7 @@ def dumped_name(part: str, address: str) -> str:
     """Name of a database's copy in a backup."""
     if database_kind(address) == "sqlite":
         return f"{part}/{sqlite_file(address).name}"
-    return f"{DATABASES}/{part}.dump"
+    return f"{DUMPS}/{part}.dump"
 
 
 def dump(address: str, target: Path) -> bool:

@@ -26,11 +26,11 @@ _PACKAGES = ("apache-airflow", "distributed", "mlflow", "numpy", "pyarrow", "tor
 Store = Literal["checkpoints", "frontier", "snapshots", "evidence", "trends", "mlflow", "airflow"]
 """Folders of a home that a backup holds."""
 STORES: tuple[str, ...] = get_args(Store)
-DATABASES = "databases"
+DUMPS = "databases"
 """Folder of a backup with what PostgreSQL's databases hold."""
 CONFIGURATION = "configuration"
 """Folder with the settings file and the sources file."""
-_TOP = (*STORES, DATABASES, CONFIGURATION)
+_TOP = (*STORES, DUMPS, CONFIGURATION)
 
 _PART = r"[^/.\\\x00-\x1f][^/\\\x00-\x1f]*"
 StoredName = Annotated[

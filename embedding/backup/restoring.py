@@ -23,7 +23,7 @@ from embedding.backup.formats import check_formats
 from embedding.backup.manifest import (
     BACKUP_MANIFEST,
     CONFIGURATION,
-    DATABASES,
+    DUMPS,
     UNFINISHED,
     BackupManifest,
     parse_backup,
@@ -191,14 +191,14 @@ def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:
         if manifest.databases[part] != "postgresql":
             continue
         try:
-            load(stage / DATABASES / f"{part}.dump", addresses[part])
+            load(stage / DUMPS / f"{part}.dump", addresses[part])
         except PlatformError as error:
             filled = (
                 f" The database of {', '.join(done)} is filled: empty it first." if done else ""
             )
             raise PlatformError(f"{error}{filled}") from error
         done.append(part)
-    shutil.rmtree(stage / DATABASES, ignore_errors=True)
+    shutil.rmtree(stage / DUMPS, ignore_errors=True)
     for part, kind in manifest.databases.items():
         if kind == "sqlite":
             for held in (stage / part).glob("*.db"):
