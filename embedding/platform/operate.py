@@ -92,7 +92,7 @@ def _control_services(settings: Settings, extra: Sequence[Service]) -> list[Serv
         *extra,
         server_service(settings),
         dask_scheduler(settings),
-        *([door_service()] if settings.hosts.address else []),
+        *([door_service(settings)] if settings.hosts.address else []),
         *dask_workers(settings, settings.dask_url, here),
         mlflow_service(settings),
         *airflow_processes(settings, airflow),

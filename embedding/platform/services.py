@@ -102,9 +102,11 @@ def dask_workers(settings: Settings, scheduler: str, host: str) -> list[Service]
     ]
 
 
-def door_service() -> Service:
+def door_service(settings: Settings) -> Service:
     """Answers hosts that join."""
-    return Service(name="door", command=_yeoron("door"))
+    host = settings.hosts.address
+    shown = f"[{host}]" if ":" in host else host
+    return Service("door", _yeoron("door"), ready=f"tcp://{shown}:{settings.hosts.port}")
 
 
 def server_service(settings: Settings) -> Service:
