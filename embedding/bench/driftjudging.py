@@ -160,7 +160,17 @@ def _folder(given: Namespace, seed: int) -> Iterator[Path]:
 def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -> SnapshotStore:
     """The store of a training; one that was kept, by the same settings, is taken as it is."""
     done, out, path = folder / "settings.json", folder / "store", folder / "planted.jsonl"
-    left_out = {"corpus", "stores", "overlap", "seeds", "first", "no_peers", "epochs", "least"}
+    left_out = {
+        "corpus",
+        "epochs",
+        "first",
+        "least",
+        "no_peers",
+        "overlap",
+        "results",
+        "seeds",
+        "stores",
+    }
     settings = {k: v for k, v in vars(given).items() if k not in left_out}
     settings |= {"seed": seed, "units": UNITS, "times": TIMES, "sources": bool(given.null)}
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == settings:

@@ -59,6 +59,7 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
         replay=1.0,
         block=1000,
         memory=2000,
+        results=tmp_path,
     )
     for dim in (8, 8, 16):
         given.dim = dim
