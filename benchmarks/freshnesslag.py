@@ -31,6 +31,7 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, free_port, keep
 from embedding.crawl.replay import read_clock
+from embedding.kernel.config import WITH_SECRETS
 from embedding.worker.corpus.stages import spread
 from embedding.worker.learning.costs import memory_mb
 
@@ -134,7 +135,7 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
             model=ModelConfig(dim=DIM),
             min_count=1,
         )
-        with process("--read", spec.model_dump_json()) as node:
+        with process("--read", spec.model_dump_json(context=WITH_SECRETS)) as node:
             await_reading(server)
             urllib.request.urlopen(f"{base}/control/start", timeout=60).read()
             memory = _watch(node.pid, seconds)

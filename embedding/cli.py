@@ -12,7 +12,10 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
+    backup,
     bench,
+    database,
+    doctor,
     forgetting,
     live,
     operate,
@@ -24,7 +27,7 @@ from embedding.commands import (
     trends,
 )
 from embedding.commands.common import errors, use_settings_file
-from embedding.kernel.errors import YeoronError
+from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.private import leave_no_core
 
 # typer may bring a click of its own, so the installed one's errors are not the ones to catch.
@@ -49,6 +52,7 @@ _RENAMED = {"--groups": "--aggregators"}
 
 for _group in (
     operate,
+    doctor,
     services,
     live,
     sources,
@@ -57,6 +61,8 @@ for _group in (
     trends,
     rollback,
     forgetting,
+    database,
+    backup,
     bench,
 ):
     _group.register(app)
@@ -85,6 +91,12 @@ def options(
     use_settings_file(settings)
 
 
+def _extra_with(module: str) -> str | None:
+    from embedding.commands.extras import extra_with  # only where something is missing
+
+    return extra_with(module)
+
+
 def main() -> None:
     """Run a command; an expected error is one sentence on stderr and its exit code."""
     leave_no_core()
@@ -104,6 +116,13 @@ def main() -> None:
             old = getattr(error, "option_name", "")
             errors.print(f"yeoron: {old} is called {new} now.", style="red", markup=False)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        extra = _extra_with(error.name or "")
+        if extra is None:
+            raise
+        said = f"yeoron: {error.name} is not installed; pip install 'yeoron[{extra}]' brings it."
+        errors.print(said, style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(ConfigError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")
         sys.exit(130)

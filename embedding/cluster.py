@@ -20,7 +20,6 @@ from typing import Any
 from pydantic import SecretStr
 from sqlalchemy.engine import make_url
 
-from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import Blocked, blocked
 from embedding.kernel.errors import PlatformError
@@ -52,7 +51,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
     """The specification of every node of the pool."""
     found = load_sources(settings.paths.sources) if sources is None else tuple(sources)
     names = tuple(f"{settings.cluster.pool}-node-{i}" for i in range(settings.cluster.nodes))
-    crawl = settings.crawl.model_copy(update={"frontier": pool_frontier(settings)})
+    crawl = settings.crawl.model_copy(update={"frontier": SecretStr(pool_frontier(settings))})
     if not crawl.pseudonym_key.get_secret_value():
         # One for all: an author whose source moves to another node stays one author.
         key = SecretStr(secrets.token_hex(32))
@@ -78,9 +77,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
 
 def pool_frontier(settings: Settings) -> str:
     """Address of the frontier that all nodes of the pool share."""
-    if settings.crawl.frontier != CrawlConfig().frontier:
-        return settings.crawl.frontier
-    return f"sqlite:///{settings.paths.frontier.resolve() / settings.cluster.pool}.db"
+    return settings.database_address("frontier")
 
 
 def has_frontier(settings: Settings) -> bool:

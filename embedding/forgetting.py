@@ -91,9 +91,10 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     if page is None:
         n = _in_snapshots(paths.snapshots, wish, dry=dry)
         done.append(f"Snapshots: {n} {verb} changed; they keep their ids.")
-        models = mlflow.erase(paths.mlflow, word=wish.word, source=wish.source, dry=dry)
+        tables = settings.database_address("mlflow")
+        models = mlflow.erase(paths.mlflow, tables, word=wish.word, source=wish.source, dry=dry)
         done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
-        if settings.evaluation.tracking_uri:
+        if settings.evaluation.tracking_address:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
     return done + _remains(wish)
 
@@ -241,11 +242,12 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
 
 
 def _tracking(settings: Settings) -> str:
-    """Address of MLflow's store, its database where that is in the home; "": there is none."""
-    if settings.evaluation.tracking_uri:
-        return settings.evaluation.tracking_uri
-    database = settings.paths.mlflow.resolve() / "mlflow.db"
-    return f"sqlite:///{database}" if database.is_file() else ""
+    """Address of MLflow's store, its database where no other is set; "": there is none."""
+    if settings.evaluation.tracking_address:
+        return settings.evaluation.tracking_address
+    address = settings.database_address("mlflow")
+    there = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
+    return address if there else ""
 
 
 def _pinned(settings: Settings) -> frozenset[str]:

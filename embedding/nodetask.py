@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from embedding.crawl.config import TO_A_NODE
+from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret, private_folder
 from embedding.worker.process.node import run_node
@@ -44,7 +44,7 @@ def submit_node(client: Any, spec: NodeSpec, pool: str, folder: Path) -> Any:
     """
     file = spec_file(folder, spec.name)
     private_folder(folder)
-    text = spec.model_dump_json(context=TO_A_NODE)
+    text = spec.model_dump_json(context=WITH_SECRETS)
     file.unlink(missing_ok=True)
     ensure_secret(file, text)
     return client.submit(
@@ -69,7 +69,7 @@ def told_node(file: str, pool: str) -> dict[str, Any]:
     here = os.environ.get(HOME_VARIABLE)
     if here is not None:
         spec = placed(spec, Path(file).parents[2], Path(here))
-    return node_task(spec.model_dump_json(context=TO_A_NODE), pool)
+    return node_task(spec.model_dump_json(context=WITH_SECRETS), pool)
 
 
 def placed(spec: NodeSpec, home: Path, here: Path) -> NodeSpec:

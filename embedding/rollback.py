@@ -129,7 +129,7 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
     aliases = withdraw_versions(
         plan.withdrawn,
         plan.reason,
-        tracking_uri=wanted.tracking_uri or settings.mlflow_url,
+        tracking_uri=wanted.tracking_address or settings.mlflow_url,
         model_name=wanted.model_name,
         best_by=wanted.best_by,
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
@@ -25,11 +25,13 @@ from pydantic_settings import (
 )
 
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
+from embedding.database.config import DatabaseConfig
 from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config, explain, read_toml
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
+from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
@@ -46,6 +48,10 @@ OTHER_VARIABLES = frozenset({SETTINGS_VARIABLE, "YEORON_DATA", "YEORON_PLATFORM"
 """Variables with our prefix that are no settings: where settings and corpora lie, and the mark of
 the platform's processes."""
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
+
+
+DatabaseName = Literal["airflow", "mlflow", "frontier"]
+"""What has a database of its own."""
 
 
 class PathsConfig(Config):
@@ -190,6 +196,32 @@ class HostsConfig(Config):
         return self
 
 
+class LogConfig(Config):
+    """Log lines of every process."""
+
+    format: Literal["text", "json"] = "text"
+    """`json`: one object a line, with time, level, process, node, window, message and fields;
+    then `yeoron up` brings the lines of Airflow, MLflow and Dask into that form, too."""
+
+
+class TraceConfig(Config):
+    """Traces of documents by OpenTelemetry; the extra `otel` must be installed."""
+
+    endpoint: str | None = None
+    """Address that takes spans by OTLP over HTTP (`http://127.0.0.1:4318/v1/traces`); None traces
+    nothing."""
+
+    sample: float = Field(default=DEFAULT_SAMPLE, ge=0, le=1)
+    """Share of the documents that are traced."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """How processes that are started hear of it."""
+        if self.endpoint is None:
+            return {}
+        return {ENDPOINT_VARIABLE: self.endpoint, SAMPLE_VARIABLE: str(self.sample)}
+
+
 class RetentionConfig(Config):
     """For how many days each store keeps what it has (`yeoron retain`); 0: for ever."""
 
@@ -247,6 +279,12 @@ class Settings(BaseSettings):
     """Ports of the services that are not Yeoron's own."""
     hosts: HostsConfig = HostsConfig()
     """Several hosts."""
+    database: DatabaseConfig = DatabaseConfig()
+    """PostgreSQL in place of SQLite."""
+    log: LogConfig = LogConfig()
+    """Log lines."""
+    trace: TraceConfig = TraceConfig()
+    """Traces."""
     retention: RetentionConfig = RetentionConfig()
     """For how long stores keep what they have."""
     cluster: ClusterConfig = ClusterConfig()
@@ -345,6 +383,35 @@ class Settings(BaseSettings):
             return chosen
         return chosen.model_copy(update={"token_file": token.resolve()})
 
+    def sqlite_file(self, name: DatabaseName) -> Path:
+        """The file with its tables where no other database is set."""
+        files = {
+            "airflow": self.paths.airflow / "airflow.db",
+            "mlflow": self.paths.mlflow / "mlflow.db",
+            "frontier": self.paths.frontier / f"{self.cluster.pool}.db",
+        }
+        return files[name].resolve()
+
+    def database_address(self, name: DatabaseName) -> str:
+        """SQLAlchemy address of its tables: on PostgreSQL where that is set, else in the home.
+
+        It names a file of passwords, and holds none itself unless `crawl.frontier` does.
+        """
+        own = self.crawl.frontier.get_secret_value()
+        if name == "frontier" and own != CrawlConfig().frontier.get_secret_value():
+            return self.database.completed(own) if own.startswith("postgres") else own
+        # One frontier a pool, as each pool has a file of its own.
+        schema = f"frontier_{self.cluster.pool.replace('-', '_')}" if name == "frontier" else None
+        return self.database.of(name, schema) or f"sqlite:///{self.sqlite_file(name)}"
+
+    def database_setting(self, name: DatabaseName) -> str:
+        """The setting that says where its tables are, for a message."""
+        default = CrawlConfig().frontier
+        if name == "frontier":
+            return "database.url" if self.crawl.frontier == default else "crawl.frontier"
+        own = getattr(self.database, name).get_secret_value()
+        return f"database.{name}" if own else "database.url"
+
     @property
     def server_status_url(self) -> str:
         """Address of the parameter server's status."""
@@ -409,8 +476,8 @@ class GivenSettings:
     file         the file of the rest, None: there is none
     """
 
-    values: Mapping[str, Mapping[str, Any]]
-    environment: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    environment: Mapping[str, Mapping[str, Any]] = field(repr=False)
     file: Path | None
 
     def origin(self, section: str, name: str) -> str:
@@ -432,7 +499,7 @@ def load_settings(path: Path | None = None) -> Settings:
         return Located()
     except ValidationError as error:
         where = f"settings ({file} and environment YEORON_*)" if file else "environment YEORON_*"
-        raise ConfigError(explain(error, where)) from error
+        raise ConfigError(explain(error, where, Settings)) from error
     except SettingsError as error:
         # A whole section given as one variable that is not JSON.
         raise ConfigError(f"environment YEORON_*: {error}; JSON is expected.") from error

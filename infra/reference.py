@@ -200,22 +200,26 @@ def cli() -> str:
     return "# Commands\n" + "".join(commands(top, "yeoron"))
 
 
-def metrics() -> str:
-    """The page of metrics: those of a server with nodes, shards and groups."""
+def metric_families() -> Iterator[tuple[str, str, list[str], str]]:
+    """Name, type, labels and help of every metric of a server with nodes, shards and groups."""
     with running_server(ServerConfig(min_count=1), dim=2) as server:
         server.state.report("n", _REPORT)
         status = server.status()
         text = render(status | _more(status), server.state.meters).decode()
-    rows = []
     for family in text_string_to_metric_families(text):
-        if not family.name.startswith("yeoron_"):
-            continue
         labels = {name for sample in family.samples for name in sample.labels} - {"le"}
         labels |= _LABELS.get(family.name, set())
         name = family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
-        rows.append(
-            (f"`{name}`", family.type, " ".join(sorted(labels)), cell(family.documentation))
-        )
+        yield name, family.type, sorted(labels), family.documentation
+
+
+def metrics() -> str:
+    """The page of metrics."""
+    rows = [
+        (f"`{name}`", kind, " ".join(labels), cell(text))
+        for name, kind, labels, text in metric_families()
+        if name.startswith("yeoron_")
+    ]
     return (
         "# Metrics\n\nThe parameter server answers `/metrics` on loopback, at the address of its "
         "ready line, in Prometheus' text format. It gives `process_…` of its own process, too. "
@@ -248,6 +252,27 @@ _REPORT: dict[str, Any] = {
 }
 """A report of a node with every figure that the metrics show."""
 
+_NODE: dict[str, Any] = {
+    "state": "active",
+    "clock": 1,
+    "block_share": 1.0,
+    "sequence": 1,
+    "durable": 1,
+    "tokens": 1,
+    "words_per_second": 1.0,
+    "last_seen_s": 1.0,
+}
+"""A node as the status has it."""
+
+_SHARD_FIGURES = (
+    *("rows", "bytes", "position", "behind", "pushes", "duplicates", "lost_pushes"),
+    *("repeated_pushes", "rows_in", "rows_out", "bytes_in", "bytes_out", "bytes_led"),
+)
+_GROUP_FIGURES = (
+    *("lag_s", "waiting_pushes", "waiting_rows", "unconfirmed", "nodes", "entries", "duplicates"),
+    *("rows_in", "rows_out", "bytes_in", "bytes_out"),
+)
+
 _LABELS = {"yeoron_refused_messages": {"kind"}, "yeoron_lbfgs_node_portions": {"node"}}
 """Labels of families that have no sample on a server that has just started."""
 
@@ -264,8 +289,9 @@ def _more(status: dict[str, Any]) -> dict[str, Any]:
         },
         "lag": {"p50_s": 1.0, "p95_s": 1.0},
         "checkpoint_age_s": 1.0,
-        "shards": [{"shard": 0, "state": "up", "rows": 1, "bytes": 1, "position": 1, "behind": 0}],
-        "groups": [{"group": "b", "state": "up", "lag_s": 1.0, "nodes": 1}],
+        "nodes": {"n": _NODE | {"report": _REPORT}},
+        "shards": [{"shard": 0, "state": "up", **dict.fromkeys(_SHARD_FIGURES, 1)}],
+        "groups": [{"group": "b", "state": "up", **dict.fromkeys(_GROUP_FIGURES, 1)}],
         "following": {"state": "up"},
         "sync": status["sync"]
         | {"variation": 0.1, "rounds": status["sync"]["rounds"] | {"last": 1.0}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from generated import examples
+from pgserver import PostgresServer, running_postgres
 
 # The machine may be busy: slow examples are no failure. Everybody's run looks at the same examples,
 # so that a change is judged by the change; `make explore` looks for new ones.
@@ -22,6 +23,13 @@ PATIENT = settings(
 settings.register_profile("same", PATIENT, derandomize=True)
 settings.register_profile("explore", PATIENT, print_blob=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL that all tests of this process share."""
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.hookimpl(trylast=True)

@@ -28,11 +28,6 @@ def check_table(found: Sequence[SourceCheck]) -> Table:
     return table
 
 
-def contact(user_agent: str) -> bool:
-    """Whether a user agent says how to reach whoever crawls."""
-    return "@" in user_agent or "http://" in user_agent or "https://" in user_agent
-
-
 def _robots(each: SourceCheck) -> str:
     if not each.robots:
         return "–"

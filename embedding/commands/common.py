@@ -89,16 +89,27 @@ def use_settings_file(path: Path | None) -> None:
     os.environ[SETTINGS_VARIABLE] = str(path.resolve())
 
 
+def print_line(text: str, style: str | None = None) -> None:
+    """Print a line as it is: no markup in it, no part of it highlighted, none of it folded."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Print `value` as JSON with Hangul readable."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Log lines of a service: time, level, room, message."""
-    logging.basicConfig(
-        level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+def log_to_stderr(process: str, *, node: str = "", chosen: Settings | None = None) -> None:
+    """Log lines of a service. Its children log and trace as the settings say.
+
+    chosen  None: what the environment says
+    """
+    from embedding.kernel.logs import FORMAT_VARIABLE, begin_logging
+
+    if chosen is not None:
+        os.environ[FORMAT_VARIABLE] = chosen.log.format
+        os.environ.update(chosen.trace.environment)
+    begin_logging(process, node=node)
     for noisy in ("httpx", "httpcore", "asyncio", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 

@@ -138,7 +138,7 @@ def serve(
     from embedding.platform.serving import serve as run
     from embedding.server.config import ServerConfig, SyncConfig
 
-    log_to_stderr()
+    log_to_stderr("server", chosen=settings())
     keep_private()
     chosen = settings()
     address = {} if listening.listen is None else parse_listen(listening.listen)
@@ -200,7 +200,7 @@ def node(
     from embedding.kernel.stopping import stop_on_signals
     from embedding.worker.process.node import run_node
 
-    log_to_stderr()
+    log_to_stderr("node", node=name, chosen=settings())
     keep_private()
     chosen = settings()
     private_folder(chosen.paths.home)
@@ -274,7 +274,7 @@ def simweb(
     from embedding.simweb.resolve import resolve_corpus
     from embedding.simweb.serve import serve as play
 
-    log_to_stderr()
+    log_to_stderr("simweb")
     config = validate(SimwebConfig, {**asdict(played), **asdict(web)}, "yeoron simweb")
     if truth:
         print_json(planted(config))

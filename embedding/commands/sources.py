@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from embedding.commands.check_table import check_table, contact
+from embedding.commands.check_table import check_table
 from embedding.commands.common import Json, console, duration, errors, print_json, settings_of
 from embedding.commands.crawl_table import CrawlView, crawl_table
 from embedding.commands.discovering import discover
@@ -102,7 +102,7 @@ def check(
     `yeoron sources check infra/sources.example.toml --only hankyoreh --json`
     """
     with console.status("Asking …"):
-        from embedding.platform.checking import check_sources
+        from embedding.platform.checking import check_sources, contact
 
         chosen = settings_of()
         found = check_sources(chosen, file, only or (), seconds=seconds)

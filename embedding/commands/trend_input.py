@@ -1,4 +1,4 @@
-"""What `yeoron trends` answers from: whole snapshots, known words, windows to compare."""
+"""What `yeoron trends` is asked: known words, windows that can be compared."""
 
 from __future__ import annotations
 
@@ -9,58 +9,12 @@ from typing import TYPE_CHECKING
 from embedding.kernel.errors import InputError
 
 if TYPE_CHECKING:
-    from embedding.kernel.records import SnapshotRef
     from embedding.snapshots.snapshot import Snapshot
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
 _NOTHING = ("one_snapshot", "empty_window")
 """Notes of a report that has nothing to rank."""
 SPELLINGS = 5
-WINDOWS = 5
-"""Windows that a sentence names."""
-
-
-class WholeStore:
-    """A store whose snapshots are compared with their checksums when they are opened."""
-
-    def __init__(self, store: SnapshotStore) -> None:
-        self._store = store
-        self._opened: dict[str, Snapshot] = {}
-
-    def list(self) -> list[SnapshotRef]:
-        """All readable snapshots by window start."""
-        return self._store.list()
-
-    def open(self, id: str = "latest") -> Snapshot:  # noqa: A002 - as the store names it
-        """One snapshot; raises SnapshotError when a file is not what was published."""
-        snapshot = self._store.open(id)
-        if snapshot.id not in self._opened:
-            snapshot.verify()
-            self._opened[snapshot.id] = snapshot
-        return self._opened[snapshot.id]
-
-
-def snapshot_named(store: SnapshotStore, text: str) -> str:
-    """The id of the snapshot with this id, or of this window (`2020-02`); `latest` is accepted.
-
-    Raises SnapshotError for one that was withdrawn, InputError for one that is not there.
-    """
-    refs = store.list()
-    if text == "latest" or text in {ref.id for ref in refs}:
-        return store.open(text).id
-    labels = {ref.id: store.manifest(ref.id).window.label for ref in refs}
-    # The last of a window that was cut again counts.
-    found = [name for name, label in labels.items() if label == text]
-    if found:
-        return found[-1]
-    for name in store.withdrawn():
-        if text == name or store.manifest(name).window.label == text:
-            store.open(name)
-    known = f"{', '.join([*dict.fromkeys(labels.values())][-WINDOWS:])}" if labels else "none"
-    raise InputError(
-        f"{text[:80]!r}: no snapshot and no window of the store; its last windows are {known}."
-    )
 
 
 def read_words(path: Path) -> list[str]:

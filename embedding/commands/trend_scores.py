@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding.commands.common import console, settings
-from embedding.commands.trend_input import refuse_nothing, snapshot_named
+from embedding.commands.trend_input import refuse_nothing
 
 if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
@@ -23,6 +23,7 @@ _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
 
 def report_between(store: SnapshotStore, windows: tuple[str, str]) -> TrendReport:
     """The report of two windows, or snapshots, that need not be neighbours."""
+    from embedding.snapshots.lookup import snapshot_named
     from embedding.trends.between import build_between
 
     before, after = (snapshot_named(store, one) for one in windows)
@@ -39,13 +40,14 @@ def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A
     """
     from dataclasses import replace
 
+    from embedding.snapshots.lookup import of_window
     from embedding.trends.report import build_report
     from embedding.trends.scores import expected_key
     from embedding.trends.storage import load, load_scores, saved
 
     chosen = settings()
     with console.status("Comparing windows …"):
-        snapshot = store.open(id)
+        snapshot = store.open(of_window(store, id))
         snapshot.verify()
         folder = chosen.paths.trends
         if snapshot.id in saved(folder):

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from embedding.commands.common import console
+from embedding.commands.common import console, print_line
 from embedding.trends.plain import to_plain
-from embedding.trends.rows import ROLES, Story, TrendReport
+from embedding.trends.rows import Story, TrendReport
+from embedding.trends.storytext import story_lines
 from embedding.trends.table import as_json as to_json
-from embedding.trends.table import shortened
 
 if TYPE_CHECKING:
     from embedding.snapshots.evidence import EvidenceStore
     from embedding.trends.stories import StoryDocuments
 
-_SHOWN = 8
-"""Words of one role in the terminal."""
-
 
 def print_stories(
-    report: TrendReport, evidence: EvidenceStore | None, limit: int, *, as_json: bool
+    report: TrendReport,
+    evidence: EvidenceStore | None,
+    limit: int,
+    *,
+    as_json: bool,
+    last: Callable[[], str] = str,
 ) -> None:
     """All stories as JSON, or the significant ones as text.
 
     evidence  addresses of documents; None where the snapshots are of another place
+    last      which window had a story last: a sentence for where there is none
     """
     every = report.stories if as_json else report.significant_stories()
     chosen = every[:limit]
@@ -43,34 +47,17 @@ def print_stories(
         console.print(escape(note.text), soft_wrap=True)
     if not chosen:
         console.print("Nothing stands out: no change is larger than chance alone could give.")
+        if sentence := last():
+            print_line(sentence)
     for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):
-        _print(at, one, where)
+        title, *lines = story_lines(one, where)
+        console.print()
+        print_line(f"{at}. {title}", "bold")
+        for line in lines:
+            print_line(line)
     rest = len(every) - len(chosen)
     if rest > 0:
         console.print(f"{rest:,} more: --limit {limit + rest}")
-
-
-def _print(at: int, story: Story, where: StoryDocuments | None) -> None:
-    title = " · ".join(shortened(word) for word in story.title)
-    console.print(f"\n[bold]{at}. {escape(title)}[/bold]   q {story.q:.2g}")
-    for role, words in story.by_role().items():
-        more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-        named = ", ".join(map(shortened, words[:_SHOWN])) + more
-        console.print(escape(f"   {ROLES[role]}: {named}"), soft_wrap=True)
-    days = ""
-    if where is not None and where.first is not None and where.last is not None:
-        days = f"; written {where.first:%Y-%m-%d} to {where.last:%Y-%m-%d}"
-    authors = " by few authors" if story.few_authors else ""
-    console.print(
-        escape(
-            f"   since {story.first}{days}; {story.documents:,} documents{authors}; "
-            f"{', '.join(map(shortened, story.sources))}"
-        ),
-        soft_wrap=True,
-        highlight=False,
-    )
-    for one in () if where is None else where.documents:
-        console.print(f"   {one.published:%Y-%m-%d}  {one.url}", markup=False, soft_wrap=True)
 
 
 def _sightings(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings_of
-from embedding.commands.trend_input import WholeStore, refuse_nothing, refuse_unknown
+from embedding.commands.common import Json, console, print_json, print_line, settings_of
+from embedding.commands.trend_input import refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
+    from embedding.snapshots.lookup import WholeStore
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
@@ -31,7 +33,9 @@ Examples:
 TrendStoreOption = Annotated[
     Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
 ]
-ReportIdArgument = Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")]
+ReportIdArgument = Annotated[
+    str, typer.Option("--id", help="Snapshot id, a window (2020-01), or latest.")
+]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
 LimitOption = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
 Between = Annotated[
@@ -80,7 +84,15 @@ def stories(
     evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
     found = _report(snapshots, id)
     refuse_nothing(found)
-    print_stories(found, evidence, limit, as_json=as_json)
+    print_stories(
+        found,
+        evidence,
+        limit,
+        as_json=as_json,
+        last=lambda: _last(
+            snapshots, id, found, "stories", lambda one: len(one.significant_stories())
+        ),
+    )
 
 
 def moved(
@@ -108,7 +120,7 @@ def moved(
         found = report_between(_store(snapshots, settings_of(snapshots)), between)
         _print(found, "moved", limit, as_json, as_csv)
     else:
-        _print(_report(snapshots, id), "moved", limit, as_json, as_csv)
+        _print_window(snapshots, id, "moved", limit, as_json, as_csv)
 
 
 def score(
@@ -153,7 +165,7 @@ def born(
 
     Example: `yeoron trends born --id 2020-02-a1b2c3d4`
     """
-    _print(_report(snapshots, id), "born", limit, as_json, as_csv)
+    _print_window(snapshots, id, "born", limit, as_json, as_csv)
 
 
 def risen(
@@ -167,7 +179,7 @@ def risen(
 
     Example: `yeoron trends risen --json`
     """
-    _print(_report(snapshots, id), "risen", limit, as_json, as_csv)
+    _print_window(snapshots, id, "risen", limit, as_json, as_csv)
 
 
 def fallen(
@@ -181,7 +193,7 @@ def fallen(
 
     Example: `yeoron trends fallen --csv`
     """
-    _print(_report(snapshots, id), "fallen", limit, as_json, as_csv)
+    _print_window(snapshots, id, "fallen", limit, as_json, as_csv)
 
 
 def axis(
@@ -334,16 +346,56 @@ def _report(
     folder: Path | None = None,
 ) -> TrendReport:
     """folder: of reports whose stories go on; None: that of the settings."""
+    from embedding.snapshots.lookup import of_window
     from embedding.trends.report import build_report
 
     chosen = settings_of(snapshots)
     store = _store(snapshots, chosen)
     with console.status("Comparing windows …"):
-        store.open(id).verify()
-        report = build_report(store, id, chosen.trends, folder or chosen.paths.trends)
+        snapshot = store.open(of_window(store, id))
+        snapshot.verify()
+        report = build_report(store, snapshot.id, chosen.trends, folder or chosen.paths.trends)
         if report.compared_with is not None:
             store.open(report.compared_with.id).verify()
     return report
+
+
+def _print_window(
+    snapshots: Path | None,
+    id: str,  # noqa: A002
+    name: str,
+    limit: int,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """A ranking of a window; below that of a quiet one which window had a finding last."""
+    from embedding.trends.findings import findings_of
+
+    report = _report(snapshots, id)
+    _print(report, name, limit, as_json, as_csv)
+    if not (as_json or as_csv):
+        sentence = _last(snapshots, id, report, name, lambda one: findings_of(one, (name,)))
+        if sentence:
+            print_line(sentence)
+
+
+def _last(
+    snapshots: Path | None,
+    id: str,  # noqa: A002
+    report: TrendReport,
+    name: str,
+    counted: Callable[[TrendReport], int],
+) -> str:
+    """Which window had a finding last; empty where the latest was not asked for, or has some."""
+    from embedding.commands.trend_quiet import last_found, options
+
+    if id != "latest":
+        return ""
+    chosen = settings_of(snapshots)
+    with console.status("Looking for the last window with a finding …"):
+        store, folder = _store(snapshots, chosen), chosen.paths.trends
+        command = f"{name}{options(snapshots)}"
+        return last_found(report, counted, command, store, chosen.trends, folder)
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
@@ -359,6 +411,8 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
 
 
 def _whole(snapshots: Path | None, chosen: Settings) -> WholeStore:
+    from embedding.snapshots.lookup import WholeStore
+
     return WholeStore(_store(snapshots, chosen))
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, FieldSerializationInfo, SecretStr, field_serializer
+from pydantic import Field, SecretStr
 
 from embedding.crawl.lease import LeaseConfig
-from embedding.kernel.config import Config
-
-TO_A_NODE = {"secrets": "told"}
-"""Context of a dump that travels to the process it is for, and to nobody else."""
+from embedding.kernel.config import Config, Secret
 
 
 class CrawlConfig(Config):
@@ -20,8 +17,9 @@ class CrawlConfig(Config):
     """Sent with each request; give an address or a page by which you can be reached."""
     robots_agent: str = "yeoron"
     """Product token that robots.txt groups are matched against."""
-    frontier: str = Field("sqlite:///var/frontier.db", repr=False)
-    """SQLAlchemy address of the frontier: SQLite by default, PostgreSQL in production."""
+    frontier: Secret = SecretStr("sqlite:///var/frontier.db")
+    """SQLAlchemy address of the frontier's own database, in place of `database.url`; the default
+    is a file in the home."""
     leases: LeaseConfig = LeaseConfig()
     """Which node reads which source."""
     rate: float = Field(1.0, gt=0)
@@ -86,17 +84,12 @@ class CrawlConfig(Config):
     browser_memory_mb: float = Field(700.0, ge=100)
     """Megabytes of Chromium's processes and its driver after which it is started again; at twice
     as much it is killed in the middle of its pages, which are then shown again."""
-    pseudonym_key: SecretStr = SecretStr("")
+    pseudonym_key: Secret = SecretStr("")
     """Key of author pseudonyms; empty: a random one for each start of a pool of nodes."""
     replay_clock_url: str | None = None
     """JSON `{"knots": [[event, wall], …]}` of a web that plays back the past."""
     replay_clock_every: float = Field(1.0, gt=0)
     """Seconds between two readings of `replay_clock_url`."""
-
-    @field_serializer("pseudonym_key")
-    def _hide(self, key: SecretStr, info: FieldSerializationInfo) -> SecretStr | str:
-        """Told only to a node's own processes, by `model_dump_json(context=TO_A_NODE)`."""
-        return key.get_secret_value() if info.context == TO_A_NODE else key
 
 
 class DiscoverConfig(Config):

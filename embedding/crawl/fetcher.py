@@ -50,8 +50,8 @@ class Request:
     rate: float | None = None
     patience: float = float("inf")
     """Seconds to wait for the host's next turn; beyond it FetchError (`host_busy`) is raised."""
-    proxy: str | None = None
-    cookies: Mapping[str, str] = field(default_factory=dict)
+    proxy: str | None = field(default=None, repr=False)
+    cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
     cookie_host: str = ""
     """The only host that `cookies` are sent to."""
     etag: str | None = None

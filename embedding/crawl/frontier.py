@@ -21,7 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from embedding.crawl.keys import key_digest
+from embedding.crawl.keys import key_digest, storable
 from embedding.crawl.learnt import SourceStates
 from embedding.crawl.lease import Incarnation, LeaseConfig
 from embedding.crawl.leases import Leases
@@ -110,6 +110,7 @@ class Frontier:
     def discover(self, source: str, found: Sequence[tuple[str, float | None]], now: float) -> int:
         """Add references (key, published) in the order of their listing; number of new ones.
 
+        Keys that no database could hold (`storable`) are left out, here and in `offer`.
         Listings show the newest first, so that those without a time are ordered from the end.
         """
         rows = [
@@ -121,9 +122,10 @@ class Frontier:
                 order_at=now - 1e-3 * place if published is None else published,
             )
             for place, (key, published) in enumerate(found)
+            if storable(key)
         ]
         added = 0
-        for part in batched([key for key, _ in found], _BATCH):
+        for part in batched([row["key"] for row in rows], _BATCH):
             wanted = set(part) - set(self._known(part))
             fresh = [row for row in rows if row["key"] in wanted]
             if fresh:
@@ -161,6 +163,7 @@ class Frontier:
                 order_at=now if published is None else published,
             )
             for key, published in found
+            if storable(key)
         }
         take = self._insert(URLS).on_conflict_do_update(
             index_elements=["key"],
@@ -370,6 +373,8 @@ class Frontier:
 
         A name that still waits is taken off the list: its page is in hand.
         """
+        if not storable(name):
+            return False
         row = new_row(name, source, now, status="done", reason="alias", done_at=now, alias_of=key)
         statement = self._insert(URLS).values(row)
         statement = statement.on_conflict_do_update(

@@ -12,6 +12,7 @@ every taking. Times come in as arguments, in seconds of one clock that all nodes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -176,15 +177,39 @@ class LeaseView:
         return self.held - self.leaving - frozenset(self.debts)
 
 
+@dataclass(frozen=True)
+class Rest:
+    """Leases that a pool does not have at hand, added up for the node that is to read them.
+
+    rate    tokens a second of the sources whose rate is known; known_cost: what they cost
+    guessed_cost  of the others
+    """
+
+    sources: int
+    rate: float
+    known_cost: float
+    guessed_cost: float
+
+
+class IncompleteError(Exception):
+    """A heartbeat may change leases that the pool does not have at hand."""
+
+
 @dataclass
 class Pool:
-    """All nodes and sources; one heartbeat at a time."""
+    """All nodes and sources; one heartbeat at a time.
+
+    rest  by node, of the leases that are not in `leases`: most heartbeats change only those that
+          concern their node, and of the others need sums. One that needs more raises
+          IncompleteError; it is to be given again to a pool that has all.
+    """
 
     config: LeaseConfig
     seats: dict[str, Seat] = field(default_factory=dict)
     leases: dict[str, Lease] = field(default_factory=dict)
     allocated_at: float = 0.0
     moves: int = 0
+    rest: Mapping[str | None, Rest] = field(default_factory=dict)
 
     def publish(self, costs: Mapping[str, float]) -> None:
         """From now on these sources are read and no others."""
@@ -208,17 +233,20 @@ class Pool:
         self.seats[incarnation.node] = Seat(
             incarnation.node, incarnation.mark, now + self.config.seconds
         )
-        for lease in [each for each in self.leases.values() if each.holder == incarnation]:
-            self.leases[lease.source] = self._renewed(lease, heartbeat, now)
-        self._allocate(now)
-        for lease in list(self.leases.values()):
+        for lease in self._concerning(incarnation.node):
+            if lease.holder == incarnation:
+                self.leases[lease.source] = self._renewed(lease, heartbeat, now)
+        # Who reads a source, and until when, changes no rate: they are the same for all of a beat.
+        rates = self.rates()
+        self._allocate(now, rates)
+        for lease in self._concerning(incarnation.node):
             if (
                 lease.wanted == incarnation.node
                 and lease.holder != incarnation
                 and lease.free(incarnation, now)
             ):
                 self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
-        return self._standing(incarnation, now)
+        return self._standing(incarnation, now, rates)
 
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
@@ -231,6 +259,8 @@ class Pool:
         gap = now - last
         if 0 <= gap <= self.config.seconds - self.config.beat or (gap > 0 and heartbeat.first):
             return
+        if self.rest:
+            raise IncompleteError
         by = gap if gap < 0 else gap - self.config.beat
         self.allocated_at = min(self.allocated_at, now)
         for node, seat in self.seats.items():
@@ -245,18 +275,42 @@ class Pool:
 
     def rates(self) -> dict[str, float]:
         """Tokens a second by source that is read; a guess where it was not measured long enough."""
-        read = [lease for lease in self.leases.values() if not lease.gone]
-        known = [each for each in read if each.measured >= self.config.allocate_every]
-        unit = 1.0
-        if known:
-            unit = sum(each.rate for each in known) / sum(each.cost for each in known)
+        unit, enough = self._unit(), self.config.allocate_every
         return {
-            each.source: each.rate if each in known else each.cost * (unit or 1.0) for each in read
+            each.source: each.rate if each.measured >= enough else each.cost * unit
+            for each in self.leases.values()
+            if not each.gone
         }
+
+    def _unit(self) -> float:
+        """Tokens a second of a source that costs 1, by those whose rate is known."""
+        enough = self.config.allocate_every
+        known = [each for each in self.leases.values() if not each.gone and each.measured >= enough]
+        rate = sum(each.rate for each in known) + sum(each.rate for each in self.rest.values())
+        cost = sum(each.cost for each in known)
+        cost += sum(each.known_cost for each in self.rest.values())
+        return (rate / cost if cost else 1.0) or 1.0
 
     def loads(self, now: float) -> dict[str, float]:
         """Tokens a second by living node."""
-        return node_loads(self.rates(), self._owners(), self.living(now))
+        return self._loads(self.rates(), now)
+
+    def _loads(self, rates: Mapping[str, float], now: float) -> dict[str, float]:
+        loads, unit = node_loads(rates, self._owners(), self.living(now)), self._unit()
+        for node, rest in self.rest.items():
+            if node in loads:
+                loads[node] += rest.rate + unit * rest.guessed_cost
+        return loads
+
+    def _concerning(self, node: str) -> list[Lease]:
+        """Every lease that a heartbeat of `node` may change, or that may owe to it."""
+        return [
+            each
+            for each in self.leases.values()
+            if each.wanted == node
+            or each.debts
+            or (each.holder is not None and each.holder.node == node)
+        ]
 
     def _holds(self, incarnation: Incarnation, source: str) -> bool:
         lease = self.leases.get(source)
@@ -277,17 +331,23 @@ class Pool:
     def _owners(self) -> dict[str, str]:
         return {each.source: each.wanted for each in self.leases.values() if each.wanted}
 
-    def _allocate(self, now: float) -> None:
+    def _allocate(self, now: float, rates: Mapping[str, float]) -> None:
         """Sources without a node get one at once; others change nodes only now and then."""
         nodes, before = self.living(now), self._owners()
-        rates = self.rates()
-        if not nodes or not rates:
+        if not nodes or not (rates or self.rest):
             return
-        counts = {node: sum(owner == node for owner in before.values()) for node in nodes}
-        newcomer = min(counts.values()) == 0 and max(counts.values()) > 1
+        owned = Counter(before.values())
+        for node, rest in self.rest.items():
+            if node is None:
+                raise IncompleteError
+            owned[node] += rest.sources
+        counts = [owned[node] for node in nodes]
+        newcomer = min(counts) == 0 and max(counts) > 1
         even = newcomer or now - self.allocated_at >= self.config.allocate_every
-        if not even and set(rates) <= set(before) and set(before.values()) <= set(nodes):
+        if not even and rates.keys() <= before.keys() and owned.keys() <= set(nodes):
             return
+        if self.rest:
+            raise IncompleteError
         after = allocate(
             rates,
             nodes,
@@ -302,12 +362,14 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(self, incarnation: Incarnation, now: float) -> LeaseView:
-        rates = self.rates()
-        mine = [each for each in self.leases.values() if each.holder == incarnation]
+    def _standing(
+        self, incarnation: Incarnation, now: float, rates: Mapping[str, float]
+    ) -> LeaseView:
+        concerning = self._concerning(incarnation.node)
+        mine = [each for each in concerning if each.holder == incarnation]
         owing = any(
             each.node == incarnation.node and each != incarnation
-            for lease in self.leases.values()
+            for lease in concerning
             for each in (*lease.debts, *([lease.holder] if lease.holder else []))
         )
         return LeaseView(
@@ -317,7 +379,7 @@ class Pool:
             debts={each.source: each.debts for each in mine if each.debts},
             owing=owing,
             rates={each.source: rates[each.source] for each in mine if each.source in rates},
-            loads=self.loads(now),
+            loads=self._loads(rates, now),
             moves=self.moves,
         )
 

@@ -18,16 +18,33 @@ import sqlalchemy as sa
 from embedding.crawl.lease import (
     Heartbeat,
     Incarnation,
+    IncompleteError,
     Lease,
     LeaseConfig,
     LeaseView,
     Pool,
+    Rest,
     Seat,
     shown,
 )
 from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL_TABLE, READING
+from embedding.kernel.config import WITH_SECRETS
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
+
+_NO_DEBTS = json.dumps([])
+_CONCERNED = sa.select(*(column for column in LEASES.c if column.name != "settings"))
+_CHANGE = (
+    sa.update(LEASES)
+    .where(LEASES.c.source == sa.bindparam("of"))
+    .values(
+        {
+            column.name: sa.bindparam(column.name)
+            for column in LEASES.c
+            if column.name not in ("source", "settings")
+        }
+    )
+)
 
 
 class Leases:
@@ -55,7 +72,7 @@ class Leases:
                 connection.execute(
                     sa.update(LEASES)
                     .where(LEASES.c.source == source.name)
-                    .values(settings=source.model_dump_json(exclude_defaults=True))
+                    .values(settings=_settings(source))
                 )
 
     def beat(
@@ -63,10 +80,13 @@ class Leases:
     ) -> LeaseView:
         """A heartbeat; what the node may read. `now` is the database's clock if not given."""
         with self._lock, self._engine.begin() as connection:
-            pool, before = self._load(connection, lock=True)
-            standing = pool.beat(
-                incarnation, heartbeat, self._now(connection) if now is None else now
-            )
+            pool, before = self._load(connection, lock=True, of=(incarnation.node, heartbeat))
+            at = self._now(connection) if now is None else now
+            try:
+                standing = pool.beat(incarnation, heartbeat, at)
+            except IncompleteError:
+                pool, before = self._load(connection, lock=True)
+                standing = pool.beat(incarnation, heartbeat, at)
             self._store(connection, before, pool)
         return standing
 
@@ -95,19 +115,46 @@ class Leases:
         return float(connection.execute(sa.select(clock)).scalar_one())
 
     def _load(
-        self, connection: sa.Connection, *, lock: bool
+        self,
+        connection: sa.Connection,
+        *,
+        lock: bool,
+        of: tuple[str, Heartbeat] | None = None,
     ) -> tuple[Pool, tuple[dict[str, Lease], dict[str, Seat]]]:
-        """The pool as it is stored, and copies to compare with."""
+        """The pool as it is stored, and copies to compare with.
+
+        of  a heartbeat and its node: only what it concerns is loaded, the rest is added up
+        """
         query = sa.select(POOL_TABLE.c.allocated_at, POOL_TABLE.c.moves)
         row = connection.execute(query.with_for_update() if lock else query).fetchone()
-        found = [_lease(each) for each in connection.execute(sa.select(LEASES)).fetchall()]
+        wanted = _CONCERNED if of is None else _CONCERNED.where(_concerns(*of))
+        found = [_lease(each) for each in connection.execute(wanted).fetchall()]
         leases = {lease.source: lease for lease in found}
+        rest = {} if of is None else self._rest(connection, leases)
         seats = {
             each.node: Seat(each.node, each.mark, each.until)
             for each in connection.execute(sa.select(NODES)).fetchall()
         }
         at, moves = (0.0, 0) if row is None else (row.allocated_at, row.moves)
-        return Pool(self._config, dict(seats), dict(leases), at, moves), (leases, seats)
+        pool = Pool(self._config, dict(seats), dict(leases), at, moves, rest)
+        return pool, (leases, seats)
+
+    def _rest(
+        self, connection: sa.Connection, loaded: Mapping[str, Lease]
+    ) -> dict[str | None, Rest]:
+        known = LEASES.c.measured >= self._config.allocate_every
+        query = (
+            sa.select(
+                LEASES.c.wanted,
+                sa.func.count(),
+                sa.func.sum(sa.case((known, LEASES.c.rate), else_=0.0)),
+                sa.func.sum(sa.case((known, LEASES.c.cost), else_=0.0)),
+                sa.func.sum(sa.case((known, 0.0), else_=LEASES.c.cost)),
+            )
+            .where(LEASES.c.gone.is_(False), LEASES.c.source.not_in(list(loaded)))
+            .group_by(LEASES.c.wanted)
+        )
+        return {row[0]: Rest(*row[1:]) for row in connection.execute(query).fetchall()}
 
     def _store(
         self,
@@ -120,20 +167,36 @@ class Leases:
         connection.execute(
             sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
         )
+        changed = []
         for name, lease in pool.leases.items():
             known = leases.get(name)
             if known is None:
                 connection.execute(sa.insert(LEASES).values(source=name, **_row(lease)))
-            elif known != lease:
-                connection.execute(
-                    sa.update(LEASES).where(LEASES.c.source == name).values(**_row(lease))
-                )
+            elif known is not lease and known != lease:
+                changed.append({"of": name, **_row(lease)})
+        if changed:
+            connection.execute(_CHANGE, changed)
         for node, seat in pool.seats.items():
-            values = asdict(seat)
             if node not in seats:
-                connection.execute(sa.insert(NODES).values(**values))
-            elif seats[node] != seat:
-                connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**values))
+                connection.execute(sa.insert(NODES).values(**asdict(seat)))
+            elif seats[node] is not seat:
+                changes = {"mark": seat.mark, "until": seat.until}
+                connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**changes))
+
+
+def _concerns(node: str, heartbeat: Heartbeat) -> sa.ColumnElement[bool]:
+    """Leases that a heartbeat of `node` may change, or that may owe to it."""
+    return sa.or_(
+        LEASES.c.wanted == node,
+        LEASES.c.holder.startswith(f"{node} ", autoescape=True),
+        LEASES.c.debts != _NO_DEBTS,
+        LEASES.c.source.in_(sorted(heartbeat.holds)),
+    )
+
+
+def _settings(source: SourceConfig) -> str:
+    """As the nodes that read it need them."""
+    return source.model_dump_json(exclude_defaults=True, context=WITH_SECRETS)
 
 
 def cost(source: SourceConfig) -> float:
@@ -152,7 +215,9 @@ def _lease(row: Any) -> Lease:
         holder=None if row.holder is None else Incarnation.of(row.holder),
         until=row.until,
         fence=row.fence,
-        debts=tuple(Incarnation.of(text) for text in json.loads(row.debts)),
+        debts=()
+        if row.debts == _NO_DEBTS
+        else tuple(Incarnation.of(text) for text in json.loads(row.debts)),
     )
 
 

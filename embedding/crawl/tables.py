@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
+from embedding.database.postgres import ensure_schema, postgres_engine, reason, shown
 from embedding.kernel.errors import ConfigError
 
 READING = "yeoron_reading"
@@ -31,6 +32,9 @@ _AWAY = frozenset(
 """Primary result codes of SQLite that another try may not meet."""
 _READ_ONLY = "25006"
 """PostgreSQL's state of a statement that came to a server which only follows, as in a failover."""
+_AWAY_CLASSES = frozenset(("08", "28", "3D", "40", "53", "55", "57", "58"))
+"""PostgreSQL's classes of errors that another try may not meet: no connection, no login, no such
+database now, a conflict, no room, a lock, a shutdown, a disk."""
 _MAKING = 0x59454F524F4E
 """Key of the lock under which the tables are made on PostgreSQL."""
 
@@ -111,6 +115,7 @@ LEASES = sa.Table(
     sa.Column("until", sa.Float, nullable=False),
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("debts", sa.Text, nullable=False),
+    sa.Index("frontier_holder", "holder"),
 )
 """See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are lives."""
 
@@ -131,7 +136,7 @@ _SCHEMA = sa.Table(
 )
 """One row: the version of these tables. A database from before it was kept has none."""
 
-_VERSION = 1
+FRONTIER_VERSION = 1
 """Raised with every change of the tables above."""
 
 
@@ -144,9 +149,11 @@ def away(error: sa.exc.SQLAlchemyError) -> bool:
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF in _AWAY
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state == _READ_ONLY or state[:2] in _AWAY_CLASSES
     lost = isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError))
-    read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
-    return lost or read_only or error.connection_invalidated
+    return lost or error.connection_invalidated
 
 
 def cause(error: sa.exc.SQLAlchemyError) -> str:
@@ -169,16 +176,28 @@ def open_engine(url: str) -> sa.Engine:
             else:
                 Path(str(address.database)).parent.mkdir(parents=True, exist_ok=True)
             options["connect_args"] = {"timeout": 10.0, "check_same_thread": False}
-        engine = sa.create_engine(address, **options)
-        if engine.dialect.name == "sqlite":
+        if address.get_backend_name() == "postgresql":
+            engine = postgres_engine(address)
+        else:
+            engine = sa.create_engine(address, **options)
             _tune_sqlite(engine)
         _create(engine)
     except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
         raise ConfigError(
-            f"crawl.frontier: the database {url.rpartition('@')[2]!r} cannot be opened "
-            f"({type(error).__name__}); a writable SQLite file or a PostgreSQL address is accepted."
+            f"crawl.frontier: the database {_shown(url)} cannot be opened ({reason(error)}); a "
+            "writable SQLite file or a PostgreSQL address is accepted."
         ) from error
     return engine
+
+
+def _shown(url: str) -> str:
+    """An address without user, password and parameters."""
+    try:
+        address = make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        return repr(url.rpartition("@")[2])
+    sqlite = address.get_backend_name() == "sqlite"
+    return repr(address.database) if sqlite else repr(shown(address))
 
 
 def _create(engine: sa.Engine) -> None:
@@ -189,19 +208,22 @@ def _create(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
+            ensure_schema(connection)
         written = _version(connection)
-        if written not in (None, _VERSION):
-            shown = engine.url.render_as_string(hide_password=True).rpartition("@")[2]
+        if written not in (None, FRONTIER_VERSION):
+            where = _shown(engine.url.render_as_string())
             raise ConfigError(
-                f"crawl.frontier: {shown!r} was written by another version of Yeoron: its tables "
-                f"are {written}, this version reads version {_VERSION}. Use that version, or "
-                "another database, into which everything is read again."
+                f"crawl.frontier: {where} was written by another version of Yeoron: its tables "
+                f"are {written}, this version reads version {FRONTIER_VERSION}. Use that version, "
+                "or another database, into which everything is read again."
             )
         metadata.create_all(connection)
+        for index in LEASES.indexes:  # of a table that an earlier version made
+            index.create(connection, checkfirst=True)
         if connection.execute(sa.select(POOL_TABLE.c.id)).fetchone() is None:
             connection.execute(sa.insert(POOL_TABLE).values(id=1))
         if connection.execute(sa.select(_SCHEMA.c.id)).fetchone() is None:
-            connection.execute(sa.insert(_SCHEMA).values(id=1, version=_VERSION))
+            connection.execute(sa.insert(_SCHEMA).values(id=1, version=FRONTIER_VERSION))
 
 
 def _version(connection: sa.Connection) -> int | str | None:
@@ -215,7 +237,7 @@ def _version(connection: sa.Connection) -> int | str | None:
     if _SCHEMA.name in there:
         found = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
         if found is not None:
-            return f"of version {found}" if found != _VERSION else _VERSION
+            return f"of version {found}" if found != FRONTIER_VERSION else FRONTIER_VERSION
     ours = [table for table in metadata.tables.values() if table.name in there]
     if not ours:
         return None

@@ -68,8 +68,8 @@ class SourceWeb:
         return Request(
             url,
             rate=self._source.rate,
-            proxy=self._source.proxy,
-            cookies=self._source.cookies,
+            proxy=self._source.proxy_address,
+            cookies=self._source.cookie_values,
             cookie_host=host_of(self._source.url),
         )
 

@@ -7,13 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from embedding.kernel.config import Config
+from embedding.kernel.config import Config, Secret
 
 
 class EvaluationConfig(Config):
     """What a snapshot is judged by and where the figures go."""
 
-    tracking_uri: str | None = None
+    tracking_uri: Secret | None = None
     """MLflow's tracking address (`http://…`, `sqlite:///…`); none: the platform's own MLflow."""
     experiment: str = Field("yeoron", min_length=1)
     """Name of the MLflow experiment that holds the runs."""
@@ -29,3 +29,8 @@ class EvaluationConfig(Config):
     """The figure that decides which snapshot `best` names."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where similarity and analogy are computed; `auto` takes a GPU when there is one."""
+
+    @property
+    def tracking_address(self) -> str | None:
+        """MLflow's address, for who connects to it."""
+        return None if self.tracking_uri is None else self.tracking_uri.get_secret_value()

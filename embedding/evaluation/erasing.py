@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
 
 from embedding.evaluation import registry, runs
 from embedding.kernel.durable import replaced
 from embedding.snapshots import erasing
 from embedding.snapshots.format import MANIFEST, VECTORS, parse_manifest
 
-_DATABASE = "mlflow.db"
 _ARTIFACTS = "artifacts"
 _PLOTS = "plots"
 
 
 def erase(
-    home: Path, *, word: str | None = None, source: str | None = None, dry: bool = False
+    home: Path,
+    database: str,
+    *,
+    word: str | None = None,
+    source: str | None = None,
+    dry: bool = False,
 ) -> int:
     """Take a word or a source out of models, manifests, tags and figures; how many models held it.
 
-    home  folder of MLflow's database and artifacts
+    home      folder of MLflow's artifacts
+    database  SQLAlchemy address of its tables
     """
     found = 0
     for folder in _models(home):
@@ -46,7 +52,7 @@ def erase(
         for path in (home / _ARTIFACTS).rglob(MANIFEST):
             if not (path.parent / VECTORS).exists():
                 _without(path, source)
-        _tags(home / _DATABASE, source)
+        _tags(database, source)
     return found
 
 
@@ -121,29 +127,41 @@ def _without(path: Path, source: str) -> None:
         file.write(changed.to_json().encode())
 
 
-def _tags(database: Path, source: str) -> None:
+def _tags(address: str, source: str) -> None:
     """Take a source out of the database's tags, parameters and figures."""
-    if not database.is_file():
+    url = make_url(address)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
         return
-    with closing(sqlite3.connect(database, timeout=30)) as connection:
-        there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        for table in ("tags", "model_version_tags", "params"):
-            if table not in there:
-                continue
-            query = f"SELECT rowid, value FROM {table} WHERE instr(value, ?)"  # noqa: S608
-            for row, value in connection.execute(query, (source,)).fetchall():
-                connection.execute(
-                    f"UPDATE {table} SET value = ? WHERE rowid = ?",  # noqa: S608
-                    (_value_without(str(value), source), row),
-                )
-        for table in ("metrics", "latest_metrics"):
-            if table in there:
-                query = f"DELETE FROM {table} WHERE substr(key, -length(?)) = ?"  # noqa: S608
-                for end in (f".{source}", f"/{source}"):
-                    name = runs.metric_name(end) if end.startswith(".") else end
-                    connection.execute(query, (name, name))
-        connection.commit()
-        connection.execute("VACUUM")
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        there = set(sa.inspect(connection).get_table_names())
+        for name in there & {"tags", "model_version_tags", "params"}:
+            _values_without(connection, _table(connection, name), source)
+        for name in there & {"metrics", "latest_metrics"}:
+            _figures_without(connection, _table(connection, name), source)
+    if engine.dialect.name == "sqlite":
+        # What was deleted stays in free pages of the file until it is written again.
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(sa.text("VACUUM"))
+
+
+def _table(connection: sa.Connection, name: str) -> sa.Table:
+    return sa.Table(name, sa.MetaData(), autoload_with=connection)
+
+
+def _values_without(connection: sa.Connection, table: sa.Table, source: str) -> None:
+    holding = table.c.value.contains(source, autoescape=True)
+    for row in connection.execute(sa.select(table).where(holding)).mappings().fetchall():
+        this = sa.and_(*(column == row[column] for column in table.primary_key.columns))
+        value = _value_without(str(row[table.c.value]), source)
+        connection.execute(sa.update(table).where(this).values(value=value))
+
+
+def _figures_without(connection: sa.Connection, table: sa.Table, source: str) -> None:
+    ends = (runs.metric_name(f".{source}"), f"/{source}")
+    names = [str(row.key) for row in connection.execute(sa.select(table.c.key).distinct())]
+    gone = [name for name in names if name.endswith(ends)]
+    connection.execute(sa.delete(table).where(table.c.key.in_(gone)))
 
 
 def _value_without(value: str, source: str) -> str:

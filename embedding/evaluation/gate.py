@@ -101,7 +101,7 @@ def read_floors(path: Path) -> tuple[QualityBound, ...]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"floors file {path}: it is not TOML: {error}.") from error
     except ValidationError as error:
-        raise InputError(explain(error, f"floors file {path}")) from error
+        raise InputError(explain(error, f"floors file {path}", Floors)) from error
 
 
 def judge(

@@ -71,12 +71,13 @@ def track_snapshot(
     cannot be, ConfigError for a device or an experiment that cannot be used, PlatformError when
     MLflow cannot be reached or refuses.
     """
-    if config.tracking_uri is None:
+    address = config.tracking_address
+    if address is None:
         raise ConfigError("evaluation.tracking_uri: not set; the address of an MLflow is expected.")
     snapshot = store.open(id)
     bounds = () if config.floors is None else gate.read_floors(config.floors)
-    client = runs.connect(config.tracking_uri)
-    with runs.reported(config.tracking_uri):
+    client = runs.connect(address)
+    with runs.reported(address):
         place = runs.experiment_id(client, config.experiment)
         parent = parent_run or _stream(client, place)
         run = _open(client, place, snapshot, parent)

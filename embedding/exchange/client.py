@@ -16,7 +16,7 @@ from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
-from embedding.exchange.rowpath import DirectRows, MakePath
+from embedding.exchange.rowpath import DirectRows, MakePath, PathSetup
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
 from embedding.exchange.transport import TransportMetrics
@@ -70,7 +70,7 @@ class ParameterClient:
             incarnation=incarnation,
             resume=self._resume,
         )
-        self.path = path(self.session, self.log, self.feedback, self._taken)
+        self.path = path(PathSetup(self.session, self.log, self._taken), self.feedback)
         self.rows = self.path.view
         self.calls = ServerCalls(self.session)
 
@@ -86,11 +86,9 @@ class ParameterClient:
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        """See Transport."""
         return self.calls.admit(words, counts, contributors)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """See Transport."""
         with self.session.lock:
             delta = self.calls.vocabulary(since)
             self.rows.alive(delta.alive)
@@ -192,7 +190,6 @@ class ParameterClient:
         """Nobody waits for this node's blocks but as the policy says."""
 
     def figures(self) -> dict[str, Any]:
-        """See Transport."""
         return {
             "kind": "ps",
             "rows": {"server": self.metrics.server_rows},

@@ -81,9 +81,9 @@ class PushLog(Generic[P]):
         return forgotten
 
     @property
-    def forgotten(self) -> int:
-        """The last push that is kept no longer."""
-        return self._forgotten
+    def held(self) -> tuple[int, int]:
+        """The first push that is still here or will be made, and the last that was made."""
+        return self._forgotten + 1, self._forgotten + len(self._pushes)
 
     def since(self, sequence: int) -> list[P]:
         """Pushes after `sequence` that are still here."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol
 
 from embedding.exchange.batch import ROUND
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
-from embedding.exchange.pushlog import PushLog
+from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.session import Session
+from embedding.exchange.shardsync import NoShards, ShardSync
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError
 from embedding.kernel.records import IntArray
 
@@ -57,8 +57,8 @@ class RowPath(Protocol):
         ...
 
     @property
-    def links(self) -> Links:
-        """Where else pushes go."""
+    def links(self) -> ShardSync:
+        """Keeps shards in step with the server."""
         ...
 
     def pull(self, request: PullRequest) -> PulledRows:
@@ -74,28 +74,32 @@ class RowPath(Protocol):
         ...
 
 
-MakePath = Callable[[Session, PushLog[Push], Feedback, Callable[[Ack], None]], RowPath]
-"""(session, pushes in no checkpoint, what compression keeps back, what to do with an
-acknowledgement that came aside) → the path."""
+@dataclass(frozen=True)
+class PathSetup(Generic[P]):
+    """What the path of a client's rows is made from.
+
+    log    pushes, or entries of a server group, that are in some checkpoint not yet
+    taken  what to do with an acknowledgement that came aside
+    """
+
+    session: Session
+    log: PushLog[P]
+    taken: Callable[[Ack], None]
+
+
+MakePath = Callable[[PathSetup[Push], Feedback], RowPath]
+"""From what compression keeps back, too."""
 
 
 class DirectRows:
     """Rows lie with the server: they travel on the session's own stream."""
 
-    def __init__(
-        self,
-        session: Session,
-        log: PushLog[Push],
-        feedback: Feedback,
-        taken: Callable[[Ack], None],
-    ) -> None:
-        del log, taken
-        self.view = OwnRows(session.config, feedback)
-        self.links = NoLinks()
-        self._session = session
+    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
+        self._session = setup.session
+        self.view = OwnRows(setup.session.config, feedback)
+        self.links = NoShards()
 
     def pull(self, request: PullRequest) -> PulledRows:
-        """See RowPath."""
         return pull_from_server(self._session, self.view, request)
 
     def spread(self, push: Push) -> None:

@@ -21,13 +21,11 @@ class ServerCalls:
     def admit(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
-        """See Transport."""
         arrays = {"counts": counts} | ({} if contributors is None else contributors.arrays())
         message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
         return self._session.request(message).array("ids", "i8", 1)
 
     def vocabulary(self, since: int) -> VocabularyDelta:
-        """See Transport."""
         return decode_vocabulary(
             self._session.request(Message({"op": "vocabulary", "since": since}))
         )
@@ -40,6 +38,10 @@ class ServerCalls:
         """Publish the window's snapshot; the same reference when it was cut before."""
         bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
         return SnapshotRef.from_dict(self._session.action("cut", bounds, timeout_s))
+
+    def fence(self, node: str, incarnation: str) -> None:
+        """Have the server note that no push of this incarnation of a node is taken any more."""
+        self._session.action("fence", {"node": node, "life": incarnation})
 
     def checkpoint(self, *, wait: bool) -> None:
         """Ask for a checkpoint; with `wait` it is complete on return."""

@@ -11,11 +11,30 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    SecretStr,
+    SerializationInfo,
+    ValidationError,
+    model_validator,
+)
 
 from embedding.kernel.errors import ConfigError
+
+WITH_SECRETS = {"secrets": "with"}
+"""Context of a dump that goes to the process it is for, or to where it came from."""
+
+
+def _only_with(value: SecretStr, info: SerializationInfo) -> SecretStr | str:
+    return value.get_secret_value() if info.context == WITH_SECRETS else value
+
+
+Secret = Annotated[SecretStr, PlainSerializer(_only_with)]
+"""A setting that is shown as asterisks, but for a dump with the context `WITH_SECRETS`."""
 
 
 class Config(BaseModel):
@@ -65,8 +84,11 @@ def current_names(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, 
 C = TypeVar("C", bound=BaseModel)
 
 
-def explain(error: ValidationError, where: str) -> str:
-    """One sentence for a pydantic error: which field, what is wrong, what was given."""
+def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
+    """One sentence for a pydantic error: which field, what is wrong, what was given.
+
+    model  what was validated: of its secrets it is not said what was given
+    """
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
@@ -77,8 +99,20 @@ def explain(error: ValidationError, where: str) -> str:
         return f"{where}: {said}{more}."
     given = first.get("input")
     # Of a whole section that is wrong the sentence names what matters.
-    got = "" if isinstance(given, dict) else f", got {given!r}"
+    hidden = isinstance(given, dict) or _is_secret(model, first["loc"])
+    got = "" if hidden else f", got {given!r}"
     return f"{where}: {field}: {said}{got}{more}."
+
+
+def _is_secret(model: type[BaseModel], location: tuple[int | str, ...]) -> bool:
+    """Whether the field there, or what holds it, is a secret."""
+    kind: Any = model
+    for part in location:
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            break
+        field = kind.model_fields.get(str(part))
+        kind = None if field is None else field.annotation
+    return SecretStr.__name__ in repr(kind)
 
 
 def validate(model: type[C], data: dict[str, Any], where: str) -> C:
@@ -86,7 +120,7 @@ def validate(model: type[C], data: dict[str, Any], where: str) -> C:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(explain(error, where)) from error
+        raise ConfigError(explain(error, where, model)) from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:

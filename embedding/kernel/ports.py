@@ -9,6 +9,8 @@ from collections import deque
 from pathlib import Path
 
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+"""What a request from this machine calls it in its Host header."""
 _LOWEST = 10_000
 _TRIES = 100
 _given: deque[int] = deque(maxlen=1000)

@@ -6,6 +6,9 @@ import numpy as np
 
 from embedding.kernel.records import IntArray
 
+_SPREAD = 4
+"""Numbers for each that is wanted, up to which all between the ids get a place in a table."""
+
 
 def positions(ids: IntArray, wanted: IntArray) -> IntArray:
     """Places of `wanted`, int64 of any shape, in `ids` (increasing); -1 for one not among them."""
@@ -15,6 +18,12 @@ def positions(ids: IntArray, wanted: IntArray) -> IntArray:
     if int(ids[-1]) - first == len(ids) - 1:  # no gaps: nothing has to be looked for
         away = wanted - first
         return np.where((away >= 0) & (away < len(ids)), away, -1)
+    if int(ids[-1]) - first < _SPREAD * wanted.size:
+        # Looked up in a table: a binary search misses the cache at each of its steps.
+        places = np.full(int(ids[-1]) - first + 2, -1, dtype=np.int64)
+        places[ids - first] = np.arange(len(ids))
+        away = wanted - first
+        return places[np.where((away >= 0) & (away < len(places)), away, -1)]
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     found: IntArray = np.where(ids[at] == wanted, at, -1)
     return found

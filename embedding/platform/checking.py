@@ -66,6 +66,11 @@ class SourceCheck:
         return {**asdict(self), "ok": self.ok}
 
 
+def contact(user_agent: str) -> bool:
+    """Whether a user agent says how to reach whoever crawls."""
+    return "@" in user_agent or "http://" in user_agent or "https://" in user_agent
+
+
 def check_sources(
     settings: Settings, file: Path | None, names: Sequence[str] = (), *, seconds: float = 60.0
 ) -> list[SourceCheck]:
@@ -88,8 +93,8 @@ def check_sources(
 async def _check_all(
     sources: Sequence[SourceConfig], settings: Settings, seconds: float
 ) -> list[SourceCheck]:
-    config = settings.crawl.model_copy(update={"frontier": "sqlite://", "replay_clock_url": None})
-    frontier = Frontier(config.frontier)
+    config = settings.crawl.model_copy(update={"replay_clock_url": None})
+    frontier = Frontier("sqlite://")
     services = Services(config, frontier)
     try:
         looks = [_Look(source, services, config, seconds) for source in sources]
@@ -157,7 +162,9 @@ class _Look:
             raise failure
 
     async def _ask_robots(self) -> None:
-        verdict = await self._services.fetcher.robots.verdict(self.source.url, self.source.proxy)
+        verdict = await self._services.fetcher.robots.verdict(
+            self.source.url, self.source.proxy_address
+        )
         self.found.crawl_delay = verdict.crawl_delay
         unread = "unreadable" if verdict.trouble else "forbidden"
         self.found.robots = "allowed" if verdict.allowed else unread

@@ -64,7 +64,7 @@ def run_demo(
     finally:
         airflow.close()
     write_summary(home / "summary.json", summary)
-    print_summary(summary, console)
+    print_summary(summary, [*reports(demo).values()], console)
     console.print(
         f"While it runs, `yeoron trends stories`, `status`, `sources list` speak of it; after "
         f"`make down`, with --settings {home / 'settings.toml'}.",

@@ -12,7 +12,7 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Window, WindowUnit
 from embedding.platform.ports import variable
-from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+from embedding.settings import PREFIX, SETTINGS_VARIABLE, Settings, load_settings
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import PlaybackCorpus
 from embedding.simweb.resolve import resolve_corpus
@@ -107,8 +107,11 @@ def write_demo_settings(settings: Settings, home: Path) -> Settings:
     file = home / "settings.toml"
     file.write_text(_toml(sections), encoding="utf-8")
     os.environ[SETTINGS_VARIABLE] = str(file.resolve())
-    for name in ("paths.home", "paths.sources"):
+    for name in ("paths.home", "paths.sources", "crawl.frontier"):
         os.environ.pop(variable(name), None)
+    # The demo's tables are in its own home, not beside those of a platform.
+    for name in [name for name in os.environ if name.startswith(f"{PREFIX}DATABASE")]:
+        del os.environ[name]
     return load_settings()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import SecretStr
 
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import ConfigError
@@ -100,13 +101,15 @@ def dry_run(
         name="dry-run",
         server=settings.server_location,
         sources=load_sources(file or settings.paths.sources),
-        crawl=settings.crawl.model_copy(update={"frontier": "sqlite://"}),
+        crawl=settings.crawl.model_copy(update={"frontier": SecretStr("sqlite://")}),
         text=settings.text,
         stream=settings.stream,
         node=settings.node,
     )
     sink, stop = CountingSink(documents), threading.Event()
-    run = _Run(CrawlProcess(spec, sink, stop, Frontier(spec.crawl.frontier)), sink)
+    run = _Run(
+        CrawlProcess(spec, sink, stop, Frontier(spec.crawl.frontier.get_secret_value())), sink
+    )
     try:
         asyncio.run(run.until(seconds, stop, watch))
     except KeyboardInterrupt:

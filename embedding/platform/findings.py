@@ -7,7 +7,9 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.disagreement import disagreement
+from embedding.trends.findings import findings, sureness
 from embedding.trends.material import Snapshots
+from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport
 
 
@@ -15,27 +17,15 @@ def of_report(report: TrendReport) -> dict[str, Any]:
     """Stories and surely changed words of a window with their q, surest first; how many words were
     looked at.
     """
-    found = {
-        kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)]
-        for kind in RANKINGS
-    }
-    stories = [
-        {
-            "title": list(one.title),
-            "words": {role: list(words) for role, words in one.by_role().items()},
-            "q": one.q,
-            "documents": one.documents,
-            "few_authors": one.few_authors,
-            "sources": list(one.sources),
-        }
-        for one in report.significant_stories()
-    ]
     return {
-        "stories": stories,
+        "stories": to_plain(report.significant_stories()),
         "window": report.snapshot.label,
         "snapshot": report.snapshot.id,
-        "compared": {kind: report.ranked.get(kind, 0) for kind in RANKINGS},
-        **found,
+        "compared": {kind: report.compared(kind) for kind in RANKINGS},
+        **{
+            kind: [{"word": row.word, "q": row.q} for row in rows]
+            for kind, rows in findings(report).items()
+        },
     }
 
 
@@ -55,8 +45,3 @@ def listed(rows: list[dict[str, Any]], most: int) -> str:
     shown = [f"{row['word']} ({sureness(row['q'])})" for row in rows[:most]]
     rest = len(rows) - len(shown)
     return ", ".join(shown) + (f", {rest:,} more" if rest else "")
-
-
-def sureness(q: float) -> str:
-    """How sure a finding is: q, or that it is below 0.001."""
-    return "q < 0.001" if q < 0.001 else f"q {q:.3f}"

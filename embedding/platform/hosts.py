@@ -135,7 +135,7 @@ def read_joining_file(path: Path) -> JoiningFile:
     try:
         return JoiningFile.model_validate_json(data)
     except ValidationError as error:
-        raise ConfigError(explain(error, f"--join {path}")) from error
+        raise ConfigError(explain(error, f"--join {path}", JoiningFile)) from error
 
 
 def join(settings: Settings, file: JoiningFile) -> JoinedHost:

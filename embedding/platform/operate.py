@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
+from embedding.backup.restoring import unfinished
 from embedding.cluster import pool_frontier
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
+from embedding.platform.databases import check_databases, require_moved
 from embedding.platform.hosts import ensure_authority, joined_host, require_shared
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
@@ -40,6 +43,8 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         port=settings.ports.airflow,
         dags=root / "dags",
         plugins=root / "plugins",
+        parallelism=settings.database.tasks,
+        database=settings.database_address("airflow"),
     )
 
 
@@ -82,12 +87,23 @@ def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
 
 def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
     """Every service in the order they are started."""
-    return _in_common(_control_services(settings, extra))
+    common = _common(settings)
+    return _in_common(settings, _control_services(settings, extra, common))
 
 
-def _control_services(settings: Settings, extra: Sequence[Service]) -> list[Service]:
+def _common(settings: Settings) -> dict[str, str]:
+    return {
+        **service_environment(),
+        **settings.trace.environment,
+        FORMAT_VARIABLE: settings.log.format,
+    }
+
+
+def _control_services(
+    settings: Settings, extra: Sequence[Service], common: dict[str, str]
+) -> list[Service]:
     here = settings.hosts.address or "127.0.0.1"
-    airflow = {**service_environment(), **airflow_variables(settings)}
+    airflow = {**common, **airflow_variables(settings)}
     return [
         *extra,
         server_service(settings),
@@ -99,8 +115,8 @@ def _control_services(settings: Settings, extra: Sequence[Service]) -> list[Serv
     ]
 
 
-def _in_common(services: Sequence[Service]) -> list[Service]:
-    common = service_environment()
+def _in_common(settings: Settings, services: Sequence[Service]) -> list[Service]:
+    common = _common(settings)
     return [
         Service(s.name, s.command, s.ready, {**common, **s.environment}, s.stop_seconds)
         for s in services
@@ -120,6 +136,11 @@ def bring_up(
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
         )
+    if unfinished(settings.paths.home):
+        raise PlatformError(
+            f"a restore into {settings.paths.home} was cut off; run the same `yeoron restore` once "
+            "more."
+        )
     host = joined_host(settings.paths)
     if host is not None:
         if settings.hosts.address:
@@ -127,9 +148,11 @@ def bring_up(
                 f"hosts.address {settings.hosts.address}: {settings.paths.home} has joined a "
                 "control host, and is none itself; leave it out, or use another paths.home."
             )
-        services = _in_common(dask_workers(settings, host.scheduler, host.address))
+        services = _in_common(settings, dask_workers(settings, host.scheduler, host.address))
         return _started(supervisor, services, progress, timeout)
     require_shared(settings, pool_frontier(settings))
+    require_moved(settings)
+    check_databases(settings)
     private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
     ensure_authority(settings)

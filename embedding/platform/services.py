@@ -33,24 +33,28 @@ def _yeoron(*arguments: str) -> tuple[str, ...]:
 
 
 def mlflow_service(settings: Settings) -> Service:
-    """MLflow's tracking server on SQLite with a local artifact folder."""
+    """MLflow's tracking server with a local artifact folder."""
     home = settings.paths.mlflow.resolve()
     return Service(
         name="mlflow",
         command=_python(
             *("-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"),
             *("--port", str(settings.ports.mlflow)),
-            *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
             *("--artifacts-destination", str(home / "artifacts")),
         ),
         ready=f"{settings.mlflow_url}/health",
         environment={
+            # Not an argument, which everybody on the machine sees.
+            "MLFLOW_BACKEND_STORE_URI": settings.database_address("mlflow"),
             "MLFLOW_DISABLE_TELEMETRY": "true",
             "DO_NOT_TRACK": "true",
             # Background jobs are for hosted features that nobody here uses; they cost 0.5 GB.
             "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         },
     )
+
+
+_PAGES = ("--preload", "embedding.platform.dask_pages")
 
 
 def _known(settings: Settings) -> tuple[str, ...]:
@@ -67,7 +71,7 @@ def dask_scheduler(settings: Settings) -> Service:
         command=_python(
             *("-m", "distributed.cli.dask_scheduler"),
             *("--host", settings.hosts.address or "127.0.0.1"),
-            *("--protocol", "tls", *_known(settings)),
+            *("--protocol", "tls", *_known(settings), *_PAGES),
             *("--port", str(settings.ports.dask), "--dashboard-address"),
             f"127.0.0.1:{settings.ports.dask_dashboard}",
         ),
@@ -90,6 +94,7 @@ def dask_workers(settings: Settings, scheduler: str, host: str) -> list[Service]
             command=_python(
                 *("-m", "distributed.cli.dask_worker", scheduler, "--no-nanny"),
                 *_known(settings),
+                *_PAGES,
                 # Without an address its HTTP server listens on every interface, dashboard or none.
                 *("--host", host, "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
                 *("--nthreads", "2"),

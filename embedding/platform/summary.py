@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from embedding.kernel.durable import replaced
-from embedding.platform.findings import listed, sureness
+from embedding.platform.findings import listed
 from embedding.settings import Settings
 from embedding.trends.rows import ROLES, TrendReport
 from embedding.trends.storage import load, saved
-from embedding.trends.table import shortened
+from embedding.trends.storytext import story_lines
 from embedding_airflow.environment import login
 
 LISTED = 10
@@ -106,23 +107,18 @@ def changes_table(trends: list[dict[str, Any]]) -> Table:
     return table
 
 
-def story_lines(trends: list[dict[str, Any]]) -> list[str]:
-    """What happened in each window, its surest stories first; nothing of a window without any."""
+def what_happened(windows: Iterable[TrendReport]) -> list[str]:
+    """The surest stories of each window, under its name; nothing of a window without any."""
     lines = []
-    for row in trends:
-        for story in row["stories"][:STORIES]:
-            roles = "; ".join(
-                f"{ROLES[role]}: {', '.join(map(shortened, words[:LISTED]))}"
-                for role, words in story["words"].items()
-            )
-            authors = " by few authors" if story["few_authors"] else ""
-            lines.append(
-                f"{row['window']}  {' · '.join(map(shortened, story['title']))} ({roles}; "
-                f"{story['documents']:,} documents{authors}; {sureness(story['q'])})"
-            )
-        rest = len(row["stories"]) - STORIES
+    for report in windows:
+        stories = report.significant_stories()
+        if stories:
+            lines.append(report.snapshot.label)
+        for story in stories[:STORIES]:
+            lines += [f"   {line}" for line in story_lines(story)]
+        rest = len(stories) - STORIES
         if rest > 0:
-            lines.append(f"{row['window']}  {rest:,} more: yeoron trends stories")
+            lines.append(f"   {rest:,} more: yeoron trends stories --id {report.snapshot.id}")
     return lines
 
 
@@ -142,8 +138,13 @@ def nothing_else(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def print_summary(summary: dict[str, Any], console: Console) -> None:
-    """The summary as a person reads it."""
+def print_summary(
+    summary: dict[str, Any], windows: Sequence[TrendReport], console: Console
+) -> None:
+    """The summary as a person reads it.
+
+    windows  reports of the windows, oldest first
+    """
     sources = Table("source", "documents", "tokens", "lag p50", "lag p95", title="Sources")
     for name, row in summary["sources"].items():
         sources.add_row(
@@ -162,11 +163,11 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
             row["window"], row["id"], f"{row['words']:,}", f"{row['documents']:,}", figures
         )
     console.print(snapshots)
-    stories = story_lines(summary["trends"])
+    stories = what_happened(windows)
     if stories:
         console.print("What happened", style="bold")
     for line in stories:
-        console.print(line, markup=False, highlight=False)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(changes_table(summary["trends"]))
     for line in nothing_else(summary):
         console.print(line, markup=False)

@@ -15,15 +15,14 @@ import sys
 import threading
 
 from embedding.kernel.errors import YeoronError
+from embedding.kernel.logs import begin_logging
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.service import ParameterServer
 
 
 def main() -> None:
     """Serve until told to end."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    begin_logging("group")
     # ^C of the terminal is for whoever started this, who ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(os.getpid(),), daemon=True).start()

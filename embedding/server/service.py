@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,16 +12,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import torch
 
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.tracing import open_traces
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
+from embedding.server.flight.listening import listen
 from embedding.server.flight.rounds import RoundCalls
 from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.groups.calls import GroupCalls
@@ -61,8 +61,6 @@ class ParameterServer:
 
     dim        columns of a row; the last `biases` of them are no part of a vector (GloVe: 1)
     buckets    rows for n-grams (fastText), 0 for every other model
-    location   grpc://host:port for ParameterClient
-    http_url   http://host:port of /health, /metrics and /status
     http       pages that answer already (`restoring`); None: they are opened by `start`
     pages      whether there are such pages; one that nobody can ask needs none
     """
@@ -83,6 +81,7 @@ class ParameterServer:
         follows = config.group.leader is not None
         config = following_config(config) if follows else config
         self.config = config
+        self._traces = open_traces("server")
         self._credentials = read_credentials(config)
         folder = None
         if config.state_dir is not None:
@@ -110,7 +109,7 @@ class ParameterServer:
             if folder is not None:
                 every_s, parts = config.checkpoint_every_s, [self.groups]
                 self._recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
-            self.snapshotter = Snapshotter(self.state, config)
+            self.snapshotter = Snapshotter(self.state, config, self._traces)
             self._shards = self._sharded(folder)
             self.link = None if leader is None else self._linked(leader)
             if config.cut == "watermark":
@@ -119,8 +118,6 @@ class ParameterServer:
             if folder is not None:
                 folder.close()
             raise
-        self.location = ""
-        self.http_url = ""
         self._flight: FlightService | None = None
         self._http = http
         self._pages = pages
@@ -128,6 +125,16 @@ class ParameterServer:
         self._ended: threading.Event | None = None
         self.wants_back: str | None = None
         self._ticker = threading.Thread(target=self._tick, name="ticker", daemon=True)
+
+    @property
+    def location(self) -> str:
+        """Where nodes reach it, grpc://host:port; empty before `start`."""
+        return "" if self._flight is None else self._flight.address
+
+    @property
+    def http_url(self) -> str:
+        """Where /health, /metrics and /status are, http://host:port; empty without such pages."""
+        return "" if self._http is None else self._http.url
 
     def _sharded(self, folder: CheckpointFolder | None) -> Shards | None:
         """The shards, where the rows do not lie here."""
@@ -168,12 +175,12 @@ class ParameterServer:
                 self._shards.start()
             if self.link is not None:
                 self.link.begin()
-            self._flight = self._listen()
+            self._flight = listen(
+                config, self.state, Controls(self).calls(), self._session, self._credentials
+            )
         except BaseException:
             self._give_up()
             raise
-        scheme = "grpc" if config.tls_cert is None else "grpc+tls"
-        self.location = f"{scheme}://{bracketed(config.host)}:{self._flight.port}"
         self._ticker.start()
         if self.link is not None:
             self.link.start()
@@ -204,7 +211,6 @@ class ParameterServer:
     def _show(self, http: HttpService) -> None:
         from embedding.server.figures.http import Pages
 
-        self.http_url = http.url
         http.show(Pages(self.status, self._metrics, self.ailing))
 
     def stop(self) -> None:
@@ -218,6 +224,7 @@ class ParameterServer:
         self._ticker.join(timeout=10)
         self.state.flush()
         self.snapshotter.close()
+        self._traces.close()
         if self.link is not None:
             self.link.stop()
         if self._shards is not None:
@@ -335,24 +342,6 @@ class ParameterServer:
     def _metrics(self) -> bytes:
         return render(self.status(), self.state.meters)
 
-    def _listen(self) -> FlightService:
-        config = self.config
-        host = bracketed(config.host)
-        scheme = "grpc+tcp" if config.tls_cert is None else "grpc+tls"
-        try:
-            return FlightService(
-                f"{scheme}://{host}:{config.port}",
-                self.state,
-                Controls(self).calls(),
-                credentials=self._credentials,
-                session=self._session,
-            )
-        except (pa.ArrowException, OSError) as error:
-            why = _why_closed(config.host, config.port)
-            raise PlatformError(
-                f"port {config.port} of {config.host} (setting port): it cannot be opened: {why}."
-            ) from error
-
     def _session(self) -> NodeSession:
         return NodeSession(
             self.state,
@@ -402,21 +391,3 @@ def running_server(
         yield server
     finally:
         server.stop()
-
-
-def bracketed(host: str) -> str:
-    """A host as it stands in an address: IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host
-
-
-def _why_closed(host: str, port: int) -> str:
-    """What the system says about listening there; gRPC keeps it to itself."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.bind(address)
-    except OSError as error:
-        return str(error.strerror)
-    return "another process may have had it"

@@ -21,7 +21,7 @@ from embedding.exchange.payload import (
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
@@ -57,11 +57,7 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
             raise RefusedError(f"{where}: table {delta.table}: an id is named twice.", kind="id")
         values = widen(values) if values.dtype == np.float16 else values
         deltas.append(RowDelta(delta.table, ids, values))
-        # One pass of a dot product finds NaN, infinity and divergence without a temporary.
-        flat = values.reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            norm = float(np.dot(flat, flat))
-        if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
+        if not _bounded(values):
             raise RefusedError(
                 f"{where}: table {delta.table} holds values that are not finite or are absurdly "
                 "large: the node's training has diverged.",
@@ -103,10 +99,7 @@ def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
         )
     wide = widen(part.sums)
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = wide.reshape(-1)
-        fit = bool(
-            np.dot(flat, flat) <= MAX_SQUARED_NORM and part.documents.sum() <= MAX_SQUARED_NORM
-        )
+        fit = _bounded(wide) and bool(part.documents.sum() <= MAX_SQUARED_NORM)
     if not fit or np.any(part.documents < 0):
         raise RefusedError(
             f"{where}: context sums that are not finite, negative or absurdly large.",
@@ -120,15 +113,23 @@ def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
 def check_gradient(node: str, *parts: FloatArray) -> None:
     """RefusedError when a gradient holds what no sum can take."""
     for part in parts:
-        flat = part.reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            norm = float(np.dot(flat, flat))
-        if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
+        if not _bounded(part):
             raise RefusedError(
                 f"batch: a gradient of node {node} holds values that are not finite or are "
                 "absurdly large.",
                 kind="values",
             )
+
+
+def _bounded(values: FloatArray | HalfArray) -> bool:
+    """Whether all are finite and none absurdly large.
+
+    One pass of a dot product finds NaN, infinity and divergence without a temporary.
+    """
+    flat = values.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.dot(flat, flat))
+    return math.isfinite(norm) and norm <= MAX_SQUARED_NORM
 
 
 def _checked_rare(rare: WordContexts, where: str) -> WordContexts:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from embedding.kernel.ports import LOOPBACK_NAMES, is_loopback
 from embedding.simweb.board import board_router
 from embedding.simweb.comments import comments_router
 from embedding.simweb.config import SimwebConfig
@@ -63,4 +65,7 @@ def create_app(config: SimwebConfig, corpus: PlaybackCorpus) -> FastAPI:
     app.include_router(fault_router(world))
     app.include_router(control_router(world))
     app.add_middleware(RequestCounter, world=world)
+    if is_loopback(config.host):
+        # A page of another site, open in a browser here, may have its name resolved to loopback.
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[config.host, *LOOPBACK_NAMES])
     return app

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -11,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import is_loopback
 from embedding.simweb.app import create_app
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.resolve import resolve_corpus
@@ -27,7 +27,7 @@ def serve(config: SimwebConfig, ready: Callable[[str], None] | None = None) -> N
     with listen(config) as listener:
         url = address(listener)
         log.info("simweb at %s plays %d documents", url, len(corpus.documents))
-        if not _is_loopback(config.host):
+        if not is_loopback(config.host):
             log.warning("simweb listens on %s: other machines can reach it.", config.host)
         if ready is not None:
             ready(url)
@@ -70,10 +70,3 @@ def address(listener: socket.socket) -> str:
     """http://HOST:PORT of a bound socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -10,14 +10,23 @@ import hashlib
 import shutil
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.erasing import finish
-from embedding.snapshots.files import locked
-from embedding.snapshots.format import COUNTS, ID, MANIFEST, VECTORS, parse_manifest
+from embedding.snapshots.files import entry, locked
+from embedding.snapshots.format import (
+    COUNTS,
+    ID,
+    MANIFEST,
+    VECTORS,
+    FileEntry,
+    parse_manifest,
+)
+from embedding.snapshots.objects import asked, put_whole
 
 TEMPORARY = ".publishing-"
 LOCK = ".lock"
@@ -34,6 +43,9 @@ class StoreBackend(Protocol):
 
     def names(self) -> list[str]:
         """Names of all visible directories, sorted."""
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a directory of that name."""
 
     def manifest(self, name: str) -> str:
         """Text of one manifest; SnapshotError when it is missing or unreadable."""
@@ -69,6 +81,10 @@ class Folder:
             return []
         found = (path for path in self.root.iterdir() if not path.name.startswith("."))
         return sorted(path.name for path in found if path.is_dir())
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a directory of that name."""
+        return name in self.names()
 
     def manifest(self, name: str) -> str:
         """Text of one manifest; SnapshotError when it is missing or unreadable."""
@@ -169,29 +185,33 @@ class Remote:
 
     def names(self) -> list[str]:
         """Names of all visible directories, sorted."""
-        self.fs.invalidate_cache()
+
+        def listed() -> list[Any]:
+            self.fs.invalidate_cache()
+            return list(self.fs.ls(self.root, detail=True))
+
         try:
-            entries = self.fs.ls(self.root, detail=True)
+            entries = asked(listed, self._failed("listed"))
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise SnapshotError(
-                f"snapshot store {self.protocol}://{self.root}: cannot be listed: {error}."
-            ) from error
         found = (entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory")
         names = (name.rsplit("/", 1)[-1] for name in found)
         # Who lists is told by others what is there.
         return sorted(name for name in names if ID.fullmatch(name))
 
+    def holds(self, name: str) -> bool:
+        """Whether there is one of that name: a listing may be older than the newest snapshot."""
+        return name in self.names() or self._exists(name)
+
     def manifest(self, name: str) -> str:
         """Text of one manifest; SnapshotError when it is missing or unreadable."""
         try:
-            return str(self.fs.cat_file(f"{self.root}/{name}/{MANIFEST}").decode("utf-8"))
+            return self._read(f"{name}/{MANIFEST}")
         except FileNotFoundError as error:
             raise SnapshotError(
                 f"snapshot {name}: {MANIFEST} is missing in {self.address(name)}."
             ) from error
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise SnapshotError(f"snapshot {name}: {MANIFEST} cannot be read: {error}.") from error
 
     def address(self, name: str) -> str:
@@ -201,38 +221,30 @@ class Remote:
     def note(self, name: str) -> str | None:
         """Text of a small object beside the directories; None when there is none."""
         try:
-            return str(self.fs.cat_file(f"{self.root}/{name}").decode("utf-8"))
+            return self._read(name)
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise SnapshotError(f"snapshot store {self.address(name)}: {error}.") from error
 
     def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
         """Replace a note; of two writers at once the last one's stays."""
-        try:
-            self.fs.pipe_file(f"{self.root}/{name}", change(self.note(name)).encode())
-        except OSError as error:
-            raise SnapshotError(
-                f"snapshot store {self.protocol}://{self.root}: cannot be written: {error}."
-            ) from error
+        data = change(self.note(name)).encode()
+        asked(lambda: self.fs.pipe_file(f"{self.root}/{name}", data), self._failed("written"))
 
     def publish(self, write: Write) -> str:
         """Write into the cache, upload the tables, then the manifest, which is the switch."""
         name = self.cache.publish(write)
         target = f"{self.root}/{name}"
-        try:
-            if self.fs.exists(f"{target}/{MANIFEST}"):
-                return name
-            self.fs.makedirs(target, exist_ok=True)
-            there = {path.name for path in (self.cache.root / name).iterdir()}
-            # The manifest comes last: without it nobody takes the folder for a snapshot.
-            for part in (*sorted(there - {MANIFEST}), MANIFEST):
-                self.fs.put_file(str(self.cache.root / name / part), f"{target}/{part}")
-        except OSError as error:
-            raise SnapshotError(
-                f"snapshot store {self.protocol}://{self.root}: cannot be written: {error}; "
-                f"{name} was not published."
-            ) from error
+        failed = self._failed("written", f"; {name} was not published")
+        if self._exists(name):
+            return name
+        asked(lambda: self.fs.makedirs(target, exist_ok=True), failed)
+        there = {path.name for path in (self.cache.root / name).iterdir()}
+        # The manifest comes last: without it nobody takes the folder for a snapshot.
+        for part in (*sorted(there - {MANIFEST}), MANIFEST):
+            source = self.cache.root / name / part
+            asked(partial(put_whole, self.fs, source, f"{target}/{part}"), failed)
         return name
 
     def fetch(self, name: str) -> Path:
@@ -245,18 +257,46 @@ class Remote:
         text = self.manifest(name)
         files = parse_manifest(text, f"snapshot {name}: {MANIFEST}").files
         for part in sorted({*_NAMES, *files} - {MANIFEST}):
-            source = f"{self.root}/{name}/{part}"
+            expected = files.get(part)
             try:
-                size = int(self.fs.info(source)["size"])
-                if part in files and size != files[part].size:
-                    raise SnapshotError(
-                        f"snapshot {name}: {part} has {size} bytes in {self.address(name)}, its "
-                        f"manifest says {files[part].size}; it was not fetched."
-                    )
-                self.fs.get_file(source, str(into / part))
+                self._fetch(name, part, into / part, expected)
             except FileNotFoundError as error:
                 raise SnapshotError(
                     f"snapshot {name}: {part} is missing in {self.address(name)}."
                 ) from error
+            if expected is not None and entry(into / part) != expected:
+                raise SnapshotError(
+                    f"snapshot {name}: {part} in {self.address(name)} is not what its manifest "
+                    "says: it is damaged."
+                )
         (into / MANIFEST).write_text(text, encoding="utf-8")
         return name
+
+    def _fetch(self, name: str, part: str, into: Path, expected: FileEntry | None) -> None:
+        source, failed = f"{self.root}/{name}/{part}", self._failed("read")
+        size = asked(lambda: int(self.fs.info(source)["size"]), failed)
+        if expected is not None and size != expected.size:
+            raise SnapshotError(
+                f"snapshot {name}: {part} has {size} bytes in {self.address(name)}, its "
+                f"manifest says {expected.size}; it was not fetched."
+            )
+        asked(lambda: self.fs.get_file(source, str(into)), failed)
+
+    def _exists(self, name: str) -> bool:
+        def there() -> bool:
+            self.fs.invalidate_cache()
+            try:
+                return bool(self.fs.info(f"{self.root}/{name}/{MANIFEST}"))
+            except FileNotFoundError:
+                return False
+
+        return asked(there, self._failed("read"))
+
+    def _read(self, name: str) -> str:
+        """A small object; raises FileNotFoundError and UnicodeDecodeError."""
+        path, failed = f"{self.root}/{name}", self._failed("read")
+        return str(asked(lambda: bytes(self.fs.cat_file(path)), failed).decode("utf-8"))
+
+    def _failed(self, verb: str, then: str = "") -> Callable[[str], SnapshotError]:
+        where = f"snapshot store {self.protocol}://{self.root}: cannot be {verb}"
+        return lambda said: SnapshotError(f"{where}: {said}{then}.")

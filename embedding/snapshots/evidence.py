@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import SnapshotError
+from embedding.kernel.formats import unreadable
 
 EVIDENCE_SCHEMA = pa.schema(
     [
@@ -38,6 +39,9 @@ EVIDENCE_SCHEMA = pa.schema(
         ("published", pa.float64()),
     ]
 )
+EVIDENCE_FORMAT = 1
+"""Version of these files, in the metadata of each; one without it is of before it was kept."""
+_FORMAT_KEY = b"yeoron.format"
 PER_DAY = 3
 """Addresses kept of a word by source and day."""
 MOST_PARTS = 8
@@ -143,9 +147,7 @@ class EvidenceStore:
             if n == table.num_rows:
                 path.unlink()
                 continue
-            with replaced(path) as file:
-                kept = table.filter(pa.array(~gone))
-                pq.write_table(kept, file, compression="zstd", row_group_size=20_000)
+            _write(path, table.filter(pa.array(~gone)))
         return found
 
     def _files(self, start: datetime, end: datetime) -> list[Path]:
@@ -159,7 +161,7 @@ class EvidenceStore:
     def _read(path: Path, word: str, start: datetime, end: datetime) -> pa.Table:
         low, high = start.timestamp(), end.timestamp()
         try:
-            return pq.read_table(
+            found = pq.read_table(
                 path,
                 partitioning=None,
                 filters=(pc.field("word") == word)
@@ -172,12 +174,13 @@ class EvidenceStore:
             return EVIDENCE_SCHEMA.empty_table()
         except (pa.ArrowException, OSError) as error:
             raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+        return _opened(found, path)
 
     def _join(self, folder: Path, writer: str) -> None:
         parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
         if len(parts) <= MOST_PARTS:
             return
-        whole = sampled(pa.concat_tables([pq.read_table(p, partitioning=None) for p in parts]))
+        whole = sampled(pa.concat_tables([_whole(path) for path in parts]))
         _publish(folder, whole, writer)
         for path in parts:
             path.unlink()
@@ -202,7 +205,7 @@ def sampled(table: pa.Table) -> pa.Table:
 
 def _whole(path: Path) -> pa.Table:
     try:
-        return pq.read_table(path, partitioning=None)
+        return _opened(pq.read_table(path, partitioning=None), path)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
@@ -240,5 +243,18 @@ def _safe(name: str) -> str:
 
 def _publish(folder: Path, table: pa.Table, writer: str) -> None:
     name = f"{_safe(writer)}-{uuid.uuid4().hex[:12]}"
-    with replaced(folder / f"{name}.parquet") as file:
-        pq.write_table(table, file, compression="zstd", row_group_size=20_000)
+    _write(folder / f"{name}.parquet", table)
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    said = table.replace_schema_metadata({_FORMAT_KEY: str(EVIDENCE_FORMAT).encode()})
+    with replaced(path) as file:
+        pq.write_table(said, file, compression="zstd", row_group_size=20_000)
+
+
+def _opened(table: pa.Table, path: Path) -> pa.Table:
+    """The table of a file, without what the file says of itself; SnapshotError for a newer one."""
+    said = (table.schema.metadata or {}).get(_FORMAT_KEY, b"1")
+    if why := unreadable(int(said) if said.isdigit() else said, (EVIDENCE_FORMAT,)):
+        raise SnapshotError(f"evidence {path}: {why}.")
+    return table.replace_schema_metadata(None)

@@ -32,9 +32,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from embedding import __version__
 from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.records import SnapshotData, SnapshotRef, Window
 
-_FORMAT = 1
+SNAPSHOT_FORMAT = 1
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 """How a snapshot may be called."""
 VECTORS = "vectors.arrow"
@@ -136,14 +137,12 @@ def parse_manifest(text: str, where: str) -> Manifest:
     except json.JSONDecodeError as error:
         raise SnapshotError(f"{where}: not valid JSON: {error}.") from error
     version = content.get("format") if isinstance(content, dict) else None
-    if version != _FORMAT:
-        raise SnapshotError(
-            f"{where}: snapshot format {version!r} is not readable here; format {_FORMAT} is."
-        )
+    if why := unreadable(version, (SNAPSHOT_FORMAT,)):
+        raise SnapshotError(f"{where}: {why}.")
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        raise SnapshotError(explain(error, where)) from error
+        raise SnapshotError(explain(error, where, Manifest)) from error
 
 
 def check(data: SnapshotData) -> None:
@@ -209,7 +208,7 @@ def make_manifest(data: SnapshotData, files: dict[str, FileEntry]) -> Manifest:
     """The manifest of `data` whose files have been written."""
     config = json.loads(json.dumps(data.config, default=str))
     draft = Manifest(
-        format=_FORMAT,
+        format=SNAPSHOT_FORMAT,
         id="",
         parent=data.parent,
         window=WindowEntry(label=data.window.label, start=data.window.start, end=data.window.end),

@@ -134,8 +134,8 @@ class SnapshotStore:
                 f"snapshot {id}: it was withdrawn on {gone.at:%Y-%m-%d} ({gone.reason}); "
                 f"`yeoron snapshot reinstate {id}` brings it back."
             )
-        if id not in (names := self._place.names()):
-            like = sorted(name for name in names if name.startswith(id))[:3]
+        if not self._place.holds(id):
+            like = [name for name in self._place.names() if name.startswith(id)][:3]
             raise SnapshotError(
                 f"snapshot {id}: there is none of that id in {self.uri}; "
                 + (f"{', '.join(like)} begins so." if like else "`yeoron snapshot list` names all.")
@@ -144,9 +144,8 @@ class SnapshotStore:
 
     def withdraw(self, ids: Sequence[str], reason: str) -> None:
         """Take snapshots out of the series; their files stay. Raises SnapshotError."""
-        there = set(self._place.names())
         for name in ids:
-            if name not in there:
+            if not self._place.holds(name):
                 raise SnapshotError(f"snapshot {name}: there is none of that id in {self.uri}.")
         self._place.take_note(NOTE, lambda text: written(text, ids, reason))
 

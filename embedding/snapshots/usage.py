@@ -139,10 +139,10 @@ def _lists(
     found = np.empty((n, length), dtype=kind)
     first = 0
     for part, order in zip(values, orders, strict=True):
-        for start in range(0, len(order), _ROWS):
-            some = order[start : start + _ROWS]
-            found[first : first + len(some)] = part[some].reshape(len(some), length)
-            first += len(some)
+        rows = part.reshape(len(part), length).astype(kind, copy=False)
+        # "raise", the usual mode, would write to memory of its own first.
+        np.take(rows, order, axis=0, out=found[first : first + len(order)], mode="clip")
+        first += len(order)
     return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), length)
 
 

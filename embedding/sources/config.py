@@ -8,14 +8,20 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from embedding.kernel.config import Config, read_toml, validate
+from embedding.kernel.config import Config, Secret, read_toml, validate
 from embedding.kernel.errors import ConfigError
 from embedding.sources.kinds import SOURCES
 
 AUTO = "auto"
 """The value of `answers` by which lists are found by their shape."""
+
+
+def _check_cookie(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[^\x00-\x1f\x7f;]*", value.get_secret_value()):
+        raise ValueError("a cookie without control characters and semicolons is accepted")
+    return value
 
 
 class SourceConfig(Config):
@@ -79,16 +85,26 @@ class SourceConfig(Config):
     with `auto` they are selectors, used where no answer has the shape."""
     path: Path | None = None
     """Dated JSONL file (plain, .gz or .xz) that a `replayed` source plays back."""
-    proxy: str | None = Field(None, repr=False)
+    proxy: Secret | None = None
     """Proxy for this source, http or https, e.g. http://proxy.example:3128."""
-    cookies: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f;]*$")]] = Field(
-        default_factory=dict, repr=False
+    cookies: dict[str, Annotated[Secret, AfterValidator(_check_cookie)]] = Field(
+        default_factory=dict
     )
     """Cookies sent to this source's own host; of a rendered page only with requests that read and
     that its own frames make."""
     post_cookies: bool = False
     """Whether they also go with POST requests of a rendered page: some boards ask for items so.
     Then whoever writes a script of the page may write in your name."""
+
+    @property
+    def proxy_address(self) -> str | None:
+        """The proxy, for whom connects to it."""
+        return None if self.proxy is None else self.proxy.get_secret_value()
+
+    @property
+    def cookie_values(self) -> dict[str, str]:
+        """The cookies, for whom sends them."""
+        return {name: value.get_secret_value() for name, value in self.cookies.items()}
 
     @property
     def named_answers(self) -> bool:
@@ -118,11 +134,18 @@ class SourceConfig(Config):
             raise ValueError("not a code of two letters such as ko, nor empty for mixed texts")
         return value or None
 
-    @field_validator("url", "proxy")
+    @field_validator("url")
     @classmethod
-    def _address(cls, value: str | None) -> str | None:
+    def _address(cls, value: str) -> str:
         if value:
             check_address(value)
+        return value
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and value.get_secret_value():
+            check_address(value.get_secret_value())
         return value
 
     @field_validator("timezone")

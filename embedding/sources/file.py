@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig, load_sources
@@ -34,7 +35,7 @@ def add_sources(path: Path, sources: Sequence[SourceConfig]) -> list[str]:
 
 def source_table(source: SourceConfig) -> str:
     """One `[[source]]` with what differs from the defaults."""
-    values = source.model_dump(mode="json", exclude_defaults=True)
+    values = source.model_dump(mode="json", exclude_defaults=True, context=WITH_SECRETS)
     lines = [f"{key} = {_value(value)}" for key, value in values.items() if value is not None]
     return "\n".join(["[[source]]", *lines]) + "\n"
 

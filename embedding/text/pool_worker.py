@@ -6,13 +6,13 @@ The first frame holds the settings. Run as `python -m embedding.text.pool_worker
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from embedding.kernel.children import Reply, serve
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import Document
 from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
@@ -79,7 +79,5 @@ class Preparing:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    begin_logging("text")
     serve(Preparing().answer)

@@ -21,9 +21,12 @@ from typing import Any
 from embedding.kernel.config import current_names
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.formats import unreadable
 from embedding.training.request import TrainRequest
 
 _FILE = "training.json"
+_FORMAT = 1
+"""Version of that file; one without it is of before it was kept."""
 _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
 
@@ -59,7 +62,8 @@ class TrainingResume:
     def save(self) -> None:
         """Write the file, whole or not at all."""
         with replaced(self.folder / _FILE) as file:
-            file.write(json.dumps({"request": self.request, "total": self.total}).encode())
+            content = {"format": _FORMAT, "request": self.request, "total": self.total}
+            file.write(json.dumps(content).encode())
 
     def drop_uncheckpointed(self) -> None:
         """Remove snapshots that no checkpoint knows of: what they hold is learnt and cut again."""
@@ -102,6 +106,8 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         raise ConfigError(
             f"state_dir {folder}: its {_FILE} cannot be read; give a new or empty folder."
         ) from error
+    if why := unreadable(found.get("format", _FORMAT), (_FORMAT,)):
+        raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
     before = current_names(TrainRequest, found["request"])
     for name in sorted({*marks, *before}):
         was, now = before.get(name), marks.get(name)

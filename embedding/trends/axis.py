@@ -19,7 +19,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.contrast import pooled
+from embedding.trends.likeness import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
 

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import FloatArray, IntArray
-from embedding.snapshots.nearness import unit_rows
+from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
+from embedding.trends.likeness import Likeness
 from embedding.trends.material import Snapshots, signs
 from embedding.trends.permutation import MIN_DOCUMENTS, between_sources
 from embedding.trends.replicas import UsedWords
@@ -120,68 +120,17 @@ class SourceContrasts:
                 neighbours_second=near[1],
             )
             for at in best
-            for near in [
-                self._likeness.sides(int(rows[at]), [first], others, config.shown_neighbours)
-            ]
+            for near in [self._sides(int(rows[at]), first, others)]
         ]
         return SourceContrast(snapshot.id, label, first, against, tuple(found), len(rows))
 
-
-class Likeness:
-    """Finds words that are used alike: cosine of mean contexts, without what all have in common."""
-
-    def __init__(self, snapshot: Snapshot, usage: Usage, config: TrendsConfig) -> None:
-        self._words = snapshot.words
-        self._usage = usage
-        rows, means = pooled(usage)
-        seen = np.zeros(len(snapshot), dtype=np.int64)
-        np.add.at(seen, usage.rows, usage.mentions)
-        often = seen[rows] >= config.min_count
-        order = np.argsort(-seen[rows[often]], kind="stable")[: config.candidate_words]
-        self._rows: IntArray = rows[often][order]
-        chosen = means[often][order]
-        none = np.zeros(means.shape[1], dtype=np.float32)
-        self._centre: FloatArray = chosen.mean(axis=0) if len(chosen) else none
-        self._means = unit_rows(chosen - self._centre)
-
-    def sides(
-        self, row: int, first: Sequence[str], second: Sequence[str], n: int
+    def _sides(
+        self, row: int, first: str, others: Sequence[str]
     ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
         """What the word of `row` is used as by the sources of each side."""
-        one, other = self.near(row, first, n), self.near(row, second, n)
+        n = self._config.shown_neighbours
+        one, other = (self._likeness.near(row, n, names) for names in ([first], others))
         return _marked(one, other), _marked(other, one)
-
-    def near(self, row: int, sources: Sequence[str], n: int) -> list[tuple[str, float]]:
-        """The n words that are used most as the word of `row` is used by some sources."""
-        own = np.concatenate([self._usage.by_source[source] for source in sources])
-        at = own[self._usage.rows[own] == row]
-        if not len(at):
-            return []
-        mean = pooled(self._usage, at)[1][0]
-        cosines = self._means @ unit_rows(mean[None] - self._centre)[0]
-        cosines[self._rows == row] = -np.inf
-        best = np.argsort(-cosines, kind="stable")[:n]
-        return [
-            (self._words[int(self._rows[i])], float(cosines[i]))
-            for i in best.tolist()
-            if np.isfinite(cosines[i])
-        ]
-
-
-def pooled(usage: Usage, at: IntArray | None = None) -> tuple[IntArray, FloatArray]:
-    """Rows int64 [m] and what their contexts say on average, float32 [m, dim], over all sources.
-
-    at  only these places
-    """
-    at = np.arange(len(usage)) if at is None else at
-    pairs, means = usage.pairs[at], usage.means[at].astype(np.float32)
-    rows, own = np.unique(usage.rows[at], return_inverse=True)
-    sums = np.zeros((len(rows), means.shape[2]), dtype=np.float32)
-    total = np.zeros(len(rows), dtype=np.float32)
-    np.add.at(sums, own, np.einsum("nr,nrd->nd", pairs, means))
-    np.add.at(total, own, pairs.sum(axis=1))
-    average: FloatArray = (sums / np.maximum(total, 1e-9)[:, None]).astype(np.float32)
-    return rows.astype(np.int64), average
 
 
 def _marked(

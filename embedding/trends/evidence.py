@@ -59,11 +59,9 @@ def _by_source(
 
 
 def neighbours_then_now(
-    word: str, before: Snapshot | None, now: Snapshot, n: int
+    old: Sequence[tuple[str, float]], new: Sequence[tuple[str, float]]
 ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
-    """The n nearest words at both times; `changed` marks those of one time only."""
-    old = nearest_words(before, word, n) if before is not None else []
-    new = nearest_words(now, word, n)
+    """The nearest words of both times; `changed` marks those of one time only."""
     then, today = {w for w, _ in old}, {w for w, _ in new}
     return (
         tuple(NeighbourRow(w, s, bool(new) and w not in today) for w, s in old),

@@ -155,7 +155,9 @@ def rank_moved(
     for snapshot in series:
         snapshot.release()
     return ShiftRanking(
-        rows=tuple(writer.rows([words[at] for at in best], found)),
+        rows=tuple(
+            writer.rows([words[at] for at in best], found, as_used=judged.grounds is not None)
+        ),
         floor=judged.floor.to_dict(),
         compared=len(rows),
         judged=int((ranked.p < 1.0).sum()),

@@ -1,9 +1,8 @@
-"""Nearest words of many words at once: blocked matrix products and a partial sort in torch."""
+"""Nearest words of many words at once: blocked matrix products and a partial sort."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray
@@ -27,16 +26,25 @@ def nearest(
     """
     k = max(min(k, len(candidates) - 1), 0)
     found = np.empty((len(queries), k), dtype=np.int64)
+    if k == 0:
+        return found
     scaled = vectors[candidates] * sure[candidates, None]
-    pool = torch.from_numpy(scaled).T.contiguous()
+    pool = np.ascontiguousarray(scaled.T)
     own = positions(candidates, queries)
     for at in range(0, len(queries), block):
         part = slice(at, at + block)
-        near = torch.from_numpy(np.ascontiguousarray(vectors[queries[part]])) @ pool
-        mine = torch.from_numpy(np.flatnonzero(own[part] >= 0))
-        near[mine, torch.from_numpy(own[part])[mine]] = -torch.inf
-        found[part] = candidates[near.topk(k, dim=1).indices.numpy()]
+        near = vectors[queries[part]] @ pool
+        mine = np.flatnonzero(own[part] >= 0)
+        near[mine, own[part][mine]] = -np.inf
+        found[part] = candidates[_highest(near, k)]
     return found
+
+
+def _highest(figures: FloatArray, k: int) -> IntArray:
+    """int64 [q, k]: columns of the k highest figures of each line of [q, m], highest first."""
+    best = np.argpartition(figures, figures.shape[1] - k, axis=1)[:, figures.shape[1] - k :]
+    order = np.argsort(-np.take_along_axis(figures, best, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(best, order, axis=1)
 
 
 def shared(first: IntArray, second: IntArray, n: int, block: int = 256) -> IntArray:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import Story, TrendReport, TrendRow
+from embedding.trends.storytext import documents_of
 
 _TITLES = {
     "moved": "Moved in meaning",
@@ -86,8 +87,7 @@ def _told(one: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> b
 
 
 def _story(story: Story, page: str) -> NoticeLine:
-    authors = " by few authors" if story.few_authors else ""
-    detail = f"{story.documents:,} documents{authors}; since {story.first}; q {story.q:.2g}"
+    detail = f"{documents_of(story)}; since {story.first}; q {story.q:.2g}"
     return NoticeLine(" · ".join(story.title), detail, _address(page, story.words[0].word))
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from embedding.kernel.config import Config
+from embedding.kernel.config import Config, Secret
 from embedding.kernel.ports import is_loopback
 from embedding.trends.rows import RANKINGS
 
@@ -30,7 +30,7 @@ class NotifyConfig(Config):
     most: int = Field(default=20, ge=1, le=200)
     """Words of one ranking in a notice."""
 
-    webhook: SecretStr = SecretStr("")
+    webhook: Secret = SecretStr("")
     """Address that takes Slack's `{"text": …}` by POST; https, or http on this machine."""
 
     email_to: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class NotifyConfig(Config):
     smtp_user: str = ""
     """Login there; empty: none."""
 
-    smtp_password: SecretStr = SecretStr("")
+    smtp_password: Secret = SecretStr("")
     """Its password."""
 
     timeout_s: float = Field(default=30.0, gt=0, le=600)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from embedding.kernel.errors import InputError
-from embedding.trends.online import OnlineTests
+from embedding.kernel.formats import unreadable
+from embedding.trends.online import FAMILIES, OnlineTests
 from embedding.trends.plain import to_plain
 from embedding.trends.scoretable import WordScores
 
@@ -99,7 +100,8 @@ class TrendRow:
     rate_usual         risen, fallen: what it was judged against, the same figure had each source
                        used it as in all windows of `TrendReport.baseline` together
     sources            by source, those that held it in either window
-    neighbours_*       nearest words; `changed` marks those of one time only
+    neighbours_*       nearest words; of moved words judged by documents those that were used alike
+                       in each window (likeness.py). `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
     support            moved only, if significant: who moved it
@@ -260,7 +262,7 @@ class TrendReport:
     windows    labels of the windows that `series` covers
     baseline   ids of the snapshots whose windows document frequencies are compared with
     floor      noise floor by frequency: exposure, median, scale (stabilised, see noise.py)
-    ranked     how many words each ranking was chosen from
+    ranked     how many words were compared, by family of tests (`online.FAMILIES`)
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
     bias       which source the model serves worst; None where fewer than two were scored
     scores     the figures of every word that was compared; kept as a table beside the report
@@ -295,6 +297,10 @@ class TrendReport:
         """The rows of a ranking (a name of RANKINGS) that are findings."""
         return tuple(row for row in getattr(self, ranking) if row.significant)
 
+    def compared(self, ranking: str) -> int:
+        """How many words a ranking (a name of RANKINGS) was chosen from."""
+        return self.ranked.get(FAMILIES[ranking], 0)
+
     def significant_stories(self) -> tuple[Story, ...]:
         """The stories that are findings."""
         return tuple(one for one in self.stories if one.significant)
@@ -312,6 +318,9 @@ class TrendReport:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrendReport:
         """Inverse of `to_dict`; raises InputError when a field is missing or unknown."""
+        if why := unreadable(data.get(FORMAT_FIELD, REPORT_FORMAT), (REPORT_FORMAT,)):
+            raise InputError(f"not a trend report that can be read: {why}.")
+        data = {name: value for name, value in data.items() if name != FORMAT_FIELD}
         try:
             rows = {name: tuple(map(_row, data[name])) for name in RANKINGS}
             before, bias = data["compared_with"], data.get("bias")
@@ -344,6 +353,9 @@ ROLES = {
     "fallen": "less often",
 }
 """Rankings of a report, each with the words for what happened to a word in it."""
+REPORT_FORMAT = 1
+"""Version of a saved report; one without it is of before it was kept."""
+FORMAT_FIELD = "format"
 RANKINGS = tuple(ROLES)
 
 

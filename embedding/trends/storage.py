@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport
 from embedding.trends.scoretable import WordScores
 
 REPORT = "report.json"
@@ -69,7 +69,8 @@ _SOURCES = pa.schema(
 
 def dumps(report: TrendReport) -> str:
     """The canonical JSON text of a report: the same report gives the same bytes."""
-    return json.dumps(report.to_dict(), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    content = {**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT}
+    return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
 def save(report: TrendReport, folder: Path) -> Path:
@@ -111,7 +112,10 @@ def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store nam
         raise InputError(f"{path}: not a readable trend report: {error}.") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: not a trend report: an object is expected.")
-    return TrendReport.from_dict(data)
+    try:
+        return TrendReport.from_dict(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def load_scores(folder: Path, id: str, key: str) -> WordScores | None:  # noqa: A002

@@ -15,6 +15,7 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.bias import SourceBias
+from embedding.trends.findings import findings_of
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, Story, TrendReport
 from embedding.trends.stories import StoryDocuments
@@ -23,7 +24,7 @@ from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
 from embedding.web.plain import plain_report
 from embedding.web.site import Site
-from embedding.web.timeline import findings_of, timeline
+from embedding.web.timeline import timeline
 from embedding.web.wordview import said_of, word_view
 
 log = logging.getLogger(__name__)

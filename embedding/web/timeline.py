@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embedding.kernel.records import SnapshotRef
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.findings import findings_of, last_with_findings
 from embedding.web.brief import headline
 from embedding.web.reader import Reader
 
 _SHOWN = 12
 """Windows in the line."""
-LOOKED_BACK = 60
-"""Windows among which the last one with a finding is looked for."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +49,14 @@ def timeline(reader: Reader, shown: str) -> WindowTimeline:
         line=tuple(line),
         previous=_stop(reader, refs[at - 1], shown) if at > 0 else None,
         next=_stop(reader, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
-        last=_last(reader, refs[max(0, at - LOOKED_BACK) : max(0, at)]),
+        last=_last(reader, refs[: max(0, at)]),
     )
 
 
-def findings_of(report: TrendReport) -> int:
-    """Words that are findings, each once."""
-    return len({row.word for name in RANKINGS for row in report.significant(name)})
-
-
 def _last(reader: Reader, before: Sequence[SnapshotRef]) -> TimelineStop | None:
-    found = (_stop(reader, ref, "") for ref in reversed(before))
-    return next((one for one in found if one.findings), None)
+    known = {ref.id: ref for ref in before}
+    found = last_with_findings(before, lambda ref: reader.known_report(ref.id))
+    return None if found is None else _stop(reader, known[found.snapshot.id], "")
 
 
 def _stop(reader: Reader, ref: SnapshotRef, shown: str) -> TimelineStop:

@@ -1,4 +1,4 @@
-"""The environment variables of a one-machine Airflow: SQLite, LocalExecutor, loopback, one login.
+"""The environment variables of a one-machine Airflow: LocalExecutor, loopback, one login.
 
 `make up` and the tests start Airflow with exactly these, so nothing of a user's own Airflow
 installation (`~/airflow`, `airflow.cfg`) is read or changed.
@@ -26,13 +26,15 @@ def airflow_environment(
     plugins: Path,
     parallelism: int = 4,
     password: str | None = None,
+    database: str | None = None,
 ) -> dict[str, str]:
     """The `AIRFLOW_*` variables of an Airflow that lives in `home`.
 
     Makes `home` and, once, its secrets: `secrets.json` (keys that sign and encrypt) and
     `passwords.json` (the login `admin`; see `login`), both readable by their owner only. Later
     calls return the same values. `port` is the api-server's on 127.0.0.1; `parallelism` the
-    number of tasks that run at once; `password` the login's when the caller wants a known one.
+    number of tasks that run at once; `password` the login's when the caller wants a known one;
+    `database` the address of its tables when they are not in `home`.
     Raises ConfigError when a folder is missing or a number cannot work.
     """
     _check(port=port, dags=dags, plugins=plugins, parallelism=parallelism)
@@ -42,6 +44,7 @@ def airflow_environment(
     keys = _once(home / "secrets.json", made)
     _once(home / "passwords.json", {USER: password or secrets.token_urlsafe(12)})
     sections = _sections(home, keys, port, dags.resolve(), plugins.resolve(), parallelism)
+    sections["database"] = _database(database or f"sqlite:///{home}/airflow.db")
     environment = {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW_CONFIG": str(home / "airflow.cfg"),
@@ -80,7 +83,6 @@ def _sections(
             "hostname_callable": "socket.gethostname",
             "min_serialized_dag_update_interval": 5,
         },
-        "database": {"sql_alchemy_conn": f"sqlite:///{home}/airflow.db"},
         "logging": {
             "base_log_folder": home / "logs",
             "dag_processor_child_process_log_directory": home / "logs" / "dag_processor",
@@ -107,6 +109,15 @@ def _sections(
         "scheduler": {"enable_health_check": False, "trigger_timeout_check_interval": 5},
         "triggerer": {"capacity": 100},
     }
+
+
+def _database(address: str) -> dict[str, object]:
+    """Where Airflow's tables are."""
+    found: dict[str, object] = {"sql_alchemy_conn": address}
+    if address.startswith("postgresql"):
+        # The one driver does both; Airflow would look for another, which is not installed.
+        found["sql_alchemy_conn_async"] = address
+    return found
 
 
 def airflow_services(environment: dict[str, str]) -> dict[str, list[str]]:

@@ -81,6 +81,7 @@ def test_another_store_has_no_addresses_and_nothing_that_happened_is_said(
     done = yeoron("trends", "stories", "--snapshots", quiet.uri)
     assert done.code == 0, done.err
     assert "Nothing stands out" in done.out
+    assert done.out.splitlines()[-1].startswith(("No window", "The last window"))
 
 
 def test_an_empty_store_is_one_sentence(yeoron, tmp_path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import sys
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,9 +15,7 @@ import pytest
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.simweb.testing import running
-
-sys.path.insert(0, str(Path(__file__).parent))
-from pgserver import new_database, running_postgres
+from pgserver import PostgresServer
 
 Handler = Callable[[str, dict[str, str], asyncio.StreamWriter], Awaitable[None]]
 
@@ -93,19 +89,12 @@ async def other_site() -> AsyncIterator[Site]:
         yield found
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """Folder of the socket of a PostgreSQL server."""
-    with running_postgres() as folder:
-        yield folder
-
-
 @pytest.fixture(params=["file", "memory", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Address of an empty database, of each kind that a frontier can have."""
     if request.param == "postgres":
-        folder = request.getfixturevalue("postgres")
-        return new_database(folder, f"y{uuid.uuid4().hex}")
+        server: PostgresServer = request.getfixturevalue("postgres")
+        return server.new_database()
     return "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/f.db"
 
 

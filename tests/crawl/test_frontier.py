@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +11,14 @@ import sqlalchemy as sa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from pgserver import new_database
 
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.keys import LONGEST_KEY
 from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched
 from embedding.kernel.errors import ConfigError
 from generated import examples
+from pgserver import PostgresServer
 
 
 @pytest.fixture
@@ -56,8 +57,9 @@ def test_pending_until_acknowledged(frontier: Frontier) -> None:
     assert claimed(frontier, now=1000.0) == []
 
 
-def test_what_was_not_acknowledged_is_new_after_a_restart(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/f.db"
+@pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
+def test_what_was_not_acknowledged_is_new_after_a_restart(database: str) -> None:
+    url = database
     first = Frontier(url)
     first.discover("s", [(key, None) for key in "abcd"], 5.0)
     keys = claimed(first)
@@ -137,8 +139,9 @@ def test_large_listings(frontier: Frontier) -> None:
     assert frontier.known([key for key, _ in keys] + ["x"]) == 3000
 
 
-def test_two_processes_never_claim_the_same(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/f.db"
+@pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
+def test_two_processes_never_claim_the_same(database: str) -> None:
+    url = database
     frontiers = [Frontier(url) for _ in range(3)]
     frontiers[0].discover("s", [(f"k{n}", float(n)) for n in range(120)], 1.0)
     taken: list[str] = []
@@ -167,6 +170,22 @@ def test_there_is_no_column_for_text(tmp_path: Path) -> None:
     assert mode == "wal"
 
 
+@pytest.mark.parametrize(
+    "key", ["http://x/" + "".join(map(str, range(2000))), "p#comment-\0", "p#comment-\ud800"]
+)
+def test_a_key_that_no_database_holds_stops_nothing(frontier: Frontier, key: str) -> None:
+    """A site chooses the addresses and ids that it names."""
+    assert frontier.discover("s", [(key, 1.0), ("a", 2.0)], 5.0) == 1
+    assert frontier.offer("s", [(key, 1.0), ("p#comment-1", 1.0)], 5.0) == {"p#comment-1"}
+    assert claimed(frontier) == ["a"]
+    assert not frontier.alias(key, "a", "s", 11.0)
+
+
+def test_the_longest_key_is_held(frontier: Frontier) -> None:
+    random = hashlib.shake_256(b"x").hexdigest(LONGEST_KEY)[: LONGEST_KEY - 9]
+    assert frontier.discover("s", [(f"http://x/{random}", 1.0)], 5.0) == 1
+
+
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////proc/none/f.db", "mysql+nope://x/y"])
 def test_a_database_that_cannot_be_opened(url: str) -> None:
     with pytest.raises(ConfigError, match=r"crawl\.frontier"):
@@ -178,12 +197,15 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frontier = Frontier("sqlite://")
+        self.frontier = self.empty()
         self.now = 0.0
         self.known: set[str] = set()
         self.held: set[str] = set()
         self.read: set[str] = set()
         self.done: set[str] = set()
+
+    def empty(self) -> Frontier:
+        return Frontier("sqlite://")
 
     @rule(n=st.integers(0, 9))
     def discover(self, n: int) -> None:
@@ -230,6 +252,28 @@ Lives.TestCase.settings = settings(max_examples=examples(25), stateful_step_coun
 TestLives = Lives.TestCase
 
 
+class LivesOnPostgres(Lives):
+    address = ""
+
+    def empty(self) -> Frontier:
+        found = Frontier(self.address)
+        ran(self.address, "TRUNCATE frontier_urls")
+        return found
+
+
+LivesOnPostgres.TestCase.settings = Lives.TestCase.settings
+
+
+@pytest.fixture(scope="class")
+def on_postgres(postgres: PostgresServer) -> None:
+    LivesOnPostgres.address = postgres.new_database()
+
+
+@pytest.mark.usefixtures("on_postgres")
+class TestLivesOnPostgres(LivesOnPostgres.TestCase):
+    pass
+
+
 def ran(address: str, *statements: str) -> None:
     engine = sa.create_engine(address)
     with engine.begin() as connection:
@@ -242,7 +286,7 @@ def ran(address: str, *statements: str) -> None:
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Address of a database in which a frontier has been used."""
     if request.param == "postgres":
-        address = new_database(request.getfixturevalue("postgres"), f"y{uuid.uuid4().hex}")
+        address = request.getfixturevalue("postgres").new_database()
     else:
         address = f"sqlite:///{tmp_path}/f.db"
     found = Frontier(address)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from random import Random
 
 import pytest
 
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.keys import key_digest
-from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
+from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched
 from embedding.sources.config import SourceConfig
@@ -156,3 +158,72 @@ def test_a_write_and_a_taking_exclude_each_other(
         assert {c.key for c in mine.claim("s", 100, now + 101, 1.0)} == set(keys)
         mine.record([], [(row, "test") for row in rows], now)
     mine.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_beat_that_loads_a_part_gives_what_a_pool_with_all_gives(
+    leases: Leases, seed: int
+) -> None:
+    """Nodes come, die, come back; sources go and come: the views and the state are the same."""
+    chance = Random(seed)
+    names = [f"s{n:02d}" for n in range(15)]
+    leases.publish([source(name) for name in names])
+    pool = Pool(CONFIG)
+    pool.publish(dict.fromkeys(("s", "t"), 1.0))
+    pool.publish(dict.fromkeys(names, 1.0))
+    nodes = ["a", "a b", "노드", "%"]
+    lives: dict[str, Incarnation] = {}
+    views: dict[str, LeaseView] = {}
+    now = 1000.0
+    for step in range(150):
+        now += chance.choice([0.5, 2.0, 2.0, 7.0, 7.0, 7.0, 45.0, -20.0 if step % 50 == 0 else 1.0])
+        node = chance.choice(nodes)
+        if chance.random() < 0.04:
+            kept = [name for name in names if chance.random() < 0.8]
+            leases.publish([source(name) for name in kept])
+            pool.publish(dict.fromkeys(kept, 1.0))
+        if node not in views or chance.random() < 0.06:
+            lives[node] = Incarnation(node, f"m{step}")
+            heartbeat = Heartbeat(first=True, peers=tuple(nodes[:2]))
+        else:
+            seen = views[node]
+            heartbeat = Heartbeat(
+                holds=seen.held,
+                tokens={name: chance.randrange(5000) for name in seen.reading},
+                seconds=chance.uniform(1, 40),
+                released=seen.leaving - frozenset(seen.debts),
+                settled=frozenset(seen.debts) if chance.random() < 0.7 else frozenset(),
+            )
+        here, there = (
+            leases.beat(lives[node], heartbeat, now),
+            pool.beat(lives[node], heartbeat, now),
+        )
+        assert here == replace(there, rates=here.rates, loads=here.loads), step
+        assert here.rates == pytest.approx(there.rates)
+        assert here.loads == pytest.approx(there.loads)
+        if here.replaced:
+            views.pop(node, None)
+        else:
+            views[node] = here
+    owners = {name: lease.wanted for name, lease in pool.leases.items()}
+    assert {name: each["node"] for name, each in leases.show()["sources"].items()} == owners
+
+
+def test_most_beats_load_the_leases_of_their_node_alone(
+    leases: Leases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.publish([source(f"s{n:02d}") for n in range(20)])
+    first(leases, A, 100.0, "a", "b")
+    first(leases, B, 100.0)
+    sizes = []
+    beat = Pool.beat
+
+    def counted(pool: Pool, *given: object) -> LeaseView:
+        sizes.append(len(pool.leases))
+        return beat(pool, *given)
+
+    monkeypatch.setattr(Pool, "beat", counted)
+    seen = leases.beat(A, Heartbeat(), 105.0)
+    assert sizes == [10]
+    assert len(seen.held) == 10
+    assert seen.loads == {"a": 10.0, "b": 10.0}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from pgserver import new_database
 
-from disks import full, small_disk
 from embedding.crawl import patience
 from embedding.crawl.arrivals import ArrivalQueue, ReadDocument
 from embedding.crawl.crawler import Crawler
@@ -24,6 +21,8 @@ from embedding.crawl.rows import Fetched
 from embedding.crawl.shingles import NearDuplicates
 from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig
+from frontiers import FULL_DISKS, TROUBLES_OF_ANY_WRITE, TroubledDatabase, troubled
+from pgserver import running_postgres
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +34,8 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def quickly(frontier: Frontier) -> Frontier:
     """Its connections give a lock up soon."""
+    if frontier._engine.dialect.name != "sqlite":
+        return frontier
     sa.event.listen(
         frontier._engine, "begin", lambda c: c.exec_driver_sql("PRAGMA busy_timeout=20")
     )
@@ -44,30 +45,20 @@ def quickly(frontier: Frontier) -> Frontier:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "f.db"
+def troubled_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TroubledDatabase]:
+    with troubled(request.param, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture
-def frontier(file: Path) -> Iterator[Frontier]:
-    found = quickly(Frontier(f"sqlite:///{file}"))
+def frontier(troubled_database: TroubledDatabase) -> Iterator[Frontier]:
+    found = quickly(Frontier(troubled_database.address))
     yield found
     found.close()
 
 
-class Locked:
-    """Another connection that holds the write lock."""
-
-    def __init__(self, file: Path) -> None:
-        self._connection = sqlite3.connect(file, isolation_level=None, timeout=30)
-
-    def __enter__(self) -> Locked:
-        self._connection.execute("BEGIN EXCLUSIVE")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.execute("COMMIT")
-        self._connection.close()
+AWAY = pytest.mark.parametrize("troubled_database", TROUBLES_OF_ANY_WRITE, indirect=True)
+FULL = pytest.mark.parametrize("troubled_database", FULL_DISKS, indirect=True)
 
 
 async def away(found: Patience) -> None:
@@ -91,8 +82,9 @@ def test_pauses_grow_to_a_bound_and_an_outage_is_told_from_the_next() -> None:
     assert after.failed(160.0).total(165.0) == 45.0
 
 
-async def test_a_locked_database_is_waited_for_and_told_of_once(
-    frontier: Frontier, file: Path, caplog: pytest.LogCaptureFixture
+@AWAY
+async def test_a_database_that_is_away_is_waited_for_and_told_of_once(
+    frontier: Frontier, troubled_database: TroubledDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     frontier.discover("s", [(f"k{i}", float(i)) for i in range(6)], 1.0)
@@ -100,7 +92,7 @@ async def test_a_locked_database_is_waited_for_and_told_of_once(
     frontier.record([Fetched(key, "s") for key in keys], [], 3.0)
     waiting = Patience()
     before = waiting.clock()
-    with Locked(file):
+    with troubled_database.trouble():
         asked = [
             asyncio.create_task(waiting.ask(frontier.acknowledge, [key], 4.0, aside=at % 2 > 0))
             for at, key in enumerate(keys)
@@ -114,55 +106,41 @@ async def test_a_locked_database_is_waited_for_and_told_of_once(
     told = [record.getMessage() for record in caplog.records]
     assert len([line for line in told if "does not answer" in line]) == 1
     assert len([line for line in told if "answers again" in line]) == 1
-    assert "SQLITE_BUSY" in told[0]
+    assert any(code in told[0] for code in troubled_database.codes), told[0]
     assert waiting.clock() >= before
 
 
 @pytest.mark.parametrize("wrong", ["SELECT nothing FROM nowhere", "INSERT INTO frontier_pool"])
-async def test_what_waiting_cannot_mend_is_raised(frontier: Frontier, wrong: str) -> None:
+async def test_what_waiting_cannot_mend_is_raised(database: str, wrong: str) -> None:
+    frontier = Frontier(database)
+
     def ask() -> None:
         with frontier._engine.begin() as connection:
             connection.exec_driver_sql(wrong)
 
     waiting = Patience()
-    with pytest.raises(sa.exc.OperationalError):
+    with pytest.raises(sa.exc.DBAPIError):
         await waiting.ask(ask)
     assert waiting.away == 0.0
-
-
-async def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
-    with small_disk(tmp_path) as disk:
-        frontier = quickly(Frontier(f"sqlite:///{disk}/f.db"))
-        waiting = Patience()
-        rows = [(f"http://example.org/{'long' * 50}/{i}", float(i)) for i in range(300)]
-        with full(disk):
-            asked = asyncio.create_task(waiting.ask(frontier.discover, "s", rows, 1.0))
-            await away(waiting)
-        assert await asked == 300
-        assert frontier.pending("s") == 300
-        frontier.close()
-
-
-async def test_a_database_that_lost_its_connections_is_asked_again(postgres: str) -> None:
-    address = new_database(postgres, "patience")
-    frontier = Frontier(address)
-    frontier.discover("s", [("k", 1.0)], 1.0)
-    waiting = Patience()
-    other = sa.create_engine(new_database(postgres, "elsewhere"), isolation_level="AUTOCOMMIT")
-    with other.connect() as connection:
-        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'patience'"
-        connection.execute(sa.text("ALTER DATABASE patience ALLOW_CONNECTIONS false"))
-        connection.execute(sa.text(end))
-        asked = asyncio.create_task(waiting.ask(frontier.claim, "s", 1, 2.0, 900.0))
-        await away(waiting)
-        assert not asked.done()
-        connection.execute(sa.text("ALTER DATABASE patience ALLOW_CONNECTIONS true"))
-        assert [claim.key for claim in await asked] == ["k"]
-    other.dispose()
     frontier.close()
 
 
-def test_an_offer_that_may_have_been_taken_is_taken_once(frontier: Frontier) -> None:
+@FULL
+async def test_a_full_disk_is_waited_for(
+    frontier: Frontier, troubled_database: TroubledDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = Patience()
+    rows = [(f"http://example.org/{'long' * 50}/{i}", float(i)) for i in range(300)]
+    with troubled_database.trouble():
+        asked = asyncio.create_task(waiting.ask(frontier.discover, "s", rows, 1.0))
+        await away(waiting)
+    assert await asked == 300
+    assert frontier.pending("s") == 300
+    assert any(code in caplog.text for code in troubled_database.codes), caplog.text
+
+
+def test_an_offer_that_may_have_been_taken_is_taken_once(database: str) -> None:
+    frontier = Frontier(database)
     rows = [("c1", 1.0), ("c2", 2.0)]
     assert frontier.offer("s", rows, 5.0) == {"c1", "c2"}
     # Its answer was lost: asked again it is the same one, and nobody else's.
@@ -171,16 +149,18 @@ def test_an_offer_that_may_have_been_taken_is_taken_once(frontier: Frontier) -> 
     assert frontier.offer("s", rows, 6.0, again=True) == frozenset()
     frontier.acknowledge(["c1"], 7.0)
     assert frontier.offer("s", rows, 5.0, again=True) == {"c2"}
+    frontier.close()
 
 
+@AWAY
 async def test_who_gave_up_while_the_database_was_away_has_recorded_nothing(
-    frontier: Frontier, file: Path
+    frontier: Frontier, troubled_database: TroubledDatabase
 ) -> None:
     waiting = Patience()
     arrivals = ArrivalQueue(frontier, NearDuplicates(0.85, 100), waiting)
     frontier.discover("s", [("k1", 1.0), ("k2", 2.0)], 1.0)
     keys = [claim.key for claim in frontier.claim("s", 2, 2.0, 900.0)]
-    with Locked(file):
+    with troubled_database.trouble():
         first, second = (
             asyncio.create_task(arrivals.settle(ReadDocument(Fetched(key, "s")))) for key in keys
         )
@@ -192,7 +172,10 @@ async def test_who_gave_up_while_the_database_was_away_has_recorded_nothing(
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_frontier_that_cannot_be_opened_yet_is_opened_later(file: Path, stopped: bool) -> None:
+def test_a_frontier_that_cannot_be_opened_yet_is_opened_later(
+    tmp_path: Path, stopped: bool
+) -> None:
+    file = tmp_path / "f.db"
     Frontier(f"sqlite:///{file}").close()
     moved = file.rename(file.with_suffix(".kept"))
     file.mkdir()
@@ -214,8 +197,27 @@ def test_a_frontier_that_cannot_be_opened_yet_is_opened_later(file: Path, stoppe
         opened(lambda: Frontier("mysql+nobody://x"), wait)
 
 
-async def test_a_crawl_goes_on_after_its_database_was_locked(
-    site: Any, quick: Any, reply: Any, frontier: Frontier, file: Path
+def test_a_frontier_is_opened_once_its_server_has_started() -> None:
+    with running_postgres() as server:
+        address = server.new_database()
+        server.stop()
+
+        def wait(_: float) -> bool:
+            server.start()
+            return False
+
+        found = opened(lambda: Frontier(address), wait)
+        assert found is not None
+        found.close()
+
+
+@AWAY
+async def test_a_crawl_goes_on_after_its_database_was_away(
+    site: Any,
+    quick: Any,
+    reply: Any,
+    frontier: Frontier,
+    troubled_database: TroubledDatabase,
 ) -> None:
     words = " ".join(f"낱말{i}" for i in range(30))
     items = "".join(f"<item><link>{site.base}/{i}</link></item>" for i in range(8))
@@ -242,7 +244,7 @@ async def test_a_crawl_goes_on_after_its_database_was_locked(
     async with asyncio.timeout(120):
         while len(found) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        with Locked(file):
+        with troubled_database.trouble():
             await away(crawler.patience)
         await reading
     assert sorted(found) == [f"{site.base}/{i}" for i in range(8)], "each once"

@@ -13,11 +13,11 @@ from typing import Any
 import brotli
 import pytest
 import zstandard
-from http2_site import serving_http2
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
+from http2_site import serving_http2
 
 HANGUL = "똠방각하 펲시콜라, 뷁! 여론은 글에서 움직인다."
 

@@ -10,12 +10,14 @@ from embedding.crawl.rewinding import block, blocked, rewind, unblock
 from embedding.crawl.rows import Fetched
 from embedding.sources.config import SourceConfig
 
+pytestmark = pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
+
 JANUARY, FEBRUARY = 1_577_836_800.0, 1_580_515_200.0
 
 
 @pytest.fixture
-def address(tmp_path) -> str:
-    return f"sqlite:///{tmp_path / 'frontier.db'}"
+def address(database: str) -> str:
+    return database
 
 
 def read(frontier: Frontier, source: str, key: str, published: float | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from embedding.cluster import node_specs
-from embedding.crawl.config import TO_A_NODE, CrawlConfig
+from embedding.crawl.config import CrawlConfig
+from embedding.kernel.config import WITH_SECRETS
 from embedding.settings import Settings
 from embedding.worker.spec import NodeSpec
 
@@ -12,7 +13,7 @@ def test_the_key_is_told_to_a_node_only() -> None:
     spec = NodeSpec(name="n", server="grpc://x:1", crawl=CrawlConfig(pseudonym_key="geheim"))
     shown = (spec.model_dump_json(), str(spec.model_dump(mode="json")), repr(spec), spec.digest())
     assert not any("geheim" in text for text in shown)
-    told = NodeSpec.model_validate_json(spec.model_dump_json(context=TO_A_NODE))
+    told = NodeSpec.model_validate_json(spec.model_dump_json(context=WITH_SECRETS))
     assert told.crawl.pseudonym_key.get_secret_value() == "geheim"
 
 

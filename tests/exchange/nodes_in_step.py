@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingTransport
+from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
 from embedding.exchange.allreduce.ring import rendezvous
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
@@ -125,9 +125,8 @@ def in_step(
         route = ReducingTransport(
             ran.lines[rank],
             meeting,
-            names,
             config,
-            dim=DIM,
+            ReducingStart(DIM),
             half=False,
             least=least,
             tokens=lambda place: int(place or 0),

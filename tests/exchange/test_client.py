@@ -11,6 +11,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, UnavailableError
+from waiting import until
 
 QUICK = ExchangeConfig(connect_timeout_s=0.5, request_timeout_s=0.5, max_backoff_s=0.1)
 
@@ -76,10 +77,7 @@ def test_a_closed_client_leaves_no_thread():
     for _ in range(3):
         with client("grpc://127.0.0.1:1") as c, pytest.raises(UnavailableError):
             c.hello()
-    deadline = time.monotonic() + 120
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert threading.active_count() <= before
+    until(lambda: threading.active_count() <= before)
 
 
 @pytest.mark.parametrize("location", ["", "127.0.0.1:80", "http://127.0.0.1", "grpc://:x"])

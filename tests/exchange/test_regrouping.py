@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nodes_in_step import DIM, Block, Line, learn
 
 from embedding.exchange.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart
-from embedding.exchange.allreduce.reducing import ReducingTransport
+from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
 from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
@@ -122,13 +122,10 @@ class World:
             route = ReducingTransport(
                 line,
                 meeting,
-                self.names,
                 self.config,
-                dim=DIM,
+                ReducingStart(DIM, sequence=began, offset=entry.offset),
                 half=False,
                 tokens=lambda place: int(place or 0),
-                sequence=began,
-                offset=entry.offset,
             )
             self.routes.append(route)
             for n, block in enumerate(self.scripts[rank][done:]):
@@ -142,7 +139,7 @@ class World:
 
     def noticed(self) -> bool:
         """Whether nodes said that movement died with all that had it."""
-        return any(route.lost_tokens or route.from_server for route in self.routes)
+        return any(route.members.lost_tokens or route.members.from_server for route in self.routes)
 
     def moved(self) -> dict[str, float]:
         """How far each word's row is from where it began."""
@@ -208,7 +205,7 @@ def test_one_death_loses_nothing(victim: int, calls: int, after: bool) -> None:
     world = World(TopologyConfig(kind="allreduce", write_back_blocks=3), scripts, fates)
     world.run()
     # Who comes again after the other has ended begins from the server, which has all by then.
-    assert not any(route.lost_tokens for route in world.routes)
+    assert not any(route.members.lost_tokens for route in world.routes)
     assert world.moved() == {"a": 6.0, "b": 66.0, "c": 60.0}
 
 
@@ -226,7 +223,7 @@ def test_one_that_comes_again_when_the_other_has_ended_loses_nothing(
     config = TopologyConfig(kind="allreduce", write_back_blocks=3)
     world = World(config, scripts, [[Fate(calls, after)], []], late=True)
     world.run()
-    assert not any(route.lost_tokens for route in world.routes)
+    assert not any(route.members.lost_tokens for route in world.routes)
     assert world.moved() == {"a": 6.0, "b": 66.0, "c": 60.0}
 
 

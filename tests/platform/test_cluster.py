@@ -162,7 +162,7 @@ def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
     finally:
         logging.getLogger("distributed").removeHandler(heard)
     # The node itself knows them, and what it was told shows that a task failed.
-    assert [each.sources[0].cookies["session"] for each in told] == [SECRET] * 2
+    assert [each.sources[0].cookie_values["session"] for each in told] == [SECRET] * 2
     assert told[1].crawl.pseudonym_key.get_secret_value() == SECRET
     assert "p-node-0.json" in log.getvalue()
     assert SECRET not in log.getvalue() + repr(spec)

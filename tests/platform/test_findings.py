@@ -7,10 +7,11 @@ from dataclasses import replace
 from rich.console import Console
 
 from embedding.platform.findings import listed, of_report, of_sources
-from embedding.platform.summary import STORIES, changes_table, nothing_else, story_lines
+from embedding.platform.summary import STORIES, changes_table, nothing_else, what_happened
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
+from embedding.trends.rows import Story, StoryWord
 
 SOURCES = ("뉴스", "글판", "댓글")
 
@@ -48,25 +49,28 @@ def test_what_is_not_sure_is_not_listed(planted, tmp_path) -> None:
     assert f"{report.ranked['moved']:,} uses that were compared" in lines[1]
 
 
-def test_what_happened_is_told_by_stories() -> None:
-    def story(n: int) -> dict[str, object]:
-        return {
-            "title": [f"나침반{n}", "버스"],
-            "words": {"moved": [f"나침반{n}"], "born": ["버스"]},
-            "q": 0.0004,
-            "documents": 1_200,
-            "few_authors": n == 2,
-            "sources": ["뉴스"],
-        }
-
-    told = [{"window": "2020-02", "stories": []}, {"window": "2020-03", "stories": [story(1)]}]
-    what = "changed in meaning: 나침반1; new: 버스; 1,200 documents; q < 0.001"
-    assert story_lines(told) == [f"2020-03  나침반1 · 버스 ({what})"]
-    told[0]["stories"] = [story(at) for at in range(1, STORIES + 3)]
-    lines = story_lines(told)
-    assert len(lines) == STORIES + 2
-    assert "1,200 documents by few authors" in lines[1]
-    assert lines[STORIES] == "2020-02  2 more: yeoron trends stories"
+def test_what_happened_is_told_by_stories(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path)), "latest", TrendsConfig())
+    words = tuple(
+        StoryWord(word, role, 0.0004, 10, 1_200)
+        for word, role in (("나침반", "moved"), ("버스", "born"))
+    )
+    story = Story("2020-02-나침반", "2020-02", words, 0.0004, True, 1_200, 14, ("뉴스",))
+    few = replace(story, voices=2, q=0.02)
+    assert what_happened([replace(report, stories=())]) == []
+    assert what_happened([replace(report, stories=(story, few))]) == [
+        report.snapshot.label,
+        "   나침반 · 버스   q < 0.001",
+        "      changed in meaning: 나침반",
+        "      new: 버스",
+        "      since 2020-02; 1,200 documents by 14 authors or more; 뉴스",
+        "   나침반 · 버스   q 0.020",
+        "      changed in meaning: 나침반",
+        "      new: 버스",
+        "      since 2020-02; 1,200 documents by few authors; 뉴스",
+    ]
+    lines = what_happened([replace(report, stories=(story,) * (STORIES + 2))])
+    assert lines[-1] == f"   2 more: yeoron trends stories --id {report.snapshot.id}"
 
 
 def test_more_words_than_fit_are_counted() -> None:

@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from embedding.cli import app
 from embedding.crawl.erasing import erase_address, erase_before
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import blocked
+from embedding.database.config import DatabaseConfig
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
 from embedding.exchange.client import ParameterClient
@@ -31,12 +33,14 @@ from embedding.forgetting import Wish, forget, retain
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import Phrase, SourceProgress, Window
 from embedding.models.config import ModelConfig
+from embedding.platform.databases import check_databases
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.settings import PathsConfig, RetentionConfig, Settings
 from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
+from pgserver import PostgresServer
 
 NAME, SOURCE, PAGE = "홍길동", "숨은게시판", "https://board.example/p/17"
 DAY = Window(datetime(2020, 2, 3, tzinfo=UTC), datetime(2020, 2, 4, tzinfo=UTC))
@@ -92,7 +96,7 @@ class Node:
 
 
 def frontier_of(settings: Settings) -> str:
-    return f"sqlite:///{settings.paths.frontier.resolve() / 'yeoron.db'}"
+    return settings.database_address("frontier")
 
 
 def fill(settings: Settings) -> None:
@@ -141,7 +145,7 @@ def fill(settings: Settings) -> None:
 def track(settings: Settings) -> None:
     paths = settings.paths
     paths.mlflow.mkdir(parents=True)
-    uri = f"sqlite:///{paths.mlflow.resolve() / 'mlflow.db'}"
+    uri = settings.database_address("mlflow")
     config = EvaluationConfig(tracking_uri=uri, device="cpu")
     track_snapshot(SnapshotStore(paths.snapshots), "latest", config)
 
@@ -229,6 +233,36 @@ def test_a_source_is_gone_from_every_file_and_is_blocked(settings: Settings) -> 
     with closing(sqlite3.connect(settings.paths.mlflow / "mlflow.db")) as database:
         tags = dict(database.execute("SELECT key, value FROM tags"))
     assert tags["yeoron.sources"] == "뉴스"
+
+
+@pytest.mark.timeout(300)
+def test_a_source_is_gone_from_databases_on_postgres(
+    settings: Settings, postgres: PostgresServer
+) -> None:
+    address = postgres.new_database()
+    settings = settings.model_copy(update={"database": DatabaseConfig(url=address)})
+    check_databases(settings)
+    fill(settings)
+    track(settings)
+    assert len(rows_with(address, SOURCE)) > 3, "the look finds what is there"
+    forget(settings, Wish(source=SOURCE))
+    assert rows_with(address, SOURCE) == ["frontier_yeoron.frontier_blocked"]
+    assert "mlflow.tags" in rows_with(address, "뉴스")
+    assert not list(settings.paths.home.rglob("*.db"))
+
+
+def rows_with(address: str, wanted: str) -> list[str]:
+    """Tables of a PostgreSQL database in which a row holds a text."""
+    engine = sa.create_engine(address, poolclass=sa.NullPool)
+    tables = "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname !~ '^(pg_|inf)'"
+    with engine.connect() as connection:
+        names = connection.execute(sa.text(tables)).scalars().all()
+        count = "SELECT count(*) FROM {} AS t WHERE strpos(t::text, :wanted) > 0"
+        held = {
+            name: connection.execute(sa.text(count.format(name)), {"wanted": wanted}).scalar_one()
+            for name in names
+        }
+    return sorted(name for name, n in held.items() if n)
 
 
 def test_an_address_is_gone_and_is_not_read_again(settings: Settings) -> None:

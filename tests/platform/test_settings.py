@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import ConfigError
+from embedding.platform.databases import DATABASES
+from embedding.platform.demo_settings import write_demo_settings
 from embedding.settings import SETTINGS_VARIABLE, load_settings
 
 
@@ -68,3 +70,18 @@ def test_the_page_reads_this_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert settings.page.snapshots == str(tmp_path / "state" / "snapshots")
     assert settings.page.reports == tmp_path / "state" / "trends"
     assert settings.page.trends == settings.trends
+
+
+def test_a_demo_keeps_its_tables_in_its_own_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YEORON_SETTINGS", "unset")  # what the demo sets is put back
+    monkeypatch.delenv("YEORON_SETTINGS")
+    monkeypatch.setenv("YEORON_DATABASE__URL", "postgresql://db/platform")
+    monkeypatch.setenv("YEORON_DATABASE__AIRFLOW_TASKS", "32")
+    monkeypatch.setenv("YEORON_CRAWL__FRONTIER", "postgresql://db/frontier")
+    chosen = load_settings()
+    assert "postgresql" in chosen.database_address("mlflow")
+    demo = write_demo_settings(chosen, tmp_path / "demo")
+    for name in DATABASES:
+        assert demo.database_address(name).startswith(f"sqlite:///{tmp_path}/demo/")

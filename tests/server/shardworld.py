@@ -56,6 +56,7 @@ PLACES = (
     "exchange.shards.stream",
     "exchange.shards.links",
     "server.shards.link",
+    "server.shards.fetching",
 )
 
 
@@ -214,7 +215,7 @@ class Server:
         else:
             self.incarnations += 1
             state = ShardState(spec, epoch=self.incarnations)
-            state.ledger.keeps_checkpoints = True
+            state.inbox.ledger.keeps_checkpoints = True
             if held is not None:
                 shardrecovery.restore(state, held, "test")
         self.network.there[self.at(index)] = state
@@ -228,7 +229,7 @@ class Server:
             return
         for link in self.state.rows.links.links:
             try:
-                channel, answer = link._greeted()
+                channel, answer = link.shard.greeted(link._log)
                 sent = link._stand(answer.header)
                 while True:
                     first, entries = self.state.rows.log.after(sent)
@@ -264,7 +265,7 @@ class Server:
         self.deliver()
         shards = self.on_disk()
         for index, content in enumerate(shards):
-            self.shard(index).ledger.persisted(content.facts["applied"])
+            self.shard(index).inbox.ledger.persisted(content.facts["applied"])
         self.kept = (assemble(state, collected, copy), shards)
         state.ledger.persisted(collected["facts"]["applied"])
 

@@ -63,7 +63,7 @@ def picture(server) -> tuple[str, ...]:
     with state.lock:
         every = np.arange(2)
         rows = [state.tables.read(table, every).tobytes() for table in (Table.IN, Table.OUT)]
-        log = (state.log_number, state.position, state.held.next_id)
+        log = (state.cursor.number, state.cursor.position, state.held.next_id)
     return (*(hashlib.sha256(each).hexdigest() for each in rows), repr(log))
 
 
@@ -159,7 +159,7 @@ def test_an_entry_of_a_group_of_which_a_piece_is_missing_is_refused(server, chan
 def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server, channel):
     channel.request(hello())
     state = shard(server).state
-    at = [state.log_number, state.position]
+    at = [state.cursor.number, state.cursor.position]
     asked = {"vectors": np.zeros(20_000, dtype=np.int64), "contexts": ints()}
     with pytest.raises(RefusedError, match="max_message_bytes"):
         channel.request(Message({"op": "pull", "at": at}, asked))

@@ -124,8 +124,8 @@ def test_groups_train_on_while_their_leader_is_away(tmp_path, connect) -> None:
 
 def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkeypatch) -> None:
     with following(leader, every_s=30) as b:
-        client = b.link.client
-        answer = client.vocabulary
+        calls = b.link.client.calls
+        answer = calls.vocabulary
 
         def slow(since: int):
             delta = answer(since)
@@ -133,7 +133,7 @@ def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkey
             return delta
 
         connect(leader, "n0").words("봄")
-        monkeypatch.setattr(client, "vocabulary", slow)
+        monkeypatch.setattr(calls, "vocabulary", slow)
         b.link.exchange()
         assert b.state.vocabulary.ids(["봄", "겨울"]).tolist() == [0, 1]
 

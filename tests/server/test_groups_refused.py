@@ -128,9 +128,9 @@ def test_a_node_that_pushed_elsewhere_ends_the_group_that_would_push_twice(leade
 def raw(leader) -> Iterator[Callable[..., Message]]:
     """Sends a group's messages as they are."""
     client = LeaderClient(leader.location, node="g", config=QUICK)
-    client.hello()
+    client.session.hello()
     client.changes((), {})
-    client.admit(["봄", "여름"], ints(5, 5))
+    client.calls.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:
         return client.session.request(Message(header, arrays or {}, {"words": text_array([])}))

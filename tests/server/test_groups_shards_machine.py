@@ -206,7 +206,7 @@ class Exchanging(RuleBasedStateMachine):
         for server in self.servers:
             for index in range(server.shards if server.shards > 1 else 0):
                 shard = server.shard(index)
-                assert (shard.lost_pushes, shard.repeated_pushes) == (0, 0)
+                assert (shard.inbox.lost, shard.inbox.repeated) == (0, 0)
 
 
 class OnTheLeader(Exchanging):

@@ -175,7 +175,7 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
         self.shards[index].recovery._write()
         self.log.drop(min(self.on_disk(shard) for shard in self.shards))
         for node in NODES:
-            safe = min(shard.state.ledger.of(node).durable for shard in self.shards)
+            safe = min(shard.state.inbox.ledger.of(node).durable for shard in self.shards)
             self.kept[node] = [
                 p for p in self.kept[node] if p.sequence > min(safe, self.ordered[node])
             ]
@@ -183,7 +183,7 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
     def on_disk(self, shard: Shard) -> int:
         """A position of an earlier log says nothing of this one; the primary asks in its own."""
         state = shard.state
-        return state.durable_position if state.log_number == self.log.number else 0
+        return state.cursor.durable if state.cursor.number == self.log.number else 0
 
     @rule(index=st.integers(0, COUNT - 1))
     def crash(self, index: int) -> None:
@@ -203,9 +203,9 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
                 self.deliver_push(index, node, again=False)
             for _ in range(200):
                 self.deliver_log(index, 5)
-                if shard.state.position == self.log.position:
+                if shard.state.cursor.position == self.log.position:
                     break
-            assert shard.state.position == self.log.position
+            assert shard.state.cursor.position == self.log.position
         self.compare()
 
     def compare(self) -> None:
@@ -217,14 +217,14 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
             assert found is not None
             wanted = np.array(wanted, np.float32).reshape(-1, DIM)[:, columns]
             np.testing.assert_allclose(found, wanted, atol=self.within, rtol=0)
-            assert shard.state.lost_pushes == 0
+            assert shard.state.inbox.lost == 0
 
     @precondition(lambda self: hasattr(self, "shards"))
     @invariant()
     def no_slot_is_lost(self) -> None:
         for shard in self.shards:
             state = shard.state
-            assert len(state.map.used()) + len(state.held.free) == state.held.next_slot
+            assert len(state.held.map.used()) + len(state.held.free) == state.held.next_slot
 
 
 class GramsMatchOneTable(ShardsMatchOneTable):
@@ -479,9 +479,9 @@ def test_what_the_primary_refused_is_replaced_by_what_comes_under_its_number(sta
 def test_pushes_that_died_with_their_node_are_passed_over_and_counted(state):
     state.lead(3, "x")
     state.take(3, 1, [Admit(0, 2), Change((("a", 1),), 1.0), Change((("a", 2),), 1.0)])
-    assert (state.position, state.waits_for) == (1, ("a", 1))
+    assert (state.cursor.position, state.inbox.waits_for) == (1, ("a", 1))
     state.hello("a", 3)
-    assert (state.position, state.waits_for, state.lost_pushes) == (3, None, 2)
+    assert (state.cursor.position, state.inbox.waits_for, state.inbox.lost) == (3, None, 2)
 
 
 def test_pushes_that_a_node_knows_no_more_are_counted_once_and_not_applied_again(state):
@@ -493,16 +493,16 @@ def test_pushes_that_a_node_knows_no_more_are_counted_once_and_not_applied_again
         state.push(
             Push("a", sequence, 0, (RowDelta(Table.IN, one, np.ones((1, DIM), np.float32)),))
         )
-    before = state.tables.read(Table.IN, state.map.slots(one)).tolist()
+    before = state.tables.read(Table.IN, state.held.map.slots(one)).tolist()
     state.hello("a", 1, 2)
-    assert state.repeated_pushes == 0, "its process is alive and knows both"
+    assert state.inbox.repeated == 0, "its process is alive and knows both"
     for _ in range(2):
         state.hello("a", 1, 0)
     state.lead(4, "x")
     state.take(4, 1, [Change((("a", 1),), 1.0)])
     state.push(Push("a", 1, 0, (RowDelta(Table.IN, one, np.ones((1, DIM), np.float32)),)))
-    assert state.repeated_pushes == 2
-    assert state.tables.read(Table.IN, state.map.slots(one)).tolist() == before
+    assert state.inbox.repeated == 2
+    assert state.tables.read(Table.IN, state.held.map.slots(one)).tolist() == before
 
 
 def test_a_shard_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(tmp_path):

@@ -52,7 +52,7 @@ def pushed(state: ShardState, *, node: str = "a") -> Push:
 
 
 def rows(state: ShardState, table: Table) -> np.ndarray:
-    return state.tables.read(table, state.map.slots(np.arange(3)))
+    return state.tables.read(table, state.held.map.slots(np.arange(3)))
 
 
 @pytest.mark.parametrize("error", FULL, ids=lambda error: type(error).__name__)
@@ -66,7 +66,7 @@ def test_a_push_counts_once_its_rows_have_changed(
     pushed(state)
     with caplog.at_level(logging.CRITICAL):
         told = state.take(1, 2, [Change((("a", 1),), 1.0)])
-        assert (told["position"], told["pushes"], state.ledger.of("a").applied) == (1, 0, 0)
+        assert (told["position"], told["pushes"], state.inbox.ledger.of("a").applied) == (1, 0, 0)
         assert told["stuck"].startswith("shard 0 could not change its rows, and tries again: ")
         assert type(error).__name__ in told["stuck"]
         assert not state.has_copy((1, 2))
@@ -76,7 +76,7 @@ def test_a_push_counts_once_its_rows_have_changed(
     mend()
     told = state.take(1, 3, [])
     assert (told["position"], told["pushes"], told["stuck"]) == (2, 1, None)
-    assert state.ledger.of("a").applied == 1
+    assert state.inbox.ledger.of("a").applied == 1
     assert rows(state, Table.OUT).tolist() == [[1.0] * DIM] * 3
     assert np.allclose(rows(state, Table.IN), start + 1)
 
@@ -90,7 +90,7 @@ def test_any_other_error_leaves_no_half_that_would_be_added_twice(state, monkeyp
     mend()
     state.take(1, 3, [])
     assert rows(state, Table.OUT).tolist() == [[1.0] * DIM] * 3
-    assert state.ledger.of("a").applied == 1
+    assert state.inbox.ledger.of("a").applied == 1
 
 
 def test_another_life_of_the_primary_waits_for_the_half_that_is_lacking(state, monkeypatch) -> None:
@@ -122,7 +122,7 @@ def test_words_get_their_rows_once_there_is_memory(
     other.take(1, 1, entries)
     ids = np.delete(np.arange(123), 1)
     for table in (Table.IN, Table.OUT):
-        found = [each.tables.read(table, each.map.slots(ids)) for each in (state, other)]
+        found = [each.tables.read(table, each.held.map.slots(ids)) for each in (state, other)]
         assert found[0].tobytes() == found[1].tobytes()
 
 

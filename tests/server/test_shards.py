@@ -18,8 +18,8 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.shards.links import reached
-from embedding.exchange.shards.rows import PushBacklog, RowsOnShards
+from embedding.exchange.shards.links import Backlog, reached
+from embedding.exchange.shards.rows import RowsOnShards
 from embedding.exchange.shards.stream import ShardStream
 from embedding.kernel.errors import (
     AheadError,
@@ -458,7 +458,7 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
         links = client.path.links
         monkeypatch.setattr(links, "_look", failed)
         ids = node.words(*"가나다")
-        monkeypatch.setattr(PushBacklog, "__len__", lambda backlog: 1)
+        monkeypatch.setattr(Backlog, "__len__", lambda backlog: 1)
         assert failing.wait(120)
         time.sleep(0.1)
         assert links._keeper.is_alive(), "it looks again"
@@ -502,7 +502,7 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
     with sharded(settings(2)) as server:
         join(server).words(*"가나다")
         (link, _), held = server.state.rows.links.links, fleet(server).servers[0].state._copies
-        fetch = link._fetch
+        fetch = link.calls.fetch
 
         def broken(message: object) -> object:
             raise UnavailableError("the stream broke.")
@@ -512,9 +512,9 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
                 copy = server.state.rows.copy()
             copy.finish(server.state.lock)
             assert len(held) == (1 if lost else 2)
-            monkeypatch.setattr(link, "_fetch", broken if lost else fetch)
+            monkeypatch.setattr(link.calls, "fetch", broken if lost else fetch)
             copy.release()
-            monkeypatch.setattr(link, "_fetch", fetch)
+            monkeypatch.setattr(link.calls, "fetch", fetch)
         assert not held
 
 
@@ -562,7 +562,7 @@ def test_a_shard_of_a_group_may_be_told_twice_where_it_stands():
     shard.lead(3, "x")
     for at in (5, 5, 7):
         shard.stand(shard.epoch, (3, at), {"n1": at}, 2)
-    assert (shard.position, shard.ledger.of("n1").applied) == (7, 7)
+    assert (shard.cursor.position, shard.inbox.ledger.of("n1").applied) == (7, 7)
     shard.take(3, 8, [Admit(0, 2)])
     with pytest.raises(RefusedError, match="not the one whose rows were given"):
         shard.stand(shard.epoch, (3, 9), {"n1": 9}, 2)

@@ -114,7 +114,7 @@ def test_a_shard_that_lost_a_sum_gets_each_nodes_own_rows(server, nodes):
         fleet(server).restart(1)
         both(nodes, 8.0)
         assert seen(nodes[0]) == seen(nodes[1]) == [30.0]
-        assert [s.state.lost_pushes for s in fleet(server).servers] == [0, 0]
+        assert [s.state.inbox.lost for s in fleet(server).servers] == [0, 0]
         nodes[0].client.checkpoint()
         assert all(node.client.durable() == node.sequence for node in nodes)
 
@@ -127,7 +127,7 @@ def test_an_aggregator_that_dies_before_the_primary_heard_changes_nothing(server
     for node, push in zip(nodes, pushes, strict=True):
         node.clock = node.client.push(push).clock
     assert seen(nodes[0]) == [2.0]
-    assert not any(shard.state.sums._held for shard in fleet(server).servers)
+    assert not any(shard.state.inbox._sums._held for shard in fleet(server).servers)
 
 
 def test_an_aggregator_that_dies_before_the_nodes_heard_changes_nothing(server, nodes):

@@ -13,7 +13,7 @@ from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import InputError, PlatformError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.serve import address, listen, serve
-from embedding.simweb.testing import running
+from embedding.simweb.testing import AT_ONCE, running
 
 DOCUMENTS = [
     {"date": f"2020-0{month}-{day:02d}", "text": f"글 {month} {day}", "part": "comments"}
@@ -108,3 +108,20 @@ def test_running_leaves_nothing_behind() -> None:
     assert threading.active_count() == threads
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect(("127.0.0.1", port))
+
+
+def test_on_loopback_it_answers_to_names_of_this_machine_only() -> None:
+    """A page of another site, open in a browser here, whose name is resolved to loopback."""
+    with running() as base:
+        for name, status in (("127.0.0.1", 200), ("localhost", 200), ("evil.example", 400)):
+            told = {"Host": f"{name}:8899"}
+            for path in ("/clock.json", "/news/politics/rss.xml"):
+                answer = httpx.get(f"{base}{path}", headers=told, trust_env=False)
+                assert answer.status_code == status
+            stop = httpx.post(f"{base}/control/pause", headers=told, trust_env=False)
+            assert (stop.status_code == 400) is (status == 400)
+    open_to_all = SimwebConfig(host="0.0.0.0", speed=AT_ONCE, autostart=True)
+    with running(open_to_all) as base:
+        here = base.replace("0.0.0.0", "127.0.0.1")
+        answer = httpx.get(f"{here}/clock.json", headers={"Host": "web.example"}, trust_env=False)
+        assert answer.status_code == 200, "whoever lets other machines in may call it as they like"

@@ -73,8 +73,8 @@ def test_an_edited_manifest_does_not_verify(folder, make):
     ("text", "sentence"),
     [
         ("{", "not valid JSON"),
-        ("[]", "format None is not readable"),
-        ('{"format": 99}', "format 99 is not readable here; format 1 is"),
+        ("[]", "format None is not known"),
+        ('{"format": 99}', "format 99 is of a newer version of Yeoron; this version reads 1"),
         ('{"format": 1}', "Field required"),
     ],
 )

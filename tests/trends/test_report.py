@@ -36,6 +36,11 @@ def test_what_was_planted_is_found_and_nothing_else_is_sure(report):
     assert not any(r.significant for r in report.fallen)
 
 
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_a_report_says_how_many_words_each_ranking_was_chosen_from(report, ranking):
+    assert report.compared(ranking) >= len(getattr(report, ranking)) > 0
+
+
 def test_the_terminal_says_when_nothing_is_significant(report):
     assert "No word is significant" in str(table.ranking_table(report, "fallen").caption)
     assert str(table.ranking_table(report, "moved").caption).startswith("* significant; q is")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -33,6 +32,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from browsing import CHROMIUM, FLAGS, PATIENCE
 from unguarded import unguarded
+
+from waiting import until
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -147,10 +148,7 @@ def running(app: FastAPI) -> Iterator[str]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        deadline = time.monotonic() + 120
-        while not server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: server.started)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from html import unescape
 from urllib.parse import quote, urlencode
 
@@ -16,6 +15,7 @@ from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.answers import Answers
 from embedding.web.config import AxisConfig, WebConfig
+from waiting import until
 
 MONTHS = ("2019-11", "2019-12", "2020-01", "2020-02", "2020-03")
 
@@ -247,17 +247,14 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
     config = WebConfig(snapshots=str(tmp_path), refresh_s=0.0)
     client = client_of(unguarded(config))
     client.headers["accept-language"] = "ko"
-    deadline = time.monotonic() + 120
-    while "SHA-256" not in (page := client.get("/snapshots").text):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: "SHA-256" in client.get("/snapshots").text)
+    page = client.get("/snapshots").text
     assert f"snapshot {rotten}: vectors.arrow is damaged" in page
     shown = client.get(f"/window/{rotten}").text
     assert "is damaged" in shown
     assert "찾는 기간이 없거나 읽을 수 없습니다" in shown
-    while 'class="working"' in (front := client.get("/").text):  # the report is being computed
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: 'class="working"' not in client.get("/").text, "the report is being computed")
+    front = client.get("/").text
     assert "읽을 수 없어 뺀 것 1개: 2019년 12월." in front
     assert client.get("/word/영화").status_code == 200
     assert client.get("/api/word/영화").json()["points"][-1]["snapshot"] != rotten

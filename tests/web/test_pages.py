@@ -18,6 +18,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.web import reader
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
+from waiting import until
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -229,11 +230,8 @@ def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_pat
     config = WebConfig(snapshots=str(tmp_path))
     alone = client_of(unguarded(config))
     alone.headers["accept-language"] = "ko"
-    deadline = time.monotonic() + 120
-    while "마스크" not in (html := alone.get("/").text):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert "말뭉치에서만" not in html
+    until(lambda: "마스크" in alone.get("/").text)
+    assert "말뭉치에서만" not in alone.get("/").text
 
 
 def test_a_word_of_one_window_has_no_empty_chart_of_its_shift(client):

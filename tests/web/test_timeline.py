@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import httpx
@@ -11,10 +10,12 @@ from unguarded import unguarded
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
+from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
 from embedding.web.config import WebConfig
 from embedding.web.reader import Reader
-from embedding.web.timeline import findings_of, timeline
+from embedding.web.timeline import timeline
+from waiting import until
 
 BORN = 3
 """The window that brings the only news, of eight."""
@@ -63,9 +64,9 @@ def test_a_quiet_window_leads_to_the_last_news(quiet: WebConfig, client_of) -> N
     known = {one: findings_of(reader.report(one, wait_s=60)) for one in ids}
     silent = [one for one in ids[BORN + 1 :] if not known[one]]
     assert silent, "the plan has quiet windows after the news"
-    while (answer := client.get(f"/window/{silent[0]}")).status_code == 202:
-        time.sleep(0.1)
-    hero = answer.text[: answer.text.index('class="columns"')]
+    until(lambda: client.get(f"/window/{silent[0]}").status_code != 202)
+    page = client.get(f"/window/{silent[0]}").text
+    hero = page[: page.index('class="columns"')]
     assert "마지막으로 뚜렷한 변화가 있던 때는" in hero
     last = next(one for one in reversed(ids[: ids.index(silent[0])]) if known[one])
     assert f'href="/window/{last}"' in hero

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from embedding.exchange.codec import decode_push, encode_push
 from embedding.exchange.payload import ContextShift
@@ -12,6 +11,7 @@ from embedding.exchange.protocol import Push
 from embedding.server.words.shifts import ContextShifts, added_up
 from embedding.worker.usage import contextshift
 from embedding.worker.usage.contextshift import CONTEXTS_PER_WORD, LEAST_PAIRS, context_shift
+from embedding.worker.usage.paircounts import PairCounts
 
 WORDS, DIM = 60, 12
 IDS = np.arange(WORDS) * 3 + 5
@@ -19,14 +19,22 @@ ROOM = 40
 """A word whose contexts change: 1, 2, 3 give way to 4, 5."""
 
 
-def pairs(seed: int, beside: dict[int, int]) -> csr_array:
+def pairs(seed: int, beside: dict[int, int]) -> np.ndarray:
     """Symmetric counts by chance, but for those of ROOM."""
     found = np.random.default_rng(seed).poisson(3.0, (WORDS, WORDS)).astype(np.float32)
     found += found.T
     found[ROOM] = found[:, ROOM] = 0.0
     for context, times in beside.items():
         found[ROOM, context] = found[context, ROOM] = times
-    return csr_array(found)
+    return found
+
+
+def both(before: np.ndarray, after: np.ndarray) -> PairCounts:
+    """As they are counted in a text of two parts."""
+    words, contexts = np.nonzero(before + after)
+    counts = np.stack([before[words, contexts], after[words, contexts]], axis=1)
+    starts = np.searchsorted(words, np.arange(WORDS + 1))
+    return PairCounts(starts, contexts.astype(np.int32), counts.astype(np.float32))
 
 
 BEFORE = pairs(1, {1: 30, 2: 20, 3: 10, 9: 40})
@@ -44,7 +52,7 @@ def of(shift: ContextShift, word: int) -> dict[int, np.ndarray]:
 
 
 def told() -> ContextShift:
-    found = context_shift(86_400, BEFORE, AFTER, IDS, SAYS)
+    found = context_shift(86_400, both(BEFORE, AFTER), IDS, SAYS)
     assert found is not None
     return found
 
@@ -82,10 +90,10 @@ def test_words_that_shifted_most_are_told_and_rare_ones_never(monkeypatch):
     assert told().ids.tolist() == [IDS[ROOM]]
     rare = pairs(4, {1: LEAST_PAIRS - 1})
     monkeypatch.undo()
-    found = context_shift(0, BEFORE, rare, IDS, SAYS)
+    found = context_shift(0, both(BEFORE, rare), IDS, SAYS)
     assert found is not None
     assert IDS[ROOM] not in found.ids
-    assert context_shift(0, csr_array((WORDS, WORDS), dtype=np.float32), AFTER, IDS, SAYS) is None
+    assert context_shift(0, both(np.zeros_like(AFTER), AFTER), IDS, SAYS) is None
 
 
 def test_it_travels_with_a_push():

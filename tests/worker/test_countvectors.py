@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from embedding.worker.usage import countvectors
-from embedding.worker.usage.countvectors import SMOOTHED, count_vectors, pair_counts
+from embedding.worker.usage.countvectors import SMOOTHED, count_vectors
+from embedding.worker.usage.paircounts import pair_counts
 
 WORDS, WINDOW = 30, 3
 
@@ -39,7 +39,8 @@ def information(tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
 
 
 def vectors(tokens: np.ndarray, sentences: np.ndarray, dim: int = WORDS) -> np.ndarray:
-    return count_vectors(pair_counts(tokens, sentences, WINDOW, WORDS), np.arange(WORDS) * 7, dim)
+    pairs = pair_counts(tokens, sentences, len(tokens) // 2, WINDOW, WORDS)
+    return count_vectors(pairs, np.arange(WORDS) * 7, dim)
 
 
 def test_in_all_directions_products_are_those_of_the_matrix_without_signs():
@@ -69,10 +70,23 @@ def test_the_order_of_texts_says_nothing():
     )
 
 
-def test_pairs_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch):
-    whole = vectors(*text())
-    monkeypatch.setattr(countvectors, "TOKENS", 7)
-    np.testing.assert_allclose(vectors(*text()), whole, atol=1e-4)
+@pytest.mark.parametrize("border", [0, 400, 10_000])
+def test_pairs_are_counted_both_ways_and_by_part(border: int):
+    tokens, sentences = text()
+    found = pair_counts(tokens, sentences, border, WINDOW, WORDS)
+    dense = np.zeros((WORDS, WORDS, 2))
+    for word in range(WORDS):
+        own = slice(found.starts[word], found.starts[word + 1])
+        assert (np.diff(found.contexts[own]) > 0).all(), "in order, each once"
+        dense[word, found.contexts[own]] = found.counts[own]
+    expected = np.zeros_like(dense)
+    for low, high in itertools.pairwise(sentences.tolist()):
+        for at in range(low, high):
+            for near in range(max(low, at - WINDOW), min(high, at + WINDOW + 1)):
+                if near != at and tokens[at] >= 0 and tokens[near] >= 0:
+                    expected[tokens[at], tokens[near], int(at >= border)] += 1
+    np.testing.assert_array_equal(dense, expected)
+    np.testing.assert_array_equal(found.totals(), expected.sum(axis=1))
 
 
 def test_nodes_that_read_alike_texts_have_nearly_one_space():
@@ -83,7 +97,7 @@ def test_nodes_that_read_alike_texts_have_nearly_one_space():
 
 @pytest.mark.parametrize("tokens", [[], [-1, -1], [3]])
 def test_a_text_without_pairs_has_no_vectors(tokens: list[int]):
-    pairs = pair_counts(np.array(tokens, np.int32), np.array([0, len(tokens)]), 5, 4)
+    pairs = pair_counts(np.array(tokens, np.int32), np.array([0, len(tokens)]), 0, 5, 4)
     found = count_vectors(pairs, np.arange(4), 6)
     assert found.shape == (4, 6)
     assert not found.any()

@@ -1,22 +1,22 @@
-"""Nodes whose frontier's database is locked or full: their processes wait, and nothing is lost."""
+"""Nodes whose frontier's database is locked, full, gone or slow: they wait, and lose nothing."""
 
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import sqlalchemy as sa
 
-from disks import full, small_disk
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.lease import LeaseConfig
+from embedding.kernel.config import WITH_SECRETS
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -26,6 +26,8 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.process.forking import forked
 from embedding.worker.spec import NodeSpec
+from frontiers import troubled
+from pgserver import running_postgres
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -45,25 +47,6 @@ if __name__ == "__main__":
 """
 
 
-@contextmanager
-def locked(file: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(file, isolation_level=None, timeout=60)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("COMMIT")
-
-
-@contextmanager
-def any_disk(folder: Path) -> Iterator[Path]:
-    yield folder
-
-
-@contextmanager
-def filled(file: Path) -> Iterator[None]:
-    with full(file.parent):
-        yield
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ParameterServer]:
     config = ServerConfig(
@@ -78,31 +61,53 @@ def server(tmp_path: Path) -> Iterator[ParameterServer]:
         yield found
 
 
-@pytest.mark.parametrize(("disk", "trouble"), [(any_disk, locked), (small_disk, filled)])
+@pytest.mark.parametrize(
+    "kind", ["sqlite locked", "sqlite full", "postgres locked", "postgres crashed"]
+)
 def test_nodes_outlive_a_frontier_that_cannot_be_written(
-    server: ParameterServer, tmp_path: Path, disk: Any, trouble: Any
+    server: ParameterServer, tmp_path: Path, kind: str
 ) -> None:
     with (
-        disk(tmp_path) as folder,
+        troubled(kind, tmp_path) as database,
         running(None, documents()) as base,
-        nodes(server, base, tmp_path, folder / "frontier.db") as work,
+        nodes(server, base, tmp_path, database.address) as work,
     ):
-        file = folder / "frontier.db"
         until(lambda: learnt(server) >= DOCUMENTS // 4, lambda: work.log("they do not learn"))
         before = work.processes()
-        with trouble(file):
+        with database.trouble():
             # Longer than a lease: nobody may take what the other could not renew.
             for name in NODES:
                 until(lambda name=name: away(server, name) > 2 * LEASE, lambda: work.log("away"))
             assert work.processes() == before
-        until(lambda: done(file) == DOCUMENTS, lambda: work.log(f"not all is done: {rows(file)}"))
-        assert work.processes() == before, work.log("a process has ended")
-        assert learnt(server) == DOCUMENTS, "nothing twice, nothing lost"
-        until(lambda: not any(away(server, name) for name in NODES), lambda: work.log("over"))
+        all_is_learnt_once(server, work, database.address, before)
     for name in NODES:
         told = (tmp_path / f"{name}.log").read_text(encoding="utf-8")
         assert told.count("database does not answer") <= told.count("answers again") + 1
         assert told.count("answers again") <= 3, "one line, not one for each try"
+
+
+def test_nodes_work_with_a_slow_database(server: ParameterServer, tmp_path: Path) -> None:
+    with (
+        running_postgres() as postgres,
+        running(None, documents()) as base,
+        nodes(server, base, tmp_path, address := postgres.new_database()) as work,
+    ):
+        until(lambda: learnt(server) >= DOCUMENTS // 4, lambda: work.log("they do not learn"))
+        before = work.processes()
+        with postgres.slow():
+            until(lambda: learnt(server) >= DOCUMENTS // 2, lambda: work.log("they do not go on"))
+            assert work.processes() == before
+        all_is_learnt_once(server, work, address, before)
+
+
+def all_is_learnt_once(
+    server: ParameterServer, work: Nodes, address: str, before: dict[str, set[int]]
+) -> None:
+    """By the processes that there were before the trouble, which know of none any more."""
+    until(lambda: done(address) == DOCUMENTS, lambda: work.log(f"not all is done: {rows(address)}"))
+    assert work.processes() == before, work.log("a process has ended")
+    assert learnt(server) == DOCUMENTS, "nothing twice, nothing lost"
+    until(lambda: not any(away(server, name) for name in NODES), lambda: work.log("over"))
 
 
 class Nodes:
@@ -123,14 +128,16 @@ class Nodes:
 
 
 @contextmanager
-def nodes(server: ParameterServer, base: str, folder: Path, frontier: Path) -> Iterator[Nodes]:
+def nodes(server: ParameterServer, base: str, folder: Path, frontier: str) -> Iterator[Nodes]:
     script = folder / "node.py"
     script.write_text(RUN, encoding="utf-8")
     started = {}
     try:
         for name in NODES:
             with (folder / f"{name}.log").open("wb") as log:
-                text = spec(name, server.location, base, frontier).model_dump_json()
+                text = spec(name, server.location, base, frontier).model_dump_json(
+                    context=WITH_SECRETS
+                )
                 started[name] = subprocess.Popen(
                     [sys.executable, str(script), text], stdout=log, stderr=subprocess.STDOUT
                 )
@@ -142,7 +149,7 @@ def nodes(server: ParameterServer, base: str, folder: Path, frontier: Path) -> I
             node.wait(90)
 
 
-def spec(name: str, location: str, base: str, frontier: Path) -> NodeSpec:
+def spec(name: str, location: str, base: str, frontier: str) -> NodeSpec:
     common: dict[str, Any] = {"every": 0.4, "rate": 12.0, "timezone": "UTC"}
     names = {"items": "comments", "id": "id", "text": "body", "time": "created_at"}
     names |= {"link": "article_url", "next": "next_cursor", "cursor": "cursor"}
@@ -162,7 +169,7 @@ def spec(name: str, location: str, base: str, frontier: Path) -> NodeSpec:
             ),
         ),
         crawl=CrawlConfig(
-            frontier=f"sqlite:///{frontier}",
+            frontier=frontier,
             leases=LeaseConfig(seconds=LEASE),
             allow_private_hosts=(base.removeprefix("http://"),),
             extract_processes=0,
@@ -197,12 +204,13 @@ def away(server: ParameterServer, name: str) -> float:
     return float(report.get("frontier_away_s", 0.0))
 
 
-def rows(file: Path) -> dict[tuple[str, str], int]:
+def rows(address: str) -> dict[tuple[str, str], int]:
     """Addresses by source and status."""
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection:
-        query = "SELECT source, status, count(*) FROM frontier_urls GROUP BY source, status"
-        return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+    engine = sa.create_engine(address, poolclass=sa.NullPool)
+    query = "SELECT source, status, count(*) FROM frontier_urls GROUP BY source, status"
+    with engine.connect() as connection:
+        return {(row[0], row[1]): row[2] for row in connection.execute(sa.text(query))}
 
 
-def done(file: Path) -> int:
-    return sum(n for (_, status), n in rows(file).items() if status == "done")
+def done(address: str) -> int:
+    return sum(n for (_, status), n in rows(address).items() if status == "done")

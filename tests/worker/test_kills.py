@@ -24,6 +24,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import LeaseConfig
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Window
 from embedding.models.config import ModelConfig
@@ -65,15 +66,16 @@ class Crawl:
         self.base = base
         self.config = ServerConfig(
             port=lasting_port(),
-            state_dir=folder / "state",
-            snapshots=str(folder / "store"),
+            state_dir=folder / "checkpoints",
+            snapshots=str(folder / "snapshots"),
             checkpoint_every_s=1.0,
             min_count=1,
             min_authors=1,  # every word gets its row, so that all can be counted
             min_sources=1,
             config_digest=MODEL.digest(),
         )
-        self.frontier = Frontier(f"sqlite:///{folder / 'frontier.db'}")
+        self.address = f"sqlite:///{folder / 'frontier' / 'yeoron.db'}"
+        self.frontier = Frontier(self.address)
         self.nodes: dict[str, subprocess.Popen[bytes]] = {}
         self.script = folder / "node.py"
         self.script.write_text(RUN, encoding="utf-8")
@@ -95,7 +97,7 @@ class Crawl:
             server=self.client.location,
             sources=sources(self.base),
             crawl=CrawlConfig(
-                frontier=f"sqlite:///{self.folder / 'frontier.db'}",
+                frontier=self.address,
                 leases=LeaseConfig(seconds=5, allocate_every=8),
                 allow_private_hosts=(self.base.removeprefix("http://"),),
                 extract_processes=0,
@@ -109,7 +111,7 @@ class Crawl:
             exchange=CLIENT,
         )
         self.nodes[name] = subprocess.Popen(
-            [sys.executable, str(self.script), spec.model_dump_json()]
+            [sys.executable, str(self.script), spec.model_dump_json(context=WITH_SECRETS)]
         )
 
     def processes(self, name: str) -> list[psutil.Process]:
@@ -144,7 +146,7 @@ class Crawl:
         starts = [datetime.fromisoformat(window["start"]) for window in windows]
         ends = [datetime.fromisoformat(window["end"]) for window in windows]
         ref = self.client.cut(Window(min(starts).astimezone(UTC), max(ends).astimezone(UTC)))
-        counts = SnapshotStore(str(self.folder / "store")).open(ref.id).by_source
+        counts = SnapshotStore(str(self.folder / "snapshots")).open(ref.id).by_source
         total: Counter[str] = Counter()
         for word, n in zip(counts.words, counts.counts.tolist(), strict=True):
             total[word] += n

@@ -21,6 +21,7 @@ import pytest
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
+from embedding.kernel.config import WITH_SECRETS
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -146,7 +147,13 @@ def test_a_node_that_can_write_only_its_frontier_reads_learns_and_leaves_no_text
         )
         with (tmp_path / "node.log").open("wb") as log:
             node = subprocess.Popen(
-                [*command, str(writable), sys.executable, str(script), spec.model_dump_json()],
+                [
+                    *command,
+                    str(writable),
+                    sys.executable,
+                    str(script),
+                    spec.model_dump_json(context=WITH_SECRETS),
+                ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "NUMBA_CACHE_DIR": str(writable / "kernels")},

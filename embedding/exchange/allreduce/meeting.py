@@ -101,8 +101,9 @@ def decide(
 class Meeting:
     """One node's way to the others. One thread uses it.
 
-    incarnation     names this process among those that the node has in its time
-    members  of the generation that this node is in
+    names        all nodes of the training
+    incarnation  names this process among those that the node has in its time
+    members      of the generation that this node is in
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Meeting:
         timeout_s: float,
         stop: threading.Event | None = None,
     ) -> None:
-        self.name = name
+        self.name, self.names = name, spec.names
         self.members: tuple[RingMember, ...] = ()
         self.generation = 0
         self._spec, self._incarnation = spec, incarnation
@@ -123,13 +124,15 @@ class Meeting:
         self._store = _store(spec)
 
     def form(self, step: int, *, tells: bool) -> Ring:
-        """Wait for the others and join them; `step` and `tells` as in Standing.
+        """Wait for the others and join them; `step` and `tells` as in `Arrived`.
 
         Raises ExchangeError when this process was told to stop, or the rendezvous is gone.
         """
         while True:
             generation = self._next()
             standing = Arrived(self._incarnation, generation, step, tells)
+            # In this order: who reads the wish leaves its ring, and has to find this node arrived,
+            # or the generation is decided without it and all meet once more.
             self._put(f"node/{self.name}", asdict(standing))
             self._put(f"wish/{generation - 1}", self.name)
             members = self._decided(generation)
@@ -191,7 +194,7 @@ class Meeting:
         while not self._has(key):
             before = self._members(generation - 1) if generation > 1 else None
             members = decide(
-                self._spec.names,
+                self.names,
                 generation,
                 before,
                 {n: Arrived(**found) for n, found in self._all("node").items()},
@@ -216,7 +219,7 @@ class Meeting:
 
     def _all(self, kind: str) -> dict[str, Any]:
         """What is there of all nodes, by name."""
-        names = [name for name in self._spec.names if self._has(f"{kind}/{name}")]
+        names = [name for name in self.names if self._has(f"{kind}/{name}")]
         return {name: self._get(f"{kind}/{name}") for name in names}
 
     def _has(self, key: str) -> bool:

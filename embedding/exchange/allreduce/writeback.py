@@ -23,7 +23,7 @@ NONE = np.empty(0, dtype=np.int64)
 class WriteBack:
     """Pushes how far replicas moved as ordinary numbered pushes of its node.
 
-    sequence, clock, place  of the node's last push
+    sequence, clock, offset  of the node's last push
     extra     pushes that it made
     rows      that went between it and the server
     done      the node has no block any more: nobody shall wait for it
@@ -44,13 +44,13 @@ class WriteBack:
         self.clock = self.extra = self.rows = 0
         self.done = False
         self._server = server
-        self._replicas = replicas
+        self.replicas = replicas
 
     def bring(self, leaving: Mapping[Table, IntArray] | None = None) -> None:
         """Tell the server how far rows moved; of all, or of those that leave."""
         owed = [
             held.owed(None if leaving is None else leaving[table])
-            for table, held in self._replicas.items()
+            for table, held in self.replicas.items()
         ]
         owed = [delta for delta in owed if len(delta.ids)]
         if not owed:
@@ -83,9 +83,9 @@ class WriteBack:
 
         absent  names of nodes that do not take part; one of them may have led
         """
-        if any(len(held) for held in self._replicas.values()):
+        if any(len(held) for held in self.replicas.values()):
             self._hear_out(absent)
-        for table, held in self._replicas.items():
+        for table, held in self.replicas.items():
             held.told(self.ask(table, held.ids))
 
     def _hear_out(self, absent: Collection[str]) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.compression.sparse import check, read_ids, room, write_ids
+from embedding.exchange.compression.sparse import check, room
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
+from embedding.exchange.compression.varints import read_ids, write_ids
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
@@ -70,7 +71,6 @@ class OneBit(Compressor):
         return cls()
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
-        """See Compressor."""
         rows, dim = values.shape
         means = np.empty((rows, 2), dtype=np.float32)
         _means(values, means)
@@ -84,7 +84,6 @@ class OneBit(Compressor):
 
     @classmethod
     def unpack(cls, packed: PackedDelta) -> RowDelta:
-        """See Compressor."""
         rows, dim = packed.rows, packed.dim
         wide = (dim + 7) // 8
         first, second = 4 * rows, (4 + wide) * rows

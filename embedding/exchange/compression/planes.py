@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from embedding.exchange.compression.varints import READ_ERRORS, get, put, read_ids, write_ids
 from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
@@ -42,42 +43,13 @@ _SOME_OF: Any = np.count_nonzero(_DIGITS, axis=1)
 _PLACE_OF: Any = np.argsort(_DIGITS == 0, axis=1, kind="stable")
 _SIGN_OF: Any = np.take_along_axis(np.array([0, 1, -1])[_DIGITS], _PLACE_OF, axis=1)
 _HALF: Any = np.float32(0.5)
-_NONE: Any = np.int64(-1)
 _REASONS = {
-    1: "the bytes end within a row",
-    2: "a row id is out of range",
-    4: "there are bytes after the last row",
-    5: "an entry is out of range",
+    **READ_ERRORS,
+    4: "an entry is out of range",
     6: "there are fewer or more entries than announced",
     7: "a row has no entries",
     8: "the step of a row is out of range",
 }
-
-
-@kernel(inline="always")
-def _put(out: Any, at: int, number: Any) -> int:
-    """Write a number; returns where to go on."""
-    while number >= 128:
-        out[at] = number & 127 | 128
-        number >>= 7
-        at += 1
-    out[at] = number
-    return at + 1
-
-
-@kernel(inline="always")
-def _get(data: Any, at: int) -> tuple[Any, int]:
-    """Read a number of at most 56 bits: (number, where to go on); -1 when there is none."""
-    number, shift = np.int64(0), np.int64(0)
-    while True:
-        if at >= len(data) or shift > 49:
-            return np.int64(-1), at
-        byte = np.int64(data[at])
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-        shift += 7
 
 
 @kernel(inline="always")
@@ -149,7 +121,7 @@ def write_leading(values: Any, k: int, levels: Any, kept: Any, least: float, out
             values[row, j] -= np.float32(many) * step
     for j in range(k):
         for i in range(rows):
-            at = _put(out, at, numbers[j, i])
+            at = put(out, at, numbers[j, i])
     return at
 
 
@@ -181,7 +153,7 @@ def write_others(
             values[row, j] -= np.float32(many) * step
             more = abs(many) - 1
             if more >= 15:
-                grown = _put(large, grown, more - 15)
+                grown = put(large, grown, more - 15)
                 more = np.int64(15)
             sent[sized] = more
             sized += 1
@@ -196,43 +168,20 @@ def write_others(
 
 
 @kernel()
-def write_ids(ids: Any, kept: Any, out: Any) -> int:
-    """Ids int64 [n], increasing, of the kept rows as gaps; the number of bytes."""
-    at, before = 0, _NONE
-    for row in kept:
-        at = _put(out, at, ids[row] - before)
-        before = ids[row]
-    return at
-
-
-@kernel()
-def read_ids(data: Any, ids: Any) -> int:
-    """Inverse of `write_ids`; the error."""
-    at, before = 0, _NONE
-    for i in range(len(ids)):
-        gap, at = _get(data, at)
-        if gap <= 0 or before > np.int64(1) << 62:
-            return 1 if gap < 0 else 2
-        before += gap
-        ids[i] = before
-    return 4 if at != len(data) else 0
-
-
-@kernel()
 def read_leading(data: Any, levels: Any, least: float, values: Any, k: int) -> tuple[int, int]:
     """Inverse of `write_leading` into float32 [rows, dim]: (error, entries)."""
     at, entries = 0, 0
     for j in range(k):
         for i in range(len(values)):
-            many, at = _get(data, at)
+            many, at = get(data, at)
             if many < 0:
                 return 1, entries
             if many > 2 * MOST_STEPS:
-                return 5, entries
+                return 4, entries
             entries += many > 0
             steps = (many >> 1) ^ -(many & 1)
             values[i, j] = np.float32(steps) * _step(least, levels[i])
-    return (4 if at != len(data) else 0), entries
+    return (5 if at != len(data) else 0), entries
 
 
 @kernel()
@@ -250,7 +199,7 @@ def read_others(
     for at in range(len(signs)):
         packed = np.int64(signs[at])
         if packed >= 243:
-            return 5, sized
+            return 4, sized
         done = 0
         for t in range(_SOME_OF[packed] + 1):
             # Behind the last of a byte's entries: to the next byte's first.
@@ -262,20 +211,20 @@ def read_others(
             if t == _SOME_OF[packed]:
                 break
             if row >= rows:
-                return 4, sized
+                return 5, sized
             if sized >> 1 >= len(sizes):
                 return 1, sized
             many = np.int64(sizes[sized >> 1] >> 4 * (sized & 1) & 15) + 1
             sized += 1
             if many == 16:
-                more, grown = _get(large, grown)
+                more, grown = get(large, grown)
                 if more < 0 or more > MOST_STEPS:
-                    return (1 if more < 0 else 5), sized
+                    return (1 if more < 0 else 4), sized
                 many += more
             sent = np.float32(many) * step
             values[row, column] = sent if _SIGN_OF[packed, t] > 0 else -sent
     if (sized + 1) >> 1 != len(sizes) or grown != len(large):
-        return 4, sized
+        return 5, sized
     return 0, sized
 
 
@@ -290,7 +239,7 @@ def written(
     entries = rows * (dim - leading)
     room = (10 * rows, 4 * rows * leading, entries // 5 + 1, entries // 2 + 1, 4 * entries)
     names, lead, signs, sizes, large = (np.empty(size, dtype=np.uint8) for size in room)
-    n_names = write_ids(ids, kept, names)
+    n_names = write_ids(ids[kept], names)
     n_lead = write_leading(values, leading, levels, kept, least, lead)
     ends = write_others(values, leading, levels, kept, least, signs, sizes, large)
     return [
@@ -338,7 +287,7 @@ def expanded(data: ByteArray, kind: str, *, most: Sequence[int]) -> list[ByteArr
     check(1 if data.nbytes < size else 0, kind)
     lengths = np.frombuffer(data[:size].tobytes(), dtype="<u4").astype(np.int64).reshape(-1, 2)
     check(1 if int(lengths[:, 1].sum()) > data.nbytes - size else 0, kind)
-    check(4 if int(lengths[:, 1].sum()) < data.nbytes - size else 0, kind)
+    check(5 if int(lengths[:, 1].sum()) < data.nbytes - size else 0, kind)
     found, at = [], size
     for (length, sent), room in zip(lengths.tolist(), most, strict=True):
         if length > room:

@@ -14,47 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.compression.varints import BEFORE_FIRST, READ_ERRORS, get, put
 from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
 
-_FIRST: Any = np.int64(-1)
 _NOUGHT: Any = 0
 _REASONS = {
-    1: "the bytes end within a row",
-    2: "a row id is out of range",
+    **READ_ERRORS,
     3: "a column is out of range",
     4: "the number of entries of a row is out of range",
-    5: "there are bytes after the last row",
     6: "there are fewer or more entries than announced",
 }
-
-
-@kernel(inline="always")
-def _put(out: Any, at: int, number: Any) -> int:
-    """Write a number; returns where to go on."""
-    while number >= 128:
-        out[at] = number & 127 | 128
-        number >>= 7
-        at += 1
-    out[at] = number
-    return at + 1
-
-
-@kernel(inline="always")
-def _get(data: Any, at: int) -> tuple[Any, int]:
-    """Read a number of at most 56 bits: (number, where to go on); -1 when there is none."""
-    number, shift = np.int64(0), np.int64(0)
-    while True:
-        if at >= len(data) or shift > 49:
-            return np.int64(-1), at
-        byte = np.int64(data[at])
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-        shift += 7
 
 
 @kernel()
@@ -64,7 +36,7 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
     places  int64 [most], filled with their flat places in `values`
     Returns (bytes, rows, entries).
     """
-    at, rows, entries, before = 0, 0, 0, _FIRST
+    at, rows, entries, before = 0, 0, 0, BEFORE_FIRST
     n, dim = values.shape
     for i in range(n):
         count = 0
@@ -74,13 +46,13 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
         count = min(count, most - entries)
         if count == 0:
             continue
-        at = _put(out, at, ids[i] - before)
-        at = _put(out, at, np.int64(count))
+        at = put(out, at, ids[i] - before)
+        at = put(out, at, np.int64(count))
         before, column, left = ids[i], -1, count
         for j in range(dim):
             size = abs(values[i, j])
             if left and size >= cut and size > 0:
-                at = _put(out, at, np.int64(j - column - 1))
+                at = put(out, at, np.int64(j - column - 1))
                 places[entries] = i * dim + j
                 column = j
                 entries += 1
@@ -92,10 +64,10 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
 @kernel()
 def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
     """Inverse of `write_places`: (error, entries)."""
-    at, before, entries = 0, _FIRST, _NOUGHT
+    at, before, entries = 0, BEFORE_FIRST, _NOUGHT
     for i in range(len(ids)):
-        gap, at = _get(data, at)
-        count, at = _get(data, at) if gap > 0 else (np.int64(-1), at)
+        gap, at = get(data, at)
+        count, at = get(data, at) if gap > 0 else (np.int64(-1), at)
         if gap <= 0 or before > np.int64(1) << 62:
             return (1 if gap < 0 else 2), entries
         if count <= 0 or count > dim:
@@ -106,7 +78,7 @@ def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
         ids[i] = before
         column = np.int64(-1)
         for _ in range(count):
-            entry, at = _get(data, at)
+            entry, at = get(data, at)
             if entry < 0:
                 return 1, entries
             column += entry + 1
@@ -115,29 +87,6 @@ def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
             places[entries] = i * dim + column
             entries += 1
     return (5 if at != len(data) else 0), entries
-
-
-@kernel()
-def write_ids(ids: Any, out: Any) -> int:
-    """Write increasing ids as gaps; the number of bytes."""
-    at, before = 0, _FIRST
-    for i in range(len(ids)):
-        at = _put(out, at, ids[i] - before)
-        before = ids[i]
-    return at
-
-
-@kernel()
-def read_ids(data: Any, ids: Any) -> int:
-    """Inverse of `write_ids`; the error."""
-    at, before = 0, _FIRST
-    for i in range(len(ids)):
-        gap, at = _get(data, at)
-        if gap <= 0 or before > np.int64(1) << 62:
-            return 1 if gap < 0 else 2
-        before += gap
-        ids[i] = before
-    return 5 if at != len(data) else 0
 
 
 def room(ids: IntArray, entries: int, *, each: int) -> ByteArray:

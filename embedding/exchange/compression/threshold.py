@@ -81,7 +81,6 @@ class Threshold(Compressor):
 
     @classmethod
     def unpack(cls, packed: PackedDelta) -> RowDelta:
-        """See Compressor."""
         rows, dim = packed.rows, packed.dim
         step, axes, rest = _head(packed.data, dim)
         most = planes.most(rows, dim, len(axes)).tolist()

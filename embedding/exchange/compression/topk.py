@@ -35,7 +35,6 @@ class TopK(Compressor):
         return cls(config.top_share)
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
-        """See Compressor."""
         flat = values.reshape(-1)
         most = int(np.ceil(len(flat) * self.share))
         cut = 0.0
@@ -52,7 +51,6 @@ class TopK(Compressor):
 
     @classmethod
     def unpack(cls, packed: PackedDelta) -> RowDelta:
-        """See Compressor."""
         ids, values = zeros(packed.rows, packed.dim)
         split = 2 * packed.entries
         check(1 if split > packed.data.nbytes else 0, cls.kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,22 +12,20 @@ import numpy as np
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, whole
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.contributors import Contributors
 from embedding.exchange.groups.entry import GroupEntry, encode_entry
-from embedding.exchange.links import Links, NoLinks
-from embedding.exchange.protocol import Ack, VocabularyDelta, Welcome
+from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
+from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
+from embedding.exchange.shardsync import NoShards, ShardSync
 from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
 from embedding.kernel.records import (
     FloatArray,
     HalfArray,
     IntArray,
-    SnapshotRef,
     Table,
-    Window,
 )
 
 Seen = tuple[tuple[int, int], ...]
@@ -71,8 +69,8 @@ class LeaderRows(Protocol):
     """How a group's rows reach the place where they lie with the leader."""
 
     @property
-    def links(self) -> Links:
-        """Where else entries go."""
+    def links(self) -> ShardSync:
+        """Keeps the leader's shards in step with it."""
         ...
 
     def spread(self, entry: GroupEntry) -> None:
@@ -95,8 +93,11 @@ class LeaderRows(Protocol):
 class LeaderClient:
     """A group is a node of the leader that never pulls, and merges where a node would push.
 
+    session  greets the leader: where this group stands there
+    calls    what is asked of the leader besides
     entries  that are in no checkpoint of the leader
     rows     where the leader's rows lie
+    bytes    that went between them
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class LeaderClient:
         incarnation: str = "",
         rows: MakeLeaderRows | None = None,
     ) -> None:
-        self._bytes = LeaderBytes()
+        self.bytes = LeaderBytes()
         self.entries: PushLog[GroupEntry] = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
@@ -124,21 +125,9 @@ class LeaderClient:
             resume=self._resume,
         )
         self.calls = ServerCalls(self.session)
-        self.rows = (rows or RowsAtLeader)(self.session, self.entries, self._bytes, self._taken)
-
-    @property
-    def sent(self) -> int:
-        """Bytes of rows, ids and counts in entries, and of ids that were asked for."""
-        return self._bytes.sent
-
-    @property
-    def received(self) -> int:
-        """Bytes of rows and ids in answers."""
-        return self._bytes.received
-
-    def hello(self) -> Welcome:
-        """Greet the leader: where this group stands there."""
-        return self.session.hello()
+        self.rows = (rows or RowsAtLeader)(
+            PathSetup(self.session, self.entries, self._taken), self.bytes
+        )
 
     def keep(self, entry: GroupEntry) -> None:
         """An entry that is to be sent; from now on it reaches the leader, whatever breaks."""
@@ -158,7 +147,7 @@ class LeaderClient:
             epoch, clock = seen[0] if seen else (0, -1)
             header = {"op": "changes", "seen": clock, "epoch": epoch, "told": told}
             answer = self.session.request(Message(header))
-            self._bytes.received += size_of(answer)
+            self.bytes.received += size_of(answer)
             found = self.rows.changed(_changes_of(answer), answer, seen)
             self.entries.confirm(found.durable)
             return found
@@ -169,18 +158,8 @@ class LeaderClient:
         On shards: as they were when the group asked for changes, or later.
         """
         rows = self.rows.live(table, ids, half=half)
-        self._bytes.sent += ids.nbytes
+        self.bytes.sent += ids.nbytes
         return rows
-
-    def admit(
-        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
-    ) -> IntArray:
-        """See Transport."""
-        return self.calls.admit(words, counts, contributors)
-
-    def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """See Transport."""
-        return self.calls.vocabulary(since)
 
     def durable(self) -> int:
         """The last entry that is in a checkpoint of the leader, wherever its rows lie."""
@@ -189,18 +168,6 @@ class LeaderClient:
             ack = self.calls.confirm()
             self._taken(ack)
             return self.rows.links.safe(ack.durable)
-
-    def checkpoint(self, *, wait: bool = True) -> None:
-        """Ask for a checkpoint; with `wait` it is complete on return."""
-        self.calls.checkpoint(wait=wait)
-
-    def cut(self, window: Window) -> SnapshotRef:
-        """Publish the window's snapshot; the same reference when it was cut before."""
-        return self.calls.cut(window)
-
-    def fence(self, node: str, incarnation: str) -> None:
-        """Have the leader note that no push of this incarnation of a node is taken any more."""
-        self.session.action("fence", {"node": node, "life": incarnation})
 
     def close(self) -> None:
         """Say goodbye and close the connections."""
@@ -217,7 +184,7 @@ class LeaderClient:
         most = self.session.config.max_message_bytes // 4
         for message in encode_entry(self.rows.rest(entry), most):
             answer = channel.request(message)
-            self._bytes.sent += size_of(message)
+            self.bytes.sent += size_of(message)
         return acknowledged(answer)
 
     def _taken(self, ack: Ack) -> None:
@@ -236,31 +203,25 @@ class LeaderClient:
 
 @dataclass
 class LeaderBytes:
-    """What went to the leader, and what came from it."""
+    """What went to the leader, and what came from it.
+
+    sent      of rows, ids and counts in entries, and of ids that were asked for
+    received  of rows and ids in answers
+    """
 
     sent: int = 0
     received: int = 0
 
 
-MakeLeaderRows = Callable[
-    [Session, PushLog[GroupEntry], LeaderBytes, Callable[[Ack], None]], LeaderRows
-]
+MakeLeaderRows = Callable[[PathSetup[GroupEntry], LeaderBytes], LeaderRows]
 
 
 class RowsAtLeader:
     """Rows lie with the leader: they travel on the session's own stream."""
 
-    def __init__(
-        self,
-        session: Session,
-        entries: PushLog[GroupEntry],
-        nbytes: LeaderBytes,
-        taken: Callable[[Ack], None],
-    ) -> None:
-        del entries, taken
-        self.links = NoLinks()
-        self._session = session
-        self._bytes = nbytes
+    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
+        self._session, self._bytes = setup.session, nbytes
+        self.links = NoShards()
 
     def spread(self, entry: GroupEntry) -> None:
         """The rows go with the entry."""
@@ -275,7 +236,6 @@ class RowsAtLeader:
         return found
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
-        """See LeaderRows."""
         header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
         asked = Message(header, {"ids": np.asarray(ids, dtype=np.int64)})
         answer = self._session.request(asked)

@@ -16,10 +16,9 @@ from embedding.exchange.codec import position, whole
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.groups.client import LeaderBytes, RemoteChanges, Seen
 from embedding.exchange.groups.entry import GroupEntry, encode_rows
-from embedding.exchange.protocol import Ack, Push
-from embedding.exchange.pushlog import PushLog
+from embedding.exchange.protocol import Push
 from embedding.exchange.rowcache import NAMES
-from embedding.exchange.session import Session
+from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.shards.links import ShardLinks
 from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.split import joined, places, split_push
@@ -33,25 +32,16 @@ _NONE: IntArray = np.empty(0, dtype=np.int64)
 class RowsOnLeadersShards:
     """LeaderRows that go to and come from all shards at the same time."""
 
-    def __init__(
-        self,
-        session: Session,
-        entries: PushLog[GroupEntry],
-        nbytes: LeaderBytes,
-        taken: Callable[[Ack], None],
-    ) -> None:
-        config = session.config
-        self._session = session
-        self._bytes = nbytes
-        self._view = ShardedView(config, Feedback(config))
-        backlog = EntryBacklog(entries, config.max_message_bytes // 4)
-        self.links = ShardLinks(session, self._view, backlog, taken)
+    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
+        self._session, self._bytes = setup.session, nbytes
+        config = setup.session.config
+        view, most = ShardedView(config, Feedback(config)), config.max_message_bytes // 4
+        self.links = ShardLinks(setup, view, _split, lambda part: encode_rows(part, most))
         self._at = (0, 0)
 
     def spread(self, entry: GroupEntry) -> None:
         """See LeaderRows: to all shards at once."""
-        self._session.stream()  # the first greeting tells where the shards are
-        self.links.push(split_push(rows_of(entry), len(self.links)))
+        self.links.push(entry)
 
     def rest(self, entry: GroupEntry) -> GroupEntry:
         """See LeaderRows: what was read."""
@@ -107,33 +97,7 @@ class RowsOnLeadersShards:
         return answers
 
 
-class EntryBacklog:
-    """The Backlog of a group: its entries that are in some checkpoint not yet.
-
-    most_bytes  of a message; an entry's rows go to a shard in as many as they need
-    """
-
-    def __init__(self, entries: PushLog[GroupEntry], most_bytes: int) -> None:
-        self._entries, self._most_bytes = entries, most_bytes
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def held(self) -> tuple[int, int]:
-        """See Backlog."""
-        kept = self._entries
-        return kept.forgotten + 1, kept.forgotten + len(kept)
-
-    def parts(self, shard: int, shards: int, sequence: int) -> list[Push]:
-        """See Backlog."""
-        entries = self._entries.since(sequence)
-        return [split_push(rows_of(entry), shards)[shard] for entry in entries]
-
-    def messages(self, part: Push) -> list[Message]:
-        """See Backlog."""
-        return encode_rows(part, self._most_bytes)
-
-
-def rows_of(entry: GroupEntry) -> Push:
-    """The rows of an entry as the push of a node that has added them itself."""
-    return Push(entry.node, entry.sequence, 0, entry.rows, keeps=True)
+def _split(entry: GroupEntry, shards: int) -> list[Push]:
+    """Each shard's part of an entry's rows, as the push of a node that has added them itself."""
+    push = Push(entry.node, entry.sequence, 0, entry.rows, keeps=True)
+    return split_push(push, shards)

@@ -9,19 +9,17 @@ next one. The last numbers are the push, which the primary's log orders like any
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
-from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
-from embedding.exchange.pushlog import PushLog
-from embedding.exchange.rowpath import pull_from_server
-from embedding.exchange.session import Session
+from embedding.exchange.protocol import PulledRows, PullRequest, Push
+from embedding.exchange.rowpath import PathSetup, pull_from_server
 from embedding.exchange.shards.links import ShardLinks
 from embedding.exchange.shards.minibatches import (
     Minibatches,
@@ -29,7 +27,7 @@ from embedding.exchange.shards.minibatches import (
     minibatch_header,
 )
 from embedding.exchange.shards.ownrows import ShardedView
-from embedding.exchange.shards.rows import PushBacklog, without_rows
+from embedding.exchange.shards.rows import without_rows
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.exchange.wire import Message
@@ -44,17 +42,11 @@ class ColumnsOnShards:
     Raises ConfigError for settings of the exchange that are about rows.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        log: PushLog[Push],
-        feedback: Feedback,
-        taken: Callable[[Ack], None],
-    ) -> None:
-        check_column_exchange(session.config)
-        self.view = ShardedView(session.config, feedback)
-        self.links = ShardLinks(session, self.view, PushBacklog(log, _split), taken)
-        self._session = session
+    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
+        check_column_exchange(setup.session.config)
+        self._session = setup.session
+        self.view = ShardedView(setup.session.config, feedback)
+        self.links = ShardLinks(setup, self.view, _split, lambda part: [encode_push(part)])
         self._learnt: Minibatches | None = None
 
     def pull(self, request: PullRequest) -> PulledRows:

@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged
-from embedding.exchange.protocol import Ack, Push, Welcome
-from embedding.exchange.session import Session
+from embedding.exchange.protocol import Push, Welcome
+from embedding.exchange.pushlog import P, PushLog
+from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
@@ -28,45 +30,42 @@ CLOSE_S = 5.0
 """How long a goodbye waits for the last pushes to be in every shard's checkpoint."""
 
 
-class Backlog(Protocol):
-    """What a client still has of what shards may lack."""
+@dataclass(frozen=True)
+class Backlog(Generic[P]):
+    """What a client still has of what shards may lack.
+
+    split     (push or entry, shards) → the part of each shard
+    messages  how a part is sent
+    """
+
+    log: PushLog[P]
+    split: Callable[[P, int], list[Push]]
+    messages: Callable[[Push], Sequence[Message]]
 
     def __len__(self) -> int:
-        """Pushes or entries that are in some checkpoint not yet."""
-        ...
-
-    def held(self) -> tuple[int, int]:
-        """The first that is still here or will be made, and the last that was made."""
-        ...
+        return len(self.log)
 
     def parts(self, shard: int, shards: int, sequence: int) -> list[Push]:
         """One shard's parts of all after `sequence`."""
-        ...
-
-    def messages(self, part: Push) -> Sequence[Message]:
-        """How a part is sent."""
-        ...
+        return [self.split(push, shards)[shard] for push in self.log.since(sequence)]
 
 
-class ShardLinks:
-    """The streams, a thread for each, and one that looks after them.
+class ShardLinks(Generic[P]):
+    """A ShardSync: the streams, a thread for each, and one that looks after them.
 
     The streams are used under the session's lock alone, whichever thread does.
-
-    taken  what to do with what the server says of this client's pushes when it is asked aside
     """
 
     def __init__(
         self,
-        session: Session,
+        setup: PathSetup[P],
         view: ShardedView,
-        backlog: Backlog,
-        taken: Callable[[Ack], None],
+        split: Callable[[P, int], list[Push]],
+        messages: Callable[[Push], Sequence[Message]],
     ) -> None:
-        self._session = session
+        self._session, self._heard = setup.session, setup.taken
         self._view = view
-        self._backlog = backlog
-        self._heard = taken
+        self._backlog = Backlog(setup.log, split, messages)
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
@@ -99,10 +98,10 @@ class ShardLinks:
             future.exception()
         return [future.result() for future in futures]
 
-    def push(self, parts: Sequence[Push]) -> None:
+    def push(self, push: P) -> None:
         """Send each shard its part."""
         self._session.stream()  # the first greeting tells where the shards are
-        pairs = zip(self._shards, parts, strict=True)
+        pairs = zip(self._shards, self._backlog.split(push, len(self)), strict=True)
         self.each([partial(shard.push, part) for shard, part in pairs])
 
     def tend(self) -> None:
@@ -162,7 +161,7 @@ class ShardLinks:
                 node=session.node,
                 config=session.config,
                 unconfirmed=partial(self._backlog.parts, index, len(locations)),
-                held=self._backlog.held,
+                held=lambda: self._backlog.log.held,
                 rows=view,
                 messages=self._backlog.messages,
                 stop=session.stop,

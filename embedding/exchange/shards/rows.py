@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
-from embedding.exchange.pushlog import PushLog
-from embedding.exchange.rowpath import pull_from_server
-from embedding.exchange.session import Session
+from embedding.exchange.protocol import PulledRows, PullRequest, Push
+from embedding.exchange.rowpath import PathSetup, pull_from_server
 from embedding.exchange.shards.links import ShardLinks
 from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.split import joined, places, split_push
-from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table
 
@@ -32,19 +29,12 @@ _TRIES = 3
 class RowsOnShards:
     """A RowPath whose rows go to and come from all shards at the same time."""
 
-    def __init__(
-        self,
-        session: Session,
-        log: PushLog[Push],
-        feedback: Feedback,
-        taken: Callable[[Ack], None],
-    ) -> None:
-        self.view = ShardedView(session.config, feedback)
-        self._session = session
-        self.links = ShardLinks(session, self.view, PushBacklog(log, split_push), taken)
+    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
+        self._session = setup.session
+        self.view = ShardedView(setup.session.config, feedback)
+        self.links = ShardLinks(setup, self.view, split_push, lambda part: [encode_push(part)])
 
     def pull(self, request: PullRequest) -> PulledRows:
-        """See RowPath."""
         asked = request.by_table()
         patience = self._session.config.pull_timeout_s
         deadline = time.monotonic() + patience
@@ -69,7 +59,7 @@ class RowsOnShards:
 
     def spread(self, push: Push) -> None:
         """See RowPath: to all shards at once."""
-        self.links.push(split_push(push, len(self.links)))
+        self.links.push(push)
 
     def rest(self, push: Push) -> Push:
         """See RowPath: what was read."""
@@ -117,31 +107,6 @@ class RowsOnShards:
             grams=found.get(Table.SUB),
             sequence=min(sequences),
         )
-
-
-class PushBacklog:
-    """The Backlog of a node: its pushes that are in some checkpoint not yet.
-
-    split  what each of so many shards gets of a push
-    """
-
-    def __init__(self, log: PushLog[Push], split: Callable[[Push, int], list[Push]]) -> None:
-        self._log, self._split = log, split
-
-    def __len__(self) -> int:
-        return len(self._log)
-
-    def held(self) -> tuple[int, int]:
-        """See Backlog."""
-        return self._log.forgotten + 1, self._log.forgotten + len(self._log)
-
-    def parts(self, shard: int, shards: int, sequence: int) -> list[Push]:
-        """See Backlog."""
-        return [self._split(push, shards)[shard] for push in self._log.since(sequence)]
-
-    def messages(self, part: Push) -> list[Message]:
-        """See Backlog."""
-        return [encode_push(part)]
 
 
 def without_rows(push: Push) -> Push:

@@ -7,6 +7,8 @@ from typing import Any
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from embedding.server.figures.families import labelled
+
 _GAUGES = {
     "lag_seconds": ("lag_s", "Seconds since the group took what it told last"),
     "waiting_pushes": ("waiting_pushes", "Pushes of its nodes that the leader has not heard of"),
@@ -28,17 +30,12 @@ def group_metrics(groups: Sequence[dict[str, Any]]) -> Iterator[Metric]:
     """A sample for each group; nothing where none follows."""
     if not groups:
         return
-    up = GaugeMetricFamily("yeoron_group_up", "Whether the group is heard of", labels=["group"])
-    for group in groups:
-        up.add_metric([group["group"]], float(group["state"] == "up"))
-    yield up
+    up = ((group["group"], int(group["state"] == "up")) for group in groups)
+    yield labelled(GaugeMetricFamily, "group_up", "Whether the group is heard of", "group", up)
     for kind, figures in ((GaugeMetricFamily, _GAUGES), (CounterMetricFamily, _COUNTERS)):
         for name, (key, text) in figures.items():
-            family = kind(f"yeoron_group_{name}", text, labels=["group"])
-            for group in groups:
-                if isinstance(group.get(key), int | float):
-                    family.add_metric([group["group"]], group[key])
-            yield family
+            values = ((group["group"], group.get(key)) for group in groups)
+            yield labelled(kind, f"group_{name}", text, "group", values)
 
 
 def following_metrics(following: Mapping[str, Any] | None) -> Iterator[Metric]:

@@ -16,8 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from embedding.kernel.errors import PlatformError
-
-_HERE = ("localhost", "127.0.0.1", "[::1]")
+from embedding.kernel.ports import LOOPBACK_NAMES
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +90,9 @@ class HttpService:
             title="Yeoron parameter server", docs_url=None, redoc_url=None, openapi_url=None
         )
         # A page of another site, open in a browser here, may have its name resolved to loopback.
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[host, f"[{host}]", *_HERE])
+        app.add_middleware(
+            TrustedHostMiddleware, allowed_hosts=[host, f"[{host}]", *LOOPBACK_NAMES]
+        )
 
         @app.get("/health")
         def health() -> Response:

@@ -20,9 +20,10 @@ from prometheus_client.registry import Collector
 
 from embedding import __version__
 from embedding.server.figures.alarms import crawl_figures
+from embedding.server.figures.families import labelled
 from embedding.server.figures.groupmetrics import following_metrics, group_metrics
 from embedding.server.figures.meters import Meters
-from embedding.server.figures.textmetrics import is_number, text_metrics
+from embedding.server.figures.textmetrics import text_metrics
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -115,12 +116,13 @@ class _StatusCollector(Collector):
         for name, text in _ROUNDS.items():
             family = f"yeoron_lbfgs_{name}"
             yield CounterMetricFamily(family, text, value=rounds[name])
-        by_node = CounterMetricFamily(
-            "yeoron_lbfgs_node_portions", "Portions that counted, by node", labels=["node"]
+        yield labelled(
+            CounterMetricFamily,
+            "lbfgs_node_portions",
+            "Portions that counted, by node",
+            "node",
+            rounds["by_node"].items(),
         )
-        for node, n in rounds["by_node"].items():
-            by_node.add_metric([node], n)
-        yield by_node
         if rounds["last"] is not None:
             text = "Loss of the last batch at its end, nats a pair"
             yield GaugeMetricFamily("yeoron_lbfgs_loss", text, value=rounds["last"])
@@ -168,21 +170,20 @@ class _StatusCollector(Collector):
             ("bytes", "Bytes sent, by way (server: both directions)"),
             ("rows", "Rows sent, by way"),
         ):
-            family = CounterMetricFamily(f"yeoron_way_{name}", text, labels=["way"])
-            for way, n in self._status["topology"][name].items():
-                family.add_metric([way], n)
-            yield family
+            ways = self._status["topology"][name].items()
+            yield labelled(CounterMetricFamily, f"way_{name}", text, "way", ways)
 
     def _totals(self) -> Iterator[Metric]:
         for name, (field, text) in _TOTALS.items():
             value = getattr(self._meters, field)
             yield CounterMetricFamily(f"yeoron_{name}", text, value=value)
-        refused = CounterMetricFamily(
-            "yeoron_refused_messages", "Messages refused since the start", labels=["kind"]
+        yield labelled(
+            CounterMetricFamily,
+            "refused_messages",
+            "Messages refused since the start",
+            "kind",
+            sorted(self._meters.refusals.items()),
         )
-        for kind, n in sorted(self._meters.refusals.items()):
-            refused.add_metric([kind], n)
-        yield refused
 
     def _gauges(self) -> Iterator[Metric]:
         status = self._status
@@ -213,6 +214,11 @@ class _StatusCollector(Collector):
                 "usage_words",
                 "Words whose contexts are added up by window and source",
                 status["usage"]["held"],
+            ),
+            (
+                "ailing_reasons",
+                "Reasons why the server does not do all of its work; /health has them",
+                len(status.get("ailing", ())),
             ),
             ("active_nodes", "Nodes that take part", sum(n["state"] == "active" for n in nodes)),
         ):
@@ -261,53 +267,44 @@ class _StatusCollector(Collector):
         return family
 
     def _nodes(self) -> Iterator[Metric]:
-        nodes = self._status["nodes"]
+        nodes = self._status["nodes"].items()
         for name, (key, text) in _NODE_GAUGES.items():
-            family = GaugeMetricFamily(f"yeoron_node_{name}", text, labels=["node"])
-            for node, figures in nodes.items():
-                family.add_metric([node], figures[key])
-            yield family
-        tokens = CounterMetricFamily(
-            "yeoron_node_tokens", "Tokens that the node pushed", labels=["node"]
+            values = ((node, figures[key]) for node, figures in nodes)
+            yield labelled(GaugeMetricFamily, f"node_{name}", text, "node", values)
+        tokens = ((node, figures["tokens"]) for node, figures in nodes)
+        yield labelled(
+            CounterMetricFamily, "node_tokens", "Tokens that the node pushed", "node", tokens
         )
-        active = GaugeMetricFamily(
-            "yeoron_node_active", "Whether the node takes part", labels=["node"]
+        active = ((node, int(figures["state"] == "active")) for node, figures in nodes)
+        yield labelled(
+            GaugeMetricFamily, "node_active", "Whether the node takes part", "node", active
         )
-        depth = GaugeMetricFamily(
-            "yeoron_node_queue_tokens", "Tokens waiting in the node's queue", labels=["node"]
+        queues = ((node, figures["report"].get("queue")) for node, figures in nodes)
+        yield labelled(
+            GaugeMetricFamily,
+            "node_queue_tokens",
+            "Tokens waiting in the node's queue",
+            "node",
+            ((node, q.get("depth") if isinstance(q, dict) else q) for node, q in queues),
         )
-        away = GaugeMetricFamily(
-            "yeoron_node_frontier_away_seconds",
+        yield labelled(
+            GaugeMetricFamily,
+            "node_frontier_away_seconds",
             "Seconds that the node waits for its frontier's database by now",
-            labels=["node"],
+            "node",
+            ((node, figures["report"].get("frontier_away_s")) for node, figures in nodes),
         )
-        for node, figures in nodes.items():
-            tokens.add_metric([node], figures["tokens"])
-            active.add_metric([node], float(figures["state"] == "active"))
-            queue = figures["report"].get("queue")
-            queue = queue.get("depth") if isinstance(queue, dict) else queue
-            if is_number(queue):
-                depth.add_metric([node], queue)
-            waits = figures["report"].get("frontier_away_s")
-            if is_number(waits):
-                away.add_metric([node], waits)
-        yield from (tokens, active, depth, away)
 
     def _shards(self) -> Iterator[Metric]:
         shards = self._status["shards"]
         if not shards:
             return
-        up = GaugeMetricFamily("yeoron_shard_up", "Whether the shard is used", labels=["shard"])
-        for shard in shards:
-            up.add_metric([str(shard["shard"])], float(shard["state"] == "up"))
-        yield up
+        up = ((shard["shard"], int(shard["state"] == "up")) for shard in shards)
+        yield labelled(GaugeMetricFamily, "shard_up", "Whether the shard is used", "shard", up)
         for kind, figures in ((GaugeMetricFamily, _SHARD_GAUGES), (CounterMetricFamily, _SHARD)):
             for name, text in figures.items():
-                family = kind(f"yeoron_shard_{name}", text, labels=["shard"])
-                for shard in shards:
-                    if name in shard:
-                        family.add_metric([str(shard["shard"])], shard[name])
-                yield family
+                values = ((shard["shard"], shard.get(name)) for shard in shards)
+                yield labelled(kind, f"shard_{name}", text, "shard", values)
 
     def _crawl(self) -> Iterator[Metric]:
         fetched = CounterMetricFamily(
@@ -341,17 +338,15 @@ class _StatusCollector(Collector):
             ("tokens", "Tokens learnt"),
             ("late_documents", "Documents learnt after the cut of their window"),
         ):
-            total = CounterMetricFamily(f"yeoron_source_{name}", text, labels=["source"])
-            for source, figures in sources.items():
-                total.add_metric([source], figures[name])
-            yield total
-        loss = GaugeMetricFamily(
-            "yeoron_source_nll", "Mean loss before learning, in nats a pair", labels=["source"]
+            values = ((source, figures[name]) for source, figures in sources.items())
+            yield labelled(CounterMetricFamily, f"source_{name}", text, "source", values)
+        yield labelled(
+            GaugeMetricFamily,
+            "source_nll",
+            "Mean loss before learning, in nats a pair",
+            "source",
+            ((source, figures["nll"]) for source, figures in sources.items()),
         )
-        for source, figures in sources.items():
-            if figures["nll"] is not None:
-                loss.add_metric([source], figures["nll"])
-        yield loss
         lags = [
             ({"source": name}, {"p50_s": f["lag_p50_s"], "p95_s": f["lag_p95_s"]})
             for name, f in sources.items()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from embedding.server.figures.families import is_number, labelled
 
 _FIGURES = {
     "known_ratio": (GaugeMetricFamily, "known_share", "Share of eojeols read without an analysis"),
@@ -34,11 +36,8 @@ def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
         if isinstance(text, Mapping) and text:
             told[node] = text
     for name, (kind, key, help_text) in _FIGURES.items():
-        family = kind(f"yeoron_text_{name}", help_text, labels=["node"])
-        for node, text in told.items():
-            if is_number(text.get(key)):
-                family.add_metric([node], text[key])
-        yield family
+        values = ((node, text.get(key)) for node, text in told.items())
+        yield labelled(kind, f"text_{name}", help_text, "node", values)
     masked = CounterMetricFamily(
         "yeoron_text_masked", "Pieces of personal data masked", labels=["node", "kind"]
     )
@@ -48,8 +47,3 @@ def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
             if is_number(n):
                 masked.add_metric([node, str(kind_name)], n)
     yield masked
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a report's value is one; a truth value is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -26,11 +26,9 @@ class RoundCalls:
         self._who = who
 
     def meters(self) -> Meters | None:
-        """See Extra."""
         return None
 
     def calls(self) -> dict[str, Call]:
-        """See Extra."""
         return {"batch": self.take_part}
 
     def take_part(self, message: Message) -> Message:

@@ -101,7 +101,10 @@ class Served(Protocol):
 
 
 class FlightService(ClosedService):
-    """Serves one state. Each connected node has one stream; a bad message harms only its sender."""
+    """Serves one state. Each connected node has one stream; a bad message harms only its sender.
+
+    address  where clients reach it
+    """
 
     def __init__(
         self,
@@ -125,6 +128,9 @@ class FlightService(ClosedService):
             if token is None
             else {"token": _TokenCheck(token, operator, state.meters)},
         )
+        scheme, _, place = location.partition("://")
+        host = place.rpartition(":")[0]
+        self.address = f"{scheme.removesuffix('+tcp')}://{host}:{self.port}"
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One node's stream: request, answer, request, answer, …"""

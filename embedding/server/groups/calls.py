@@ -35,11 +35,9 @@ class GroupCalls:
         self._pieces = Pieces()
 
     def meters(self) -> Meters | None:
-        """See Extra."""
         return self._groups.meters(self._who()[0])
 
     def calls(self) -> dict[str, Call]:
-        """See Extra."""
         return {
             PIECE: self._piece,
             MERGE: self._merge,

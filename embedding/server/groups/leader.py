@@ -115,26 +115,23 @@ class Leader:
 
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
-        welcome = self.client.hello()
+        welcome = self.client.session.hello()
         if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
             self.client.close()
             self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
-            welcome = self.client.hello()
+            welcome = self.client.session.hello()
         if welcome.liveness_s:
             check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
         self.greeting = welcome
         return welcome
 
     def check(self, sync: SyncConfig) -> None:
-        """See Upstream."""
         check_follows(sync, self._config.group.every_s)
 
     def accounts(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> Accounts:
-        """See Upstream."""
         return PassingAccounts(config, vocabulary, dim)
 
     def welcome(self, own: Welcome) -> Welcome:
-        """See Upstream."""
         leader = self.greeting
         if leader is None:
             return own
@@ -152,13 +149,11 @@ class Leader:
     def ids(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None
     ) -> IntArray:
-        """See Upstream."""
         if self.away or self.greeting is None:
             raise UnavailableError("the leader is away.")
-        return self.client.admit(words, counts, contributors)
+        return self.client.calls.admit(words, counts, contributors)
 
     def released(self, push: Push, after: int) -> None:
-        """See Upstream."""
         self.untold.setdefault(push.node, NewPushes(after)).add(push)
         self.untold_pushes += 1
         if push.tokenizer_digest:

@@ -109,19 +109,19 @@ class GroupLink:
             self._want()
             return
         self._tell_all()
-        self.client.checkpoint(wait=True)
+        self.client.calls.checkpoint(wait=True)
         self._confirm(self.client.durable())
 
     def fence(self, node: str, incarnation: str) -> None:
         """Have the leader remember that an incarnation of a node is fenced: the group keeps
         nothing.
         """
-        self.client.fence(node, incarnation)
+        self.client.calls.fence(node, incarnation)
 
     def cut(self, window: Window) -> SnapshotRef:
         """Have the leader cut a window, with what this group has read until now."""
         self._tell_all()
-        return self.client.cut(window)
+        return self.client.calls.cut(window)
 
     def _tell_all(self) -> None:
         """Tell the leader all that was pushed until now."""
@@ -215,7 +215,7 @@ class GroupLink:
         given = changes.next_id > self.state.vocabulary.next_id
         if changes.version != self._version or given or old:
             with self._asking():
-                delta = self.client.vocabulary(self._version)
+                delta = self.client.calls.vocabulary(self._version)
             self._follower.follow_words(delta, changes.next_id, closed=changes.closed)
             self._version, self._counted_at = delta.version, now
         self._follower.follow_ids(changes.next_id)
@@ -260,7 +260,7 @@ class GroupLink:
                 if self._wants_checkpoint:
                     self._wants_checkpoint, self._asked = False, self._sequence
                     with self._asking():
-                        self.client.checkpoint(wait=False)
+                        self.client.calls.checkpoint(wait=False)
             except UnavailableError as error:
                 logger.debug("group %s: %s", self._group.name, error)
             except Exception as error:
@@ -286,8 +286,8 @@ class GroupLink:
             "unconfirmed": len(self.client.entries),
             "rows_out": self._rows_out,
             "rows_in": self._rows_in,
-            "bytes_out": self.client.sent,
-            "bytes_in": self.client.received,
+            "bytes_out": self.client.bytes.sent,
+            "bytes_in": self.client.bytes.received,
             "groups": self._groups,
         }
 

@@ -75,11 +75,9 @@ class LocalReplica(ReplicaRows):
 
     @property
     def moved(self) -> int:
-        """See ReplicaRows."""
         return len(self.drift)
 
     def take_moves(self) -> Callable[[], Moves]:
-        """See ReplicaRows."""
         found = {
             table: Moved(self._ids(table, each.slots), each.bases, each.now)
             for table, each in self.drift.take().items()
@@ -87,7 +85,6 @@ class LocalReplica(ReplicaRows):
         return lambda: found
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
-        """See ReplicaRows."""
         with self._lock:
             slots = ids if table is Table.SUB else self._vocabulary.slots(ids, "adopt")
             alive = slots >= 0

@@ -73,19 +73,15 @@ class ShardedReplica(ReplicaRows):
 
     @property
     def lacking(self) -> bool:
-        """See ReplicaRows."""
         return any(link.lacks or link.away for link in self._links.links)
 
     def when_lacking(self, call: Callable[[], None]) -> None:
-        """See ReplicaRows."""
         self._links.when_lacking(call)
 
     def begin(self, applied: Mapping[str, int]) -> None:
-        """See ReplicaRows."""
         self._told = ReplicatedUpTo(0, dict(applied))
 
     def take_moves(self) -> Callable[[], Moves]:
-        """See ReplicaRows."""
         position = self._log.append(TakeMoves())
         self._telling = self._here(position)
         return partial(self._moves, (self._log.number, position))
@@ -95,7 +91,6 @@ class ShardedReplica(ReplicaRows):
         return ReplicatedUpTo(position, applied)
 
     def merged(self) -> None:
-        """See ReplicaRows."""
         # Not before: a shard that dies until then is given rows without this entry, and needs it.
         self._told = self._telling
         self._log.drop(self._told.position)
@@ -108,23 +103,21 @@ class ShardedReplica(ReplicaRows):
             self._log.drop(position)
 
     def mend(self, live: Live) -> tuple[int, ...]:
-        """See ReplicaRows."""
         return tuple(self._seeded(link, live) for link in self._links.links if link.lacks)
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
-        """See ReplicaRows."""
         where = places(ids, len(self._links))
         with self._lock:
             at = (self._log.number, self._log.position)
         return sum(
-            _patiently(link, partial(link.adopt, table, ids[own], rows[own], at))
+            _patiently(link, partial(link.calls.adopt, table, ids[own], rows[own], at))
             for link, own in zip(self._links.links, where, strict=True)
             if len(own)
         )
 
     def _seeded(self, link: ShardLink, live: Live) -> int:
         """Have a shard begin where the leader's rows are; its number."""
-        incarnation = link.incarnation()
+        incarnation = link.calls.incarnation()
         with self._lock:
             words, next_id = self._vocabulary.alive(), self._vocabulary.next_id
         grams = np.arange(self._buckets, dtype=np.int64)
@@ -133,7 +126,7 @@ class ShardedReplica(ReplicaRows):
             own = ids[self._links.layout.held(ids, link.index)]
             for first in range(0, len(own), self._rows):
                 part = own[first : first + self._rows]
-                link.adopt(table, part, live(table, part), None)
+                link.calls.adopt(table, part, live(table, part), None)
         # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
         # at that entry of the log, and the nodes send the rows of what comes after.
         told = self._told
@@ -158,7 +151,7 @@ class ShardedReplica(ReplicaRows):
         found: list[Moved] = []
         while not found or len(found[-1].slots) == self._rows:
             first = sum(len(each.slots) for each in found)
-            found.append(_patiently(link, partial(link.moves, table, at, first, self._rows)))
+            found.append(_patiently(link, partial(link.calls.moves, table, at, first, self._rows)))
         return [each for each in found if len(each.slots)]
 
 

@@ -64,6 +64,8 @@ class Ledger:
         entry = self.of(node)
         if self.fences.holds(node, incarnation):
             raise FencedError(f"node {node}: its sources were given to others; it starts again.")
+        # From here on pushes by the stream before are refused. One that is still under way there
+        # has a number that the new process uses too, whose own push would pass for a duplicate.
         entry.session += 1
         entry.incarnation = incarnation
 
@@ -115,12 +117,18 @@ class Ledger:
     def restore(self, node: str, sequence: int, tokens: int, offset: str) -> None:
         """A checkpoint holds the node's pushes up to `sequence`, and nothing later is known."""
         entry = self.of(node)
+        # `accepted` too: pushes that a policy held back died with the server, and only those that
+        # it does not claim to have are sent again.
         entry.accepted = entry.applied = entry.durable = sequence
         entry.offset = entry.applied_offset = offset
         entry.tokens = tokens
 
     def persisted(self, applied: dict[str, int]) -> None:
-        """A checkpoint holds every push up to `applied`, by node."""
+        """A checkpoint holds every push up to `applied`, by node.
+
+        `applied` as it was when the checkpoint was begun: what was applied while it was written is
+        in none, and a node forgets its pushes up to `durable`.
+        """
         for node, sequence in applied.items():
             entry = self.of(node)
             entry.durable = max(entry.durable, sequence)

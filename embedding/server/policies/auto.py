@@ -10,6 +10,9 @@ from embedding.server.policies.eager import Asp, Ssp
 from embedding.server.policies.lockstep import Bsp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
 
+_STREAMS = 100
+"""Rates that may be looked at for each time that the policy is asked."""
+
 
 @POLICIES.register(
     "auto", PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True)
@@ -31,6 +34,7 @@ class Auto(Policy):
         self._ladder: tuple[Policy, ...] = (Bsp(config), Ssp(config), Asp(config))
         self._level = 0
         self._began: float | None = None
+        self._asked = 0
 
     @property
     def chosen(self) -> Policy:
@@ -70,8 +74,14 @@ class Auto(Policy):
     def reconsider(self, board: ClockTable, *, now: float) -> str | None:
         """Choose by the rates of now."""
         self._began = now if self._began is None else self._began
+        self._asked += 1
+        # Asked with every push: thousands of rates change little from one to the next.
+        few = self._asked * _STREAMS < len(board.speeds)
+        if few or now - self._began < self.config.auto_stay_s:
+            return None
+        self._asked = 0
         variation = board.speeds.variation(board.active())
-        if variation is None or now - self._began < self.config.auto_stay_s:
+        if variation is None:
             return None
         level = self._wanted(variation)
         if level == self._level:

@@ -21,6 +21,10 @@ class Speeds:
         self.window_s = window_s
         self._heard: dict[_SpeedStream, deque[tuple[float, int, float]]] = {}
 
+    def __len__(self) -> int:
+        """How many streams are known."""
+        return len(self._heard)
+
     def add(self, node: str, tokens: dict[str, int], seconds: float, now: float) -> None:
         """A node learnt `tokens` of each source in `seconds`; of no length: not measured."""
         if not seconds > 0:

@@ -21,7 +21,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -38,6 +39,8 @@ from embedding.server.words.digests import KEY_BYTES
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"checkpoint-(\d{8})")
+NOTES = ("epoch", "identity", "fences.jsonl", "waiting.key", "refused")
+"""Files of the state folder that outlive its checkpoints."""
 _MANIFEST = "manifest.json"
 _PIECE_BYTES = 8 * 1024 * 1024
 
@@ -142,8 +145,7 @@ class CheckpointFolder:
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""
-        found = [_NAME.fullmatch(entry.name) for entry in self.path.iterdir()]
-        return sorted(int(match[1]) for match in found if match)
+        return numbers(self.path)
 
     def next_number(self) -> int:
         """The number of the next checkpoint: above all that are there, whole or not."""
@@ -235,6 +237,29 @@ class CheckpointFolder:
         for number, journal in self._journals():
             if number < kept[0]:
                 journal.unlink()
+
+
+def numbers(path: Path) -> list[int]:
+    """Numbers of the checkpoints of a state folder, oldest first; none where there is no folder."""
+    if not path.is_dir():
+        return []
+    found = [_NAME.fullmatch(entry.name) for entry in path.iterdir()]
+    return sorted(int(match[1]) for match in found if match)
+
+
+@contextmanager
+def kept_out(path: Path) -> Iterator[bool]:
+    """Let no server use a state folder meanwhile; False: one is using it."""
+    if not (path / "lock").is_file():
+        yield True
+        return
+    with (path / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
 
 
 def successor(path: Path) -> Path:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
 from embedding.server.ledger.journal import Journal, read_journal
@@ -236,9 +237,9 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     facts = content.facts
     buckets = state.composer.buckets
     shards, split = state.config.shards, state.config.split
-    written = facts.get("format", 0)
+    if why := unreadable(facts.get("format", 0), READABLE):
+        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
     for name, expected in (
-        ("format", written if written in READABLE else _FORMAT),
         *(("dim", state.dim), ("buckets", buckets), ("shards", shards), ("split", split)),
     ):
         held = facts.get(name, {"shards": 1, "split": "rows"}.get(name, 0))

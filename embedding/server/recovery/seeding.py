@@ -19,7 +19,7 @@ from embedding.kernel.durable import sync as to_disk
 from embedding.kernel.errors import ConfigError, RefusedError, SnapshotError
 from embedding.kernel.records import Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.recovery.checkpoint import CheckpointFolder, successor
+from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, successor
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.state import ServerState
 from embedding.snapshots.catalogue import Catalogue
@@ -31,9 +31,7 @@ logger = logging.getLogger(__name__)
 
 NOTHING = "nothing"
 """Instead of a snapshot's id: an empty state."""
-_KEPT = ("epoch", "identity", "fences.jsonl", "waiting.key", "refused")
 _BEFORE = "-before-"
-"""Files of the state folder that outlive what it held."""
 
 
 def check_rollback(config: ServerConfig, *, buckets: int, biases: int) -> None:
@@ -111,7 +109,7 @@ def put_aside(folder: Path) -> list[Path]:
 
 def _exchanged(folder: Path, fresh: Path) -> Path:
     """Put `fresh` in the place of the state folder; where that is now."""
-    for name in _KEPT:
+    for name in NOTES:
         if (folder / name).exists():
             shutil.copy2(folder / name, fresh / name)
             to_disk(fresh / name)

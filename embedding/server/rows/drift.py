@@ -87,7 +87,6 @@ class Drift:
             bases.keep(fresh, self._tables.read(table, fresh))
 
     def replaced(self, slots: IntArray) -> None:
-        """See Watcher."""
         for table, bases in self._bases.items():
             if table is not Table.SUB:
                 bases.forget(slots)

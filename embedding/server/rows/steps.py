@@ -51,7 +51,6 @@ class TorchSteps:
     """By torch, on any device."""
 
     def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
-        """See RowSteps."""
         if not gaps:
             return rows.index_select(0, where)
         found = rows.index_select(0, where.clamp(min=0))
@@ -59,7 +58,6 @@ class TorchSteps:
         return found
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
-        """See RowSteps."""
         rows.index_add_(0, where, delta.float(), alpha=scale)
 
     def adagrad(
@@ -71,7 +69,6 @@ class TorchSteps:
         scale: float,
         rate: float,
     ) -> None:
-        """See RowSteps."""
         step = delta.float() * scale
         total = moved[where] + step.square().mean(dim=1)
         step.mul_((rate * total.rsqrt()).clamp_(max=1.0).unsqueeze(1))
@@ -90,14 +87,12 @@ class FetchingSteps(TorchSteps):
         load()
 
     def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
-        """See RowSteps."""
         del gaps
         found = torch.empty((len(where), rows.shape[1]), dtype=torch.float32)
         gather_rows(rows.numpy(), where.numpy(), found.numpy())
         return found
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
-        """See RowSteps."""
         whole = delta.float().contiguous()
         add_rows(rows.numpy(), where.numpy(), whole.numpy(), np.float32(scale))
 

@@ -74,13 +74,25 @@ SHARED = (Table.OUT, Table.IN, Table.SUB)
 """Order in shared memory: word and n-gram vectors lie side by side, as the kernel wants them."""
 
 
+@dataclass(frozen=True)
+class TablesPart:
+    """What of the rows is held.
+
+    columns       of a whole row; first_column: the first that is held
+    first_bucket, bucket_step  which buckets are held
+    """
+
+    columns: int
+    first_column: int = 0
+    first_bucket: int = 0
+    bucket_step: int = 1
+
+
 class Tables:
     """`in` and `out`, float32 [capacity, dim], growing by doubling; shared ones do not grow.
 
     buckets  rows of `sub`, all there from the start: 0, and then there is no such table
-    kinds    the tables that there are
-    of       (columns of a whole row, the first that is held) where others hold the rest
-    dealt    (first, step) of the buckets that are held where others hold the rest
+    part     what is held where others hold the rest
     """
 
     def __init__(
@@ -93,33 +105,38 @@ class Tables:
         optimizer: Optimizer,
         shared: bool = False,
         buckets: int = 0,
-        of: tuple[int, int] | None = None,
-        dealt: tuple[int, int] = (0, 1),
+        part: TablesPart | None = None,
     ) -> None:
         if dim < 1:
             raise ConfigError(f"dim {dim}: at least 1 is accepted.")
         self.dim = dim
         self.device = device
         self.seed = seed
-        self._whole, self._first = of or (dim, 0)
+        part = part or TablesPart(dim)
+        self._whole, self._first = part.columns, part.first_column
         self.optimizer = optimizer
         self.capacity = capacity
         self._steps = pick_steps(device, dim)
-        grams = range(dealt[0], buckets, dealt[1])
+        grams = range(part.first_bucket, buckets, part.bucket_step)
         self.buckets = len(grams)
-        self.kinds = tuple(Table) if grams else WORD_TABLES
-        order = [table for table in SHARED if table in self.kinds]
+        kinds = tuple(Table) if grams else WORD_TABLES
+        order = [table for table in SHARED if table in kinds]
         self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
         memory = self.memory
         self._rows = {
             table: self._zeros(self._size(table), dim) if memory is None else memory.table(at)
             for at, table in enumerate(order)
         }
-        self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
+        self._moved = {table: self._zeros(self._size(table)) for table in kinds}
         self._start_grams(grams)
         self._copies: list[Saver] = []
         self._watchers: list[Watcher] = []
         self.versions = RowVersions()
+
+    @property
+    def kinds(self) -> tuple[Table, ...]:
+        """The tables that there are."""
+        return tuple(self._moved)
 
     @property
     def nbytes(self) -> int:

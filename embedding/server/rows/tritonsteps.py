@@ -92,7 +92,6 @@ class TritonSteps:
         self.gather(rows, where, gaps=True)
 
     def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
-        """See RowSteps."""
         del gaps
         n, dim = len(where), rows.shape[1]
         found = rows.new_empty((n, dim))
@@ -101,7 +100,6 @@ class TritonSteps:
         return found
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
-        """See RowSteps."""
         n, dim = delta.shape
         if n:
             _add[self._grid(n)](
@@ -117,7 +115,6 @@ class TritonSteps:
         scale: float,
         rate: float,
     ) -> None:
-        """See RowSteps."""
         n, dim = delta.shape
         if n:
             _adagrad[self._grid(n)](

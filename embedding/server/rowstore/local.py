@@ -62,7 +62,6 @@ class LocalRows(RowStore):
         self.full: str | None = None
 
     def check(self, sync: SyncConfig, before: SyncConfig) -> None:
-        """See RowStore."""
         if shares(sync) is not shares(before):
             raise RefusedError(
                 f"configure: from {before.policy} to {sync.policy}: tables lie in memory that "
@@ -82,7 +81,6 @@ class LocalRows(RowStore):
         grams: IntArray | None,
         score: Sequence[ScorePairs],
     ) -> ReadRows:
-        """See RowStore."""
         asked = {Table.IN: vectors, Table.OUT: contexts}
         if grams is not None:
             asked[Table.SUB] = grams
@@ -112,7 +110,6 @@ class LocalRows(RowStore):
         )
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
-        """See RowStore."""
         self.tables.versions.writing(writer)
         slots, values = self.slots(delta.table, delta.ids, "push"), delta.values
         gone = slots < 0
@@ -126,7 +123,6 @@ class LocalRows(RowStore):
         return len(slots)
 
     def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
-        """See RowStore."""
         found = {}
         for table in self.tables.kinds:
             if table is Table.SUB:
@@ -139,7 +135,6 @@ class LocalRows(RowStore):
         return found
 
     def make_room(self, words: int) -> int:
-        """See RowStore."""
         if self.tables.memory is not None:  # shared tables do not grow
             return min(words, self._max_words - len(self._vocabulary))
         rows = self._vocabulary.rows
@@ -157,38 +152,31 @@ class LocalRows(RowStore):
         return words
 
     def evicted(self, ids: IntArray) -> None:
-        """See RowStore."""
         slots = self._vocabulary.slots(ids, "evict")
         self.tables.replaced(slots[slots >= 0])
         self.composer.forget(ids)
 
     def start(self, admission: Admission) -> None:
-        """See RowStore."""
         self.tables.ensure(self._vocabulary.rows)
         self.tables.start(admission.slots, admission.ids)
 
     def reading(self) -> AbstractContextManager[object]:
-        """See RowStore."""
         return self._lock
 
     def live(self, table: Table, ids: IntArray) -> torch.Tensor:
-        """See RowStore."""
         slots = self._vocabulary.slots(ids, "evaluate")
         if table is Table.IN:
             return self.composer.centres(ids, slots)
         return self.composer.columns(self.tables.gather(Table.OUT, slots))
 
     def copy(self) -> TablesCopy:
-        """See RowStore."""
         return self.tables.copy(self._vocabulary.rows, accumulators=False)
 
     def own_copy(self) -> TablesCopy:
-        """See RowStore."""
         adagrad = self.tables.optimizer.name == "adagrad"
         return self.tables.copy(self._vocabulary.rows, accumulators=adagrad)
 
     def facts(self) -> dict[str, Any]:
-        """See RowStore."""
         return {"shards": 1}
 
     def restore(
@@ -198,7 +186,6 @@ class LocalRows(RowStore):
         slots: IntArray,
         places: IntArray,
     ) -> None:
-        """See RowStore."""
         del facts
         self.tables.ensure(self._vocabulary.rows)
         for table in self.tables.kinds:

@@ -16,7 +16,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.drift import Moved
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.fields import at_of, table_of
+from embedding.server.shards.fields import at_of, not_yet, table_of
 from embedding.server.shards.moved import MovedRows
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
@@ -68,7 +68,7 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
         header = message.header
         found = follower.moves(table, at, whole(header, "first"), whole(header, "most", least=1))
         if found is None:
-            return Message({"status": "waiting", "waits_for": state.waits_for})
+            return not_yet(state)
         arrays: dict[str, Array] = {"ids": found.slots, "bases": found.bases, "now": found.now}
         return Message({"status": "ok"}, arrays)
 
@@ -77,7 +77,7 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
         at = position(message.header.get("at"))
         adopted = follower.adopt(table_of(message), ids, rows, at)
         if adopted is None:
-            return Message({"status": "waiting", "waits_for": state.waits_for})
+            return not_yet(state)
         return Message({"status": "ok", "rows": adopted})
 
     def stand(message: Message) -> Message:

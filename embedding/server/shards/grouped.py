@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.codec import position, whole
+from embedding.exchange.codec import whole
 from embedding.exchange.groups.entry import PIECE, Pieces, completed, decode_piece
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
+from embedding.server.shards.fields import at_of, not_yet
 from embedding.server.shards.state import ShardState
 
 
@@ -40,7 +40,7 @@ class GroupStream:
         expected = whole(message.header, "pieces")
         rows = completed(self._pieces, push.sequence, expected, push.deltas)
         with state.lock:
-            if push.sequence <= state.ledger.of(push.node).applied:
+            if push.sequence <= state.inbox.ledger.of(push.node).applied:
                 # It may have been another one, if the group died together with the primary: the
                 # group is told what the rows are.
                 state.tables.versions.lost([push.node])
@@ -48,20 +48,18 @@ class GroupStream:
 
     def _piece(self, message: Message) -> Message:
         tables = self._state.tables
-        most = 4 * self._state.config.max_words + tables.buckets + 1
+        most = 4 * self._state.spec.server.max_words + tables.buckets + 1
         decode_piece(message, self._pieces, dim=tables.dim, most_rows=most)
         return Message({"status": "ok"})
 
     def _changes(self, message: Message) -> Message:
         """Ids of rows here that others have changed since the group looked last."""
         state, group = self._state, self._who()
-        at = position(message.header.get("at"))
-        if at is None:
-            raise RefusedError("changes: 'at' is missing.")
+        at = at_of(message)
         seen, self.speaks = whole(message.header, "seen", least=-1), True
         with state.changed:
             if not state.reach(at):
-                return Message({"status": "waiting", "waits_for": state.waits_for})
+                return not_yet(state)
             if whole(message.header, "epoch") != state.epoch:
                 seen = -1
             ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}
@@ -69,7 +67,7 @@ class GroupStream:
                 "status": "ok",
                 "clock": state.tables.versions.start(),
                 "epoch": state.epoch,
-                "accepted": state.accepted(group),
+                "accepted": state.inbox.accepted(group),
                 "durable": state.durable(group),
             }
         return Message(header, {str(table): each for table, each in ids.items()})
@@ -77,7 +75,7 @@ class GroupStream:
     def _lacks(self, group: str, table: Table, seen: int) -> IntArray:
         state = self._state
         grams = table is Table.SUB
-        slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.map.used()
+        slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.held.map.used()
         ids = state.held.ids(table, slots)
         since = np.full(len(ids), seen, dtype=np.int64)
         found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]

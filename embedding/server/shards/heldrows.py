@@ -8,7 +8,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.slotmap import SlotMap
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.tables import Optimizer, Tables, TablesPart, pick_device
 from embedding.server.shards.buckets import DealtBuckets
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
@@ -33,8 +33,7 @@ class HeldRows:
             seed=spec.seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
             buckets=spec.buckets,
-            of=(spec.dim, spec.columns.start),
-            dealt=(spec.index, spec.count),
+            part=TablesPart(spec.dim, spec.columns.start, spec.index, spec.count),
         )
         self._in_order = in_order
         self.grams = DealtBuckets(spec.buckets, spec.index, spec.count)

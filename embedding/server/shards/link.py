@@ -1,4 +1,4 @@
-"""The primary's connection to one shard: it sends the log as it grows, and fetches rows."""
+"""The primary's connections to its shards: each sends the log as it grows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ import numpy as np
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
+from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.composing import GramBags
-from embedding.server.rows.drift import Moved
+from embedding.server.shards.fetching import ShardCalls, ShardEndpoint
 from embedding.server.shards.log import ShardLog, as_json
 
 logger = logging.getLogger(__name__)
@@ -32,8 +31,9 @@ _PAUSE_S = 0.2
 
 
 class ShardLink:
-    """A thread that keeps one shard up to date with the log, and a line to fetch rows by.
+    """A thread that keeps one shard up to date with the log.
 
+    calls    what is asked of its rows
     figures  what the shard said last about itself
     failed   why the shard cannot be used, None while it can or is only away
     follows  the shard keeps nothing on a disk: each incarnation of it has to be given its rows
@@ -42,32 +42,29 @@ class ShardLink:
 
     def __init__(
         self,
-        index: int,
-        location: str,
+        shard: ShardEndpoint,
         log: ShardLog,
         *,
-        identity: str,
-        config: ExchangeConfig,
         follows: bool = False,
         on_lacking: Callable[[], None] = lambda: None,
     ) -> None:
-        self.index = index
-        self.location = location
+        self.shard = shard
+        self.calls = ShardCalls(shard, log)
         self.figures: dict[str, Any] = {}
         self.durable = 0
         self.away = True
         self.failed: str | None = None
         self.follows = self.lacks = follows
         self._on_lacking = on_lacking
-        self._unneeded: set[int] = set()
         self._log = log
-        self._identity = identity
-        self._config = config
         self._stopping = threading.Event()
         self._incarnation, self._wanted, self._asked = 0, 0, -1
-        self._lock = threading.Lock()
-        self._fetching: Channel | None = None
-        self._thread = threading.Thread(target=self._run, name=f"shard-{index}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"shard-{shard.index}", daemon=True)
+
+    @property
+    def index(self) -> int:
+        """Its number among the shards."""
+        return self.shard.index
 
     def start(self) -> None:
         """Begin to send."""
@@ -80,8 +77,7 @@ class ShardLink:
             self._log.changed.notify_all()
         if self._thread.is_alive():
             self._thread.join(timeout=10)
-        with self._lock:
-            self._drop()
+        self.calls.close()
 
     @property
     def position(self) -> int:
@@ -99,75 +95,12 @@ class ShardLink:
 
         Returns up to which position of the log the shard has all on disk.
         """
-        channel = Channel(self.location, self._config)
+        channel = Channel(self.shard.location, self.shard.config)
         try:
             number, position = channel.action("checkpoint", {"wait": True}, timeout_s)
         finally:
             channel.close()
         return int(position) if number == self._log.number else 0
-
-    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | None:
-        """float32 [n, dim] at `at` or later; None when the shard is not there within a second."""
-        answer = self._fetch(Message({"op": "rows", "table": table, "at": list(at)}, {"ids": ids}))
-        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
-
-    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray | None:
-        """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`."""
-        arrays = {"ids": bags.buckets.astype(np.int64), "offsets": bags.offsets.astype(np.int64)}
-        answer = self._fetch(Message({"op": "sums", "at": list(at)}, arrays))
-        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
-
-    def copied(
-        self, number: int, at: tuple[int, int], table: Table = Table.IN, ids: IntArray | None = None
-    ) -> FloatArray | None:
-        """float32 [n, dim] of a copy, or without ids nothing; None while it was not begun."""
-        header = {"op": "copied", "number": number, "table": table, "at": list(at)}
-        answer = self._fetch(Message(header, {} if ids is None else {"ids": ids}))
-        if answer.header["status"] != "ok":
-            return None
-        if ids is None:
-            return np.empty((0, 0), dtype=np.float32)
-        return answer.array("rows", "f4", 2)
-
-    def forget(self, number: int) -> None:
-        """A copy is needed no longer; a shard that does not answer is told with the next one."""
-        self._unneeded.add(number)
-        try:
-            for each in sorted(self._unneeded):
-                self._fetch(Message({"op": "forget", "number": each}))
-                self._unneeded.discard(each)
-        except ExchangeError as error:
-            logger.debug("shard %d: %s", self.index, error)
-
-    # -- a shard of a group that follows --------------------------------------------------------
-
-    def incarnation(self) -> int:
-        """Of the shard as it runs now."""
-        with self._lock:
-            self._drop()
-            try:
-                self._fetching, answer = self._greeted()
-            except UnavailableError:
-                self._drop()
-                raise
-            return whole(answer.header, "epoch")
-
-    def moves(self, table: Table, at: tuple[int, int], first: int, most: int) -> Moved | None:
-        """Some of the rows that had moved at the entry `at`, by id; None: it is not there yet."""
-        header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
-        answer = self._fetch(Message(header))
-        if answer.header["status"] != "ok":
-            return None
-        rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
-        return Moved(answer.array("ids", "i8", 1), *rows)
-
-    def adopt(
-        self, table: Table, ids: IntArray, rows: FloatArray, at: tuple[int, int] | None
-    ) -> int | None:
-        """The leader has these rows; how many of their words have one there (`FollowingShard`)."""
-        header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
-        answer = self._fetch(Message(header, {"ids": ids, "rows": rows}))
-        return None if answer.header["status"] != "ok" else whole(answer.header, "rows")
 
     def stand(
         self, incarnation: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
@@ -176,41 +109,10 @@ class ShardLink:
         there.
         """
         header = {"op": "stand", "life": incarnation, "at": list(at), "next_id": next_id}
-        self._fetch(Message({**header, "applied": dict(applied)}))
+        self.calls.fetch(Message({**header, "applied": dict(applied)}))
         # Figures of an earlier incarnation say nothing of this one.
         self.figures = {**self.figures, "position": at[1]}
         self._incarnation, self.lacks = incarnation, False
-
-    def _fetch(self, message: Message) -> Message:
-        """One request; UnavailableError when the shard is away."""
-        with self._lock:
-            try:
-                if self._fetching is None:
-                    self._fetching, _ = self._greeted()
-                return self._fetching.request(message)
-            except UnavailableError:
-                self._drop()
-                raise
-
-    def _drop(self) -> None:
-        if self._fetching is not None:
-            self._fetching.close()
-            self._fetching = None
-
-    def _greeted(self) -> tuple[Channel, Message]:
-        channel = Channel(self.location, self._config)
-        try:
-            channel.open()
-            header = {
-                "op": "lead",
-                "version": PROTOCOL_VERSION,
-                "number": self._log.number,
-                "identity": self._identity,
-            }
-            return channel, channel.request(Message(header))
-        except BaseException:
-            channel.close()
-            raise
 
     # -- the log ----------------------------------------------------------------------------
 
@@ -229,7 +131,7 @@ class ShardLink:
             self._stopping.wait(_PAUSE_S)
 
     def _lead(self) -> None:
-        channel, answer = self._greeted()
+        channel, answer = self.shard.greeted(self._log)
         try:
             sent = self._stand(answer.header)
             self.away, self.failed, self._asked = False, None, -1
@@ -238,6 +140,8 @@ class ShardLink:
                 header = {"op": "log", "first": first, "entries": [as_json(e) for e in entries]}
                 self._heard(channel.request(Message(header)).header)
                 sent = first + len(entries) - 1
+                # Not before the shard has carried out what is to be in the checkpoint, and once a
+                # stream: a shard that died with the order unheard is asked again by the next one.
                 due = self._wanted if self.position >= self._wanted else 0
                 if self.durable < self._wanted and self._asked < due:
                     self._asked = self.position
@@ -249,8 +153,7 @@ class ShardLink:
         """The position after which the shard goes on; RefusedError when it lost what it had."""
         if self.follows and whole(header, "epoch") != self._incarnation:
             # It keeps nothing on a disk: in another incarnation its rows are first values, and the
-            # log
-            # from here on would be carried out on those.
+            # log from here on would be carried out on those.
             self.lacks = True
             self._on_lacking()
             raise UnavailableError(f"shard {self.index} has to be given its rows.")
@@ -261,8 +164,8 @@ class ShardLink:
         behind = [n for n, s in floor.applied.items() if int(applied.get(n, 0)) < s]
         if behind or whole(header, "next_id") < floor.next_id:
             raise RefusedError(
-                f"shard {self.index} at {self.location} lost rows that it had on disk: give its "
-                "state folder back, or empty the folders of the primary and of every shard."
+                f"shard {self.index} at {self.shard.location} lost rows that it had on disk: give "
+                "its state folder back, or empty the folders of the primary and of every shard."
             )
         return whole(header, "position")
 
@@ -304,11 +207,8 @@ class PrimaryLinks:
         self._restarts = restarts or (lambda: [0] * len(locations))
         self.links = [
             ShardLink(
-                index,
-                location,
+                ShardEndpoint(index, location, identity, config),
                 self.log,
-                identity=identity,
-                config=config,
                 follows=self.follows,
                 on_lacking=self._lacking,
             )
@@ -377,7 +277,7 @@ class PrimaryLinks:
             where = np.flatnonzero(layout.held(ids, link.index))
             if not len(where):
                 continue
-            part = _here(partial(link.rows, table, ids[where], at))
+            part = _here(partial(link.calls.rows, table, ids[where], at))
             if part is None:
                 late.append(f"shard {link.index}")
             else:
@@ -395,7 +295,7 @@ class PrimaryLinks:
             own = bags.picked(self.layout.held(bags.buckets.astype(np.int64), link.index))
             if not len(own.buckets):
                 continue
-            part = _here(partial(link.sums, own, at))
+            part = _here(partial(link.calls.sums, own, at))
             if part is None:
                 late.append(f"shard {link.index}")
             else:
@@ -408,7 +308,7 @@ class PrimaryLinks:
         return [
             {
                 "shard": link.index,
-                "location": link.location,
+                "location": link.shard.location,
                 "state": "failed" if link.failed else "away" if link.away else "up",
                 "reason": link.failed,
                 "restarts": restarts[link.index],

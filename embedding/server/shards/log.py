@@ -155,6 +155,8 @@ class ShardLog:
     def drop(self, position: int) -> None:
         """Every shard has the entries up to `position` on disk."""
         with self.changed:
+            # Booked in the floor as it goes: by that a shard is found out later whose folder is an
+            # old copy. It would ask for entries from here on and miss those before in silence.
             while self._entries and self._dropped < position:
                 self.floor.pass_over(self._entries.popleft())
                 self._dropped += 1

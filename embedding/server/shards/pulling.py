@@ -16,6 +16,7 @@ from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import LogPosition
+from embedding.server.shards.fields import not_yet
 from embedding.server.shards.state import ShardState
 
 Read = dict[Table, FloatArray | HalfArray]
@@ -34,16 +35,16 @@ def answer_pull(
     if grams is not None:
         asked[Table.SUB] = grams
     half = message.header.get("rows") == "float16"
-    most = state.config.max_message_bytes
+    most = state.spec.server.max_message_bytes
     check_rows(sum(map(len, asked.values())), state.spec.dim, most, half=half)
     kept, wanted = CachedRows.read(message, asked), Wanted.read(message.header)
     with state.changed:
         if not state.reach(at):
-            return Message({"status": "waiting", "waits_for": state.waits_for})
+            return not_yet(state)
         slots = {table: state.held.slots(ids, "pull", table) for table, ids in asked.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
-        sequence = state.ledger.of(node).applied
+        sequence = state.inbox.ledger.of(node).applied
         versions = None if kept is None else state.tables.versions.start()
         known = kept is not None and (kept.epoch, kept.sequence) == (state.epoch, sequence)
         lacks = _lacks(state, node, kept, slots) if kept is not None and known else {}

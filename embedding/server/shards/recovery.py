@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.records import IntArray, Table
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
@@ -17,7 +18,7 @@ from embedding.server.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+SHARD_FORMAT = 1
 
 
 class ShardRecovery(Checkpointer):
@@ -34,7 +35,7 @@ class ShardRecovery(Checkpointer):
         state = self._state
         with state.lock:
             state.check_whole()
-            mark = (state.log_number, state.position)
+            mark = (state.cursor.number, state.cursor.position)
             if mark == self._written:
                 return
             began = time.perf_counter()
@@ -47,9 +48,9 @@ class ShardRecovery(Checkpointer):
         self._written = mark
         with state.lock:
             state.meters.checkpoint_pause_s = max(pause, longest)
-            state.ledger.persisted(facts["applied"])
-            if state.log_number == mark[0]:
-                state.durable_position = mark[1]
+            state.inbox.ledger.persisted(facts["applied"])
+            if state.cursor.number == mark[0]:
+                state.cursor.durable = mark[1]
 
     def _ended(self) -> None:
         self._folder.close()
@@ -66,7 +67,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
     """Facts, and the id int64 of each slot, -1 for a free one (under the lock)."""
     spec = state.spec
     facts = {
-        "format": _FORMAT,
+        "format": SHARD_FORMAT,
         "dim": spec.dim,
         "index": spec.index,
         "count": spec.count,
@@ -75,13 +76,13 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "seed": state.tables.seed,
         "identity": state.identity,
         "next_id": state.held.next_id,
-        "log": [state.log_number, state.position],
-        "applied": {name: entry.applied for name, entry in state.ledger.nodes.items()},
+        "log": [state.cursor.number, state.cursor.position],
+        "applied": {name: entry.applied for name, entry in state.inbox.ledger.nodes.items()},
         "pushes": state.meters.pushes,
-        "lost_pushes": state.lost_pushes,
-        "repeated_pushes": state.repeated_pushes,
+        "lost_pushes": state.inbox.lost,
+        "repeated_pushes": state.inbox.repeated,
     }
-    return facts, state.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
+    return facts, state.held.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
 
 
 def assemble(
@@ -97,8 +98,9 @@ def assemble(
 def restore(state: ShardState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts, spec = content.facts, state.spec
+    if why := unreadable(facts.get("format", 0), (SHARD_FORMAT,)):
+        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
     for name, expected in (
-        ("format", _FORMAT),
         ("dim", spec.dim),
         ("index", spec.index),
         ("count", spec.count),
@@ -118,16 +120,16 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.tables.ensure(len(ids))
     used = np.flatnonzero(ids >= 0)
     state.held.free = np.flatnonzero(ids < 0).tolist()
-    state.map.put(used, ids[used])
+    state.held.map.put(used, ids[used])
     for table in state.tables.kinds:
         rows = content.arrays[f"rows.{table}"]
         moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
         held = np.arange(len(rows)) if table is Table.SUB else used
         state.tables.restore(table, held, rows[held], moved[held])
     for node, sequence in facts["applied"].items():
-        entry = state.ledger.of(node)
+        entry = state.inbox.ledger.of(node)
         entry.accepted = entry.applied = entry.durable = sequence
-    state.log_number, state.position = facts["log"]
-    state.durable_position = state.position
-    state.meters.pushes, state.lost_pushes = facts["pushes"], facts["lost_pushes"]
-    state.repeated_pushes = facts.get("repeated_pushes", 0)
+    state.cursor.number, state.cursor.position = facts["log"]
+    state.cursor.durable = state.cursor.position
+    state.meters.pushes, state.inbox.lost = facts["pushes"], facts["lost_pushes"]
+    state.inbox.repeated = facts.get("repeated_pushes", 0)

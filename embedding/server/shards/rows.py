@@ -90,7 +90,6 @@ class ShardedRows(RowStore):
         self._copies = 0
 
     def check(self, sync: SyncConfig, before: SyncConfig) -> None:
-        """See RowStore."""
         del before
         if self.nodes_hold_rows:
             check_pushing(sync, self._shards)
@@ -98,7 +97,6 @@ class ShardedRows(RowStore):
             check_column_policy(sync)
 
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
-        """See RowStore."""
         del table, ids
         raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
 
@@ -109,7 +107,6 @@ class ShardedRows(RowStore):
         grams: IntArray | None,
         score: Sequence[ScorePairs],
     ) -> ReadRows:
-        """See RowStore."""
         if len(vectors) or len(contexts) or grams is not None:
             self.slots(Table.IN, vectors, "pull")
         if not score:
@@ -159,16 +156,13 @@ class ShardedRows(RowStore):
             self._changes.append(change)
 
     def released_entry(self, writer: str, sequence: int) -> None:
-        """See RowStore."""
         plain = self.tables.optimizer.name != "sum"
         self._changes.append(Change(((writer, sequence),), 1.0, plain=plain))
 
     def together(self, tickets: Key) -> AbstractContextManager[None]:
-        """See RowStore."""
         return self._changes.together(tickets)
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
-        """See RowStore."""
         del scale, writer
         return len(self.slots(delta.table, delta.ids, "push"))
 
@@ -182,11 +176,9 @@ class ShardedRows(RowStore):
         return words
 
     def evicted(self, ids: IntArray) -> None:
-        """See RowStore."""
         self.composer.forget(ids)
 
     def start(self, admission: Admission) -> None:
-        """See RowStore."""
         first = self._vocabulary.next_id - len(admission.ids)
         self.log.admit(first, len(admission.ids), admission.evicted)
 
@@ -211,7 +203,6 @@ class ShardedRows(RowStore):
         return torch.from_numpy(rows).to(self.tables.device)
 
     def copy(self) -> RemoteCopy:
-        """See RowStore."""
         self._copies += 1
         position = self.log.append(CopyRows(self._copies))
         slots = np.arange(self._vocabulary.rows, dtype=np.int64)
@@ -236,18 +227,15 @@ class ShardedRows(RowStore):
         self.links.checkpoint(position)
 
     def checkpoint(self, *, wait: bool) -> None:
-        """See RowStore."""
         if wait:
             self.links.checkpoint()
         else:
             self.links.want_checkpoint()
 
     def settle(self) -> None:
-        """See RowStore."""
         self.links.settle(_SETTLE_S)
 
     def facts(self) -> dict[str, Any]:
-        """See RowStore."""
         return {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
 
     def restore(
@@ -257,20 +245,16 @@ class ShardedRows(RowStore):
         slots: IntArray,
         places: IntArray,
     ) -> None:
-        """See RowStore."""
         del arrays, slots, places
         self.log.restore(facts["log"])
 
     def position(self) -> LogPosition:
-        """See RowStore."""
         return self.log.number, self.log.position
 
     def locations(self) -> tuple[str, ...]:
-        """See RowStore."""
         return self.links.locations
 
     def describe(self) -> list[dict[str, Any]]:
-        """See RowStore."""
         return self.links.describe()
 
 
@@ -320,7 +304,7 @@ class RemoteCopy:
         """Wait until every shard has begun its copy; the lock is not needed."""
         del lock
         for link in self._links.links:
-            self._until(lambda link=link: link.copied(self._number, self._at))
+            self._until(lambda link=link: link.calls.copied(self._number, self._at))
         return 0.0
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
@@ -345,7 +329,7 @@ class RemoteCopy:
             for start in range(0, len(where), piece):
                 part = where[start : start + piece]
                 found[part, columns] = self._until(
-                    lambda link=link, part=part: link.copied(
+                    lambda link=link, part=part: link.calls.copied(
                         self._number, self._at, table, ids[part]
                     )
                 )
@@ -354,7 +338,7 @@ class RemoteCopy:
     def release(self) -> None:
         """The copy is needed no longer."""
         for link in self._links.links:
-            link.forget(self._number)
+            link.calls.forget(self._number)
 
     def _until(self, fetch: Any) -> FloatArray:
         """Fetch, again while a shard is away or behind."""

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 
 from embedding.exchange.codec import decode_push, string, whole
@@ -28,18 +27,20 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
-from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError, YeoronError
+from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.limits import check_lost, check_name
+from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
-from embedding.server.shards.fields import at_of, table_of
+from embedding.server.shards.fields import at_of, not_yet, table_of
 from embedding.server.shards.following import following_calls, following_shard
 from embedding.server.shards.grouped import GroupStream
 from embedding.server.shards.log import from_json
@@ -85,23 +86,15 @@ class ShardServer:
 
     def start(self) -> None:
         """Open the port; PlatformError when it is taken."""
-        config = self.spec.server
-        tls = config.tls_cert is not None
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        try:
-            self._flight = FlightService(
-                f"{'grpc+tls' if tls else 'grpc+tcp'}://{host}:{config.port}",
-                self.state,
-                {"ping": self._ping, "checkpoint": self._checkpoint},
-                credentials=self._credentials,
-                session=lambda: ShardSession(self.state),
-            )
-        except (pa.ArrowException, OSError) as error:
-            raise PlatformError(
-                f"port {config.port} of {config.host}, for shard {self.spec.index}: it cannot be "
-                "opened; another process may have it."
-            ) from error
-        self.location = f"{'grpc+tls' if tls else 'grpc'}://{host}:{self._flight.port}"
+        self._flight = listen(
+            self.spec.server,
+            self.state,
+            {"ping": self._ping, "checkpoint": self._checkpoint},
+            lambda: ShardSession(self.state),
+            self._credentials,
+            f"of shard {self.spec.index}",
+        )
+        self.location = self._flight.address
         if self.recovery is not None:
             self.recovery.start()
 
@@ -125,7 +118,7 @@ class ShardServer:
         if failed is not None:
             raise UnavailableError(f"shard {self.spec.index}: {failed}.")
         with self.state.lock:
-            return [self.state.log_number, self.state.durable_position]
+            return [self.state.cursor.number, self.state.cursor.durable]
 
 
 def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:
@@ -144,7 +137,7 @@ class ShardSession:
         self.number = 0
         self._leads = 0
         self._workspace: Workspace | None = None
-        self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
+        self._mirror = StreamMirror(state.spec.server.mirror_bytes, state.tables.seed)
         self._half = False
         self._group = GroupStream(state, lambda: self.node)
         self._calls: dict[str, Callable[[Message], Message]] = {
@@ -170,8 +163,8 @@ class ShardSession:
     def meters(self) -> Meters:
         """Bytes of the primary are not those of nodes, and those of groups neither."""
         if self._leads:
-            return self.state.led
-        return self.state.between if self._group.speaks else self.state.meters
+            return self.state.peers.primary
+        return self.state.peers.groups if self._group.speaks else self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
@@ -209,7 +202,7 @@ class ShardSession:
         node = string(message.header, "node")
         first = whole(message.header, "first", least=1)
         check_name("node", node)
-        check_lost(node, first - self.state.ledger.of(node).accepted)
+        check_lost(node, first - self.state.inbox.ledger.of(node).accepted)
         last = whole(message.header, "last") if "last" in message.header else None
         entry = self.state.hello(node, first, last)
         self.node, self.number = node, entry.session
@@ -235,14 +228,14 @@ class ShardSession:
     def _open(self, message: Message) -> Message:
         """A block that is learnt here, where columns lie; the scores of its first minibatch."""
         batch = decode_minibatches(message)
-        if batch is None or self.state.config.split != "columns":
+        if batch is None or self.state.spec.server.split != "columns":
             raise RefusedError("open: a block is learnt where columns lie, not rows.")
-        check_size(batch, self.state.config.max_message_bytes)
+        check_size(batch, self.state.spec.server.max_message_bytes)
         if not len(batch.examples.inputs):
             raise RefusedError("open: the block has no example.")
         rows = self.state.open(batch, at_of(message))
         if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         from embedding.server.shards.columns import Workspace  # brings the kernels with it
 
         self._workspace = Workspace(batch, *rows)
@@ -283,7 +276,7 @@ class ShardSession:
         return Message({"status": "ok"})
 
     def _acknowledged(self) -> Message:
-        accepted = self.state.accepted(self.node)
+        accepted = self.state.inbox.accepted(self.node)
         durable = self.state.durable(self.node)
         header = {"accepted": accepted, "durable": durable, "epoch": self.state.epoch}
         return Message({"status": "ok", **header})
@@ -310,7 +303,7 @@ class ShardSession:
     def _rows(self, message: Message) -> Message:
         rows = self.state.rows(table_of(message), message.array("ids", "i8", 1), at_of(message))
         if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         return Message({"status": "ok"}, {"rows": rows})
 
     def _sums(self, message: Message) -> Message:
@@ -321,13 +314,13 @@ class ShardSession:
             raise RefusedError("sums: `offsets` must rise from 0 to the number of ids.")
         rows = self.state.gram_sums(ids, offsets, at_of(message))
         if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         return Message({"status": "ok"}, {"rows": rows})
 
     def _copied(self, message: Message) -> Message:
         """Rows of a copy; without a table only whether it was begun."""
         if not self.state.has_copy(at_of(message)):
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+            return not_yet(self.state)
         if "ids" not in message.arrays:
             return Message({"status": "ok"})
         number, ids = whole(message.header, "number"), message.array("ids", "i8", 1)
@@ -348,9 +341,7 @@ def _same_version(message: Message) -> None:
 
 def main() -> None:
     """The process: serve until SIGTERM or the end of standard input."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    begin_logging("shard")
     ended = stop_on_signals()
     stdin = sys.stdin.fileno()
 

@@ -29,6 +29,7 @@ from embedding.kernel.records import (
     Window,
     WordCounts,
 )
+from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
@@ -135,8 +136,11 @@ class Copied:
 class Snapshotter:
     """Publishes each window once; concurrent and later calls get the same reference."""
 
-    def __init__(self, state: ServerState, config: ServerConfig) -> None:
+    def __init__(
+        self, state: ServerState, config: ServerConfig, traces: Traces = NO_TRACES
+    ) -> None:
         self._state = state
+        self._traces = traces
         self._config = config
         self._store = None if config.snapshots is None else SnapshotStore(config.snapshots)
         self._lock = threading.Lock()
@@ -294,6 +298,7 @@ class Snapshotter:
 
     def _publish(self, copied: Copied) -> SnapshotRef:
         state, window = self._state, copied.data.window
+        began = time.time()
         try:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
@@ -312,13 +317,22 @@ class Snapshotter:
             with state.lock:
                 state.accounts.cut -= copied.closed
             if not isinstance(error, YeoronError):
-                logger.exception("window %s could not be cut", window.label)
+                logger.exception(
+                    "window %s could not be cut", window.label, extra={"window": window.label}
+                )
             raise
         finally:
             copied.rows.release()
         with state.lock:
             state.accounts.close(copied.starts, ref)
-        logger.info("snapshot %s: %d words", ref.id, ref.words)
+        start = int(window.start.timestamp())
+        self._traces.snapshot(start, began, time.time(), ref.words)
+        logger.info(
+            "snapshot %s: %d words",
+            ref.id,
+            ref.words,
+            extra={"window": window.label, "words": ref.words},
+        )
         return ref
 
     def _weights(self) -> dict[str, float]:
@@ -357,13 +371,19 @@ def _key(window: Window) -> _Key:
 def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
     """How words were used, by the sums of a window; None where there are none.
 
-    ids  int64 [n], of the words of the snapshot: those of others are left out
+    ids  int64 [n], of the words of the snapshot: those of others are left out, and the past of
+         words whose use in the window nobody told, as nothing is compared with it
     """
     order = np.argsort(ids, kind="stable")
     parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
-    for part in sums:
+    used = np.zeros(len(ids), dtype=np.bool_)
+    for part in sorted(sums, key=lambda each: each.time):
         at = positions(ids[order], part.ids)
         there = np.flatnonzero(at >= 0)
+        if part.time <= 1:
+            used[at[there]] = True
+        else:
+            there = there[used[at[there]]]
         parts.setdefault(part.time, []).append((order[at[there]], part, there))
     if not parts[0]:
         return None
@@ -388,25 +408,26 @@ def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
-    documents = np.concatenate([part.documents[at] for _, part, at in parts])
+    documents = np.concatenate([part.documents[part.places[at]] for _, part, at in parts])
     return Usage(
         rows=np.concatenate([rows for rows, _, _ in parts]),
         sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
         mentions=documents.sum(axis=1).astype(np.int64),
         pairs=documents,
-        means=_means([(part, at) for _, part, at in parts]),
+        means=_means([(part, part.places[at]) for _, part, at in parts]),
     )
 
 
 def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
-    """Means of some rows as float16, precise to a thousandth; 0 where nothing was added."""
+    """Means of some places as float16, precise to a thousandth; 0 where nothing was added."""
     shape = parts[0][0].sums.shape[1:]
     found = np.empty((sum(len(at) for _, at in parts), *shape), dtype=np.float16)
     first = 0
     for part, at in parts:
         for some in np.split(at, range(_ROWS, len(at), _ROWS)):
+            documents = np.maximum(part.documents[some], np.float32(1e-9))
             wide = widen(part.sums[some])
-            wide /= np.maximum(part.documents[some], np.float32(1e-9))[..., None]
+            wide /= documents[..., None]
             found[first : first + len(some)] = narrow(wide)
             first += len(some)
     return found

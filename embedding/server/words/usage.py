@@ -34,14 +34,16 @@ class SourceUsage:
     """The sums of one source in one window.
 
     ids        int64 [n], row ids, increasing
-    documents  float32 [n, UNITS], how many documents use each word
-    sums       float16 [n, UNITS, dim], of one unit vector a document
+    places     int64 [n], where each is in the two others, which may have more rows
+    documents  float32 [m, UNITS], how many documents use each word
+    sums       float16 [m, UNITS, dim], of one unit vector a document
     time       0: texts of the window, by the rows of the model; 1: the same, 2: of the one before
                it, 3: of all older ones, by vectors from the counts of all of them
     """
 
     source: str
     ids: IntArray
+    places: IntArray
     documents: FloatArray
     sums: HalfArray
     time: int = 0
@@ -82,11 +84,10 @@ class _Sums:
         whole = widen(self.sums[places[at], unit]) + part.sums[at]
         self.sums[places[at], unit] = narrow(np.clip(whole, -_MOST, _MOST))
 
-    def copy(self, key: _UsageKey) -> SourceUsage:
+    def held(self, key: _UsageKey) -> SourceUsage:
         _, source, time = key
         slots = self.places.used()
-        ids = self.places.ids(slots)
-        return SourceUsage(source, ids, self.documents[slots], self.sums[slots], time)
+        return SourceUsage(source, self.places.ids(slots), slots, self.documents, self.sums, time)
 
 
 class UsageSums:
@@ -147,9 +148,9 @@ class UsageSums:
         return self._sums[key]
 
     def held(self, starts: Sequence[int]) -> list[SourceUsage]:
-        """Copies of the sums of some windows, by source."""
+        """The sums of some windows, by source: no copies, as a window that is cut takes no more."""
         return [
-            self._sums[key].copy(key)
+            self._sums[key].held(key)
             for key in self.parts()
             if key[0] in starts and self._sums[key].size
         ]
@@ -166,14 +167,18 @@ class UsageSums:
         for sums in self._sums.values():
             places = sums.places.slots(ids)
             places = places[places >= 0]
-            sums.documents[places], sums.sums[places] = 0, 0
+            # In this order: whoever publishes them now reads documents first, and divides by them.
+            sums.sums[places] = 0
+            sums.documents[places] = 0
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, numbered as `keys`."""
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, key in enumerate(self.parts()):
-            copy = self._sums[key].copy(key)
-            arrays |= {f"usage.{number}.{name}": getattr(copy, name) for name in _COLUMNS}
+            held = self._sums[key].held(key)
+            arrays[f"usage.{number}.ids"] = held.ids
+            arrays[f"usage.{number}.documents"] = held.documents[held.places]
+            arrays[f"usage.{number}.sums"] = held.sums[held.places]
         return arrays
 
     def restore(self, keys: Sequence[_UsageKey], arrays: Mapping[str, npt.NDArray[Any]]) -> None:

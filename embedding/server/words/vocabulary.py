@@ -59,7 +59,6 @@ class Vocabulary:
         digests: WordDigests | None = None,
     ) -> None:
         self.min_count = min_count
-        self.closed = False
         self.max_words = max_words
         self.decay = Decay(half_life_tokens)
         self.version = version
@@ -204,9 +203,14 @@ class Vocabulary:
         self._stored[slots] = counts * self.decay.weight
         self.shut()
 
+    @property
+    def closed(self) -> bool:
+        """Whether no other word gets a row, and counts stay as they are."""
+        return self.min_count == _NEVER
+
     def shut(self) -> None:
         """No other word gets a row, and pushes add nothing to the counts."""
-        self.closed, self.min_count = True, _NEVER
+        self.min_count = _NEVER
 
     def plan(self, words: Sequence[str], counts: IntArray) -> list[str]:
         """Which of `words` would get a row if each occurred `counts` times more."""

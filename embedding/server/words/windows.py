@@ -62,6 +62,8 @@ class WindowTracker:
         self.in_step = in_step
         self.watermark: float | None = None
         self.sources: dict[str, SourceState] = {}
+        self._slowest: tuple[str, SourceState] | None = None
+        self._read_by: dict[str, set[str]] = {}
         self._event_now: dict[str, float] = {}
         self._expected: dict[str, float] = {}
 
@@ -79,7 +81,10 @@ class WindowTracker:
             state = self.sources.setdefault(name, SourceState())
             state.heard = {node: float(at) for node, at in held["heard"].items()}
             state.pending = {node: int(n) for node, n in held["pending"].items()}
-            found |= {*state.heard, *state.pending}
+            readers = {*state.heard, *state.pending}
+            for node in readers:
+                self._read_by.setdefault(node, set()).add(name)
+            found |= readers
         return sorted(found)
 
     def expect(self, nodes: Iterable[str], *, until: float) -> None:
@@ -94,6 +99,7 @@ class WindowTracker:
         state = self.sources.setdefault(source, SourceState())
         if node:
             self._expected.pop(node, None)
+            self._read_by.setdefault(node, set()).add(source)
             state.heard[node] = later(state.heard.get(node), published)
         state.published = later(state.published, published)
         state.last_news = now
@@ -112,13 +118,17 @@ class WindowTracker:
         """
         self._expected.pop(node, None)
         # A source that it reads no longer is another node's: nobody waits for this one there.
-        for source, state in self.sources.items():
-            if pending is not None and source not in pending and node in state.pending:
+        own = self._read_by.setdefault(node, set())
+        for source in [] if pending is None else own - pending.keys():
+            state = self.sources.get(source, SourceState())
+            if node in state.pending:
                 state.pending.pop(node)
                 state.heard.pop(node, None)
+                own.discard(source)
         for source, n in (pending or {}).items():
             state = self.sources.setdefault(source, SourceState(last_news=now))
             state.pending[node] = n
+            own.add(source)
         if event_now is not None:
             self._event_now[node] = event_now
 
@@ -126,7 +136,8 @@ class WindowTracker:
         """A node went away: what it had pending is not waited for."""
         self._event_now.pop(node, None)
         self._expected.pop(node, None)
-        for state in self.sources.values():
+        for source in self._read_by.pop(node, ()):
+            state = self.sources.get(source, SourceState())
             state.pending.pop(node, None)
             state.heard.pop(node, None)
 
@@ -136,18 +147,42 @@ class WindowTracker:
             self.leave(node)
         if self._expected:
             return self.watermark
-        states = list(self.sources.values())
-        live = [s for s in ([_joined(states)] if self.in_step else states) if self._live(s, now)]
-        candidate: float | None = None
-        if live:
-            times = [state.reached() for state in live]
-            known = [each for each in times if each is not None]
-            candidate = min(known) if len(known) == len(live) else None
-        elif self._event_now:
+        if self._still_slowest(now):
+            return self.watermark
+        candidate, self._slowest = None, None
+        if self.in_step:
+            joined = _joined(self.sources.values())
+            live = self._live(joined, now)
+            candidate = joined.reached() if live else None
+        else:
+            live = False
+            for name, state in self.sources.items():
+                if not self._live(state, now):
+                    continue
+                live, reached = True, state.reached()
+                if reached is None or candidate is None or reached < candidate:
+                    candidate, self._slowest = reached, (name, state)
+                if reached is None:
+                    break
+        if not live and self._event_now:
             candidate = min(self._event_now.values())
         if candidate is not None:
             self.watermark = later(self.watermark, candidate)
         return self.watermark
+
+    def _still_slowest(self, now: float) -> bool:
+        """Whether the source that held the watermark back still does, so that nobody else matters.
+
+        It is asked for with every push: thousands of sources are looked through only when the
+        slowest of them has moved.
+        """
+        if self._slowest is None:
+            return False
+        name, state = self._slowest
+        if self.sources.get(name) is not state or not self._live(state, now):
+            return False
+        reached = state.reached()
+        return reached is None or (self.watermark is not None and reached <= self.watermark)
 
     def due(self, starts: Iterable[int], *, now: float) -> list[Window]:
         """Windows that start at `starts` and that the watermark has passed, in order."""

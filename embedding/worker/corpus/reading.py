@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import Document, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
@@ -257,12 +258,10 @@ class _Cutter:
 
 def read_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the reader process: put every block, then close the queue."""
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    spec = NodeSpec.model_validate_json(spec_json)
+    begin_logging("reader", node=spec.name, level=logging.WARNING)
     end_with_parent()
     stop = stop_on_signals()
-    spec = NodeSpec.model_validate_json(spec_json)
     if spec.corpus is None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
     try:

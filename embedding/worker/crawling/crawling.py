@@ -19,8 +19,10 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import opened
 from embedding.crawl.report import CrawlReport
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import Document, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue
@@ -77,9 +79,15 @@ class CrawlProcess:
     """Joins crawler, text processes and queue in one asyncio loop."""
 
     def __init__(
-        self, spec: NodeSpec, queue: Sink, stop: threading.Event, frontier: Frontier
+        self,
+        spec: NodeSpec,
+        queue: Sink,
+        stop: threading.Event,
+        frontier: Frontier,
+        traces: Traces = NO_TRACES,
     ) -> None:
         self.spec = spec
+        self.traces = traces
         self.queue = queue
         self.stop = stop
         self.frontier = frontier
@@ -223,12 +231,19 @@ class CrawlProcess:
         try:
             clock = self.crawler.clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
+            began = time.time()
             block = await self.text.block(documents, available)
+            prepared = time.time()
             self.underway.read(source, block.n_tokens)
             if self.initial is not None:
                 block = replace(block, priority=self.initial.priorities(block))
             await self._put(block)
-            self.stages.queued(block, time.time())
+            queued = time.time()
+            self.stages.queued(block, queued)
+            for key, first, fetched in zip(block.keys, available, block.fetched, strict=True):
+                self.traces.document("fetch", (key,), first, float(fetched))
+            self.traces.document("prepare", block.keys, began, prepared)
+            self.traces.document("queue", block.keys, prepared, queued)
         finally:
             self._places.release()
 
@@ -261,16 +276,16 @@ def _initial(spec: NodeSpec) -> InitialPriorities | None:
 
 def crawl_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the crawler process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    spec = NodeSpec.model_validate_json(spec_json)
+    begin_logging("crawler", node=spec.name)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     end_with_parent()
     stop = stop_on_signals()
-    spec = NodeSpec.model_validate_json(spec_json)
+    traces = open_traces("crawler", spec.name)
     try:
-        frontier = opened(partial(Frontier, spec.crawl.frontier), stop.wait)
+        frontier = opened(partial(Frontier, spec.crawl.frontier.get_secret_value()), stop.wait)
         if frontier is not None:
-            asyncio.run(CrawlProcess(spec, queue, stop, frontier).run())
+            asyncio.run(CrawlProcess(spec, queue, stop, frontier, traces).run())
     finally:
         queue.close()
+        traces.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,8 +20,10 @@ from embedding.kernel.errors import (
     ReplacedError,
     UnavailableError,
 )
+from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
+from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
 from embedding.stream.queue import BlockQueue
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
@@ -61,8 +64,16 @@ class Counters:
 class GradientProcess:
     """Joins queue, learner and client; a second thread reports."""
 
-    def __init__(self, spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        spec: NodeSpec,
+        queue: BlockQueue,
+        stop: threading.Event,
+        traces: Traces = NO_TRACES,
+    ) -> None:
         self.spec = spec
+        self.traces = traces
+        self._taken: dict[str, tuple[float, int]] = {}
         self.queue = queue
         self.stop = stop
         self.counters = Counters()
@@ -155,6 +166,8 @@ class GradientProcess:
                 if corpus and window != self.rehearsals.window:
                     yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
+                for key in self.traces.sampled(key for block in blocks for key in block.keys):
+                    self._taken[key] = (time.time(), window)
                 yield blocks
             elif (close := self._closing()) is not None:
                 self._idle = False
@@ -245,6 +258,9 @@ class GradientProcess:
     def _acknowledge(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
         self.acknowledgements.learnt(keys)
+        for key in self._taken.keys() & set(keys):
+            taken, window = self._taken.pop(key)
+            self.traces.document("learn", (key,), taken, time.time(), window=window)
         self.counters.documents += len(keys)
 
     def _flush(self) -> None:
@@ -341,23 +357,25 @@ class GradientProcess:
 
 def learn_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the gradient process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    spec = NodeSpec.model_validate_json(spec_json)
+    begin_logging("gradient", node=spec.name)
     end_with_parent()
     stop = stop_on_signals()
-    spec = NodeSpec.model_validate_json(spec_json)
+    traces = open_traces("gradient", spec.name)
     try:
-        if (process := _begun(spec, queue, stop)) is not None:
+        if (process := _begun(spec, queue, stop, traces)) is not None:
             process.run()
     finally:
         queue.close()
+        traces.close()
 
 
-def _begun(spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> GradientProcess | None:
+def _begun(
+    spec: NodeSpec, queue: BlockQueue, stop: threading.Event, traces: Traces
+) -> GradientProcess | None:
     """None when told to stop while the server is away."""
     try:
-        return GradientProcess(spec, queue, stop)
+        return GradientProcess(spec, queue, stop, traces)
     except UnavailableError as error:
         if not stop.is_set():
             raise

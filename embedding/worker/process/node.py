@@ -16,7 +16,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from embedding.crawl.config import TO_A_NODE
+from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.errors import BehindError, PlatformError, UnavailableError, YeoronError
 from embedding.kernel.private import leave_no_core, write_privately
 from embedding.stream.faults import StreamError
@@ -95,7 +95,7 @@ class _Pair:
         context = processes(targets)
         crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
         text = spec.model_copy(update={"incarnation": secrets.token_hex(8)}).model_dump_json(
-            context=TO_A_NODE
+            context=WITH_SECRETS
         )
         self._reasons, reasons = context.Pipe(duplex=False)
         ends = {"crawler": crawler_end, "gradient": gradient_end}

@@ -110,7 +110,7 @@ def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
     windows = corpus is None or corpus.window is not None
     passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0
-    tick = 4 * spec.node.block_tokens if corpus is not None else 16_384
+    tick = 8 * spec.node.block_tokens if corpus is not None else 16_384
     negative = spec.model.negative
     convergence = Convergence(passes, tick, reference_losses(negative)[1])
     return Rehearsals(convergence, share=spec.node.rehearsal_share, negative=negative)

@@ -7,7 +7,7 @@ import threading
 
 from embedding.exchange.allreduce.density import threshold
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingTransport
+from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
 from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
@@ -49,13 +49,9 @@ def make_transport(
             timeout_s=topology.peer_timeout_s,
             stop=stop,
         ),
-        spec.ring.names,
         topology,
+        ReducingStart(welcome.dim, spec.model.gram_rows, welcome.sequence, welcome.offset),
         tokens=lambda offset: Offset.of(offset).tokens,
-        dim=welcome.dim,
-        buckets=spec.model.gram_rows,
         half=entry_type(spec.exchange) == "float16",
         least=least,
-        sequence=welcome.sequence,
-        offset=welcome.offset,
     )

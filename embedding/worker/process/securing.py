@@ -26,7 +26,7 @@ def secure(client: ParameterClient, stop: threading.Event) -> None:
     Where the server keeps none they are as soon as they are applied. Others need not wait for this
     node meanwhile. Returns at once when `stop` is set.
     """
-    last = client.log.forgotten + len(client.log)
+    _, last = client.log.held
     if stop.is_set() or client.durable() >= last:
         return
     client.idle()

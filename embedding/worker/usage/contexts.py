@@ -26,14 +26,12 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bit
     A passage is REPEATED words of a sentence, or a whole sentence of fewer, from BRIEFEST on, or a
     whole document; found by a hash in a table of 2^bits places. order: int64 [documents].
     """
-    places = np.int64(1) << bits
-    marks = np.zeros(places, dtype=np.uint32)
-    owners = np.full(places, -1, dtype=np.int32)
+    held = np.zeros(np.int64(1) << bits, dtype=np.uint64)
     found = tokens.copy()
     for d in order:
         begin, end = sentences[documents[d]], sentences[documents[d + 1]]
         whole = _hash(tokens, begin, end, documents[d + 1] - documents[d])
-        if end > begin and _is_held(whole, d, marks, owners, bits):
+        if end > begin and _is_held(whole, d, held, bits):
             found[begin:end] = -1
             continue
         for s in range(documents[d], documents[d + 1]):
@@ -42,7 +40,7 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bit
                 continue
             for first in range(sentences[s], sentences[s + 1] - length + 1):
                 passage = _hash(tokens, first, first + length, 0)
-                if _is_held(passage, d, marks, owners, bits):
+                if _is_held(passage, d, held, bits):
                     found[first : first + length] = -1
     return found
 
@@ -61,14 +59,16 @@ def _hash(tokens: Any, first: int, stop: int, kind: int) -> Any:
 
 
 @kernel()
-def _is_held(mixed: Any, d: int, marks: Any, owners: Any, bits: int) -> bool:
-    """Whether another document has the hash `mixed`; if none does, document d has it from now."""
+def _is_held(mixed: Any, d: int, held: Any, bits: int) -> bool:
+    """Whether another document has the hash `mixed`; if none does, document d has it from now.
+
+    held  uint64 [2^bits]: the lower half of a hash, and in front of it its document from 1 on
+    """
     place = np.int64(mixed >> np.uint64(64 - bits))
-    mark = np.uint32(mixed & np.uint64(0xFFFFFFFF))
-    if owners[place] >= 0 and owners[place] != d and marks[place] == mark:
+    owner = held[place] >> np.uint64(32)
+    if owner != 0 and owner != np.uint64(d + 1) and np.uint32(held[place]) == np.uint32(mixed):
         return True
-    marks[place] = mark
-    owners[place] = d
+    held[place] = np.uint64(d + 1) << np.uint64(32) | mixed & np.uint64(0xFFFFFFFF)
     return False
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.payload import ContextShift
-from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
+from embedding.worker.usage.paircounts import PairCounts
 
 LEAST_PAIRS = 20
 """Pairs of a word before the window and in it, below which its contexts are not told."""
@@ -29,63 +29,81 @@ CONTEXTS_PER_WORD = 8
 
 
 def context_shift(
-    window: int, before: Any, after: Any, ids: IntArray, says: FloatArray
+    window: int, pairs: PairCounts, ids: IntArray, says: FloatArray
 ) -> ContextShift | None:
     """What to send of a window (Unix seconds of its start); None where no word can be told.
 
-    before, after  scipy CSR float32 [v, v], pairs of words before the window and in it
-    ids            int64 [v]; says: float32 [v, dim]
+    pairs  of the text before the window, and of the window
+    ids    int64 [v]; says: float32 [v, dim]
     """
-    pairs = [np.asarray(one.sum(axis=1), dtype=np.float64).ravel() for one in (before, after)]
-    rows = np.flatnonzero((pairs[0] >= LEAST_PAIRS) & (pairs[1] >= LEAST_PAIRS))
-    if not len(rows):
+    totals = pairs.totals()
+    words = np.flatnonzero((totals >= LEAST_PAIRS).all(axis=1))
+    if not len(words):
         return None
-    shares = [
-        _shares(one[rows], total[rows]) for one, total in zip((before, after), pairs, strict=True)
-    ]
-    moved = (shares[1] - shares[0]).tocsr()
-    shift = np.asarray(moved @ says, dtype=np.float32)
-    weights = 1.0 / (1.0 / pairs[0][rows] + 1.0 / pairs[1][rows])
+    shift = np.zeros((len(words), says.shape[1]), dtype=np.float32)
+    changed = np.zeros(len(words), dtype=np.int64)
+    _shift(pairs.starts, pairs.contexts, pairs.counts, totals, words, says, shift, changed)
+    weights = 1.0 / (1.0 / totals[words]).sum(axis=1)
     lengths = np.einsum("nd,nd->n", shift, shift).astype(np.float64)
     order = np.argsort(-weights * lengths, kind="stable")[:MAX_SHIFTED_WORDS]
     order = np.sort(order[lengths[order] > 0])
     if not len(order):
         return None
-    sizes = np.minimum(np.diff(moved.indptr)[order], CONTEXTS_PER_WORD).astype(np.int64)
+    words, heavy = words[order], weights[order].astype(np.float32)
+    sizes = np.minimum(changed[order], CONTEXTS_PER_WORD)
     along = (shift[order] / lengths[order, None]).astype(np.float32)
-    near, pulls = _largest(moved.indptr, moved.indices, moved.data, order, along, says, sizes)
-    told = np.repeat(order, sizes)
-    figures = np.stack([_of(shares[0], told, near), _of(shares[1], told, near), pulls], axis=1)
-    heavy = weights[order].astype(np.float32)
-    figures = (figures * np.repeat(heavy, sizes)[:, None]).astype(np.float32)
-    return ContextShift(window, ids[rows[order]], heavy, sizes, ids[near], figures)
+    at, pulls = _largest(
+        pairs.starts, pairs.contexts, pairs.counts, totals, words, along, says, sizes
+    )
+    shares = (pairs.counts[at] / totals[np.repeat(words, sizes)]).astype(np.float32)
+    figures = np.column_stack([shares, pulls]) * np.repeat(heavy, sizes)[:, None]
+    near = ids[pairs.contexts[at]]
+    return ContextShift(window, ids[words], heavy, sizes, near, figures.astype(np.float32))
 
 
-def _shares(counts: Any, total: Any) -> Any:
-    """CSR with rows that add up to 1, columns in order."""
-    counts = counts.copy()
-    counts.sort_indices()
-    counts.data = (counts.data / np.repeat(total, np.diff(counts.indptr))).astype(np.float32)
-    return counts
+@kernel()
+def _change(counts: Any, totals: Any) -> Any:
+    """g - f of a context. counts, totals: float [2], its pairs with a word, and all of these."""
+    return np.float32(counts[1] / totals[1]) - np.float32(counts[0] / totals[0])
 
 
-def _of(shares: Any, rows: IntArray, columns: IntArray) -> FloatArray:
-    """float32 [m]: some entries; 0 where there is none."""
-    width = np.int64(shares.shape[1])
-    owners = np.repeat(np.arange(shares.shape[0], dtype=np.int64), np.diff(shares.indptr))
-    at = positions(owners * width + shares.indices, rows * width + columns)
-    found: FloatArray = np.where(at >= 0, shares.data[np.maximum(at, 0)], np.float32(0.0))
-    return found
+@kernel()
+def _shift(
+    starts: Any,
+    contexts: Any,
+    counts: Any,
+    totals: Any,
+    words: Any,
+    says: Any,
+    shift: Any,
+    changed: Any,
+) -> None:
+    """Add Δ of each word to its row of `shift`, and the contexts that changed to `changed`."""
+    for at in range(len(words)):
+        word = words[at]
+        for place in range(starts[word], starts[word + 1]):
+            change, context = _change(counts[place], totals[word]), contexts[place]
+            if change != 0.0:
+                changed[at] += 1
+                for i in range(says.shape[1]):
+                    shift[at, i] += change * says[context, i]
 
 
 @kernel()
 def _largest(
-    starts: Any, columns: Any, values: Any, rows: Any, along: Any, says: Any, sizes: Any
+    starts: Any,
+    contexts: Any,
+    counts: Any,
+    totals: Any,
+    words: Any,
+    along: Any,
+    says: Any,
+    sizes: Any,
 ) -> Any:
-    """The entries of rows int64 [n] of a CSR whose value · (says · along) is largest, by size.
+    """The contexts of words int64 [n] whose (g - f) · (s · along) is largest, by size.
 
-    along  float32 [n, dim]; sizes int64 [n]: how many of each row
-    Returns columns int64 [m] and the products float32 [m], largest first in each row.
+    along  float32 [n, dim]; sizes int64 [n]: how many of each word
+    Returns their places int64 [m] and the products float32 [m], largest first for each word.
     """
     total = 0
     for size in sizes:
@@ -93,14 +111,16 @@ def _largest(
     found = np.empty(total, dtype=np.int64)
     products = np.empty(total, dtype=np.float32)
     first = 0
-    for at in range(len(rows)):
+    for at in range(len(words)):
         held = 0
-        for place in range(starts[rows[at]], starts[rows[at] + 1]):
-            context = columns[place]
+        for place in range(starts[words[at]], starts[words[at] + 1]):
+            change = _change(counts[place], totals[words[at]])
+            if change == 0.0:
+                continue
             product = np.float32(0.0)
             for i in range(along.shape[1]):
-                product += says[context, i] * along[at, i]
-            product *= values[place]
+                product += says[contexts[place], i] * along[at, i]
+            product *= change
             to = first + held
             if held == sizes[at]:
                 to -= 1
@@ -111,6 +131,6 @@ def _largest(
             while to > first and abs(products[to - 1]) < abs(product):
                 products[to], found[to] = products[to - 1], found[to - 1]
                 to -= 1
-            products[to], found[to] = product, context
+            products[to], found[to] = product, place
         first += sizes[at]
     return found, products

@@ -23,65 +23,46 @@ from typing import Any
 
 import numpy as np
 
-from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
 from embedding.worker.corpus.authors import mixed
+from embedding.worker.usage.paircounts import PairCounts
 
 SMOOTHED = 0.75
 ITERATIONS = 2
-TOKENS = 200_000
-"""Tokens whose pairs are held one by one at a time."""
 _LEAST = 1e-10
 """Part of the largest square of S below which a square is rounding alone."""
 
 
-def pair_counts(tokens: CodeArray, sentences: IntArray, window: int, words: int) -> Any:
-    """M, scipy CSR float32 [words, words].
-
-    tokens     int32 [n], numbers of words, -1 for none
-    sentences  int64 [m + 1], token offsets
-    """
-    # scipy takes a third of a second to import; a node that closes no window never needs it.
-    from scipy.sparse import csr_array
-
-    shape = (words, words)
-    counts = csr_array(shape, dtype=np.float32)
-    first = 0
-    while first < len(sentences) - 1:
-        stop = int(np.searchsorted(sentences, sentences[first] + TOKENS, side="right")) - 1
-        stop = max(stop, first + 1)
-        left, right = _pairs(tokens, sentences[first : stop + 1], window)
-        ones = np.ones(len(left), dtype=np.float32)
-        counts = counts + csr_array((ones, (left, right)), shape=shape)
-        first = stop
-    return csr_array(counts + counts.T)
-
-
-def count_vectors(pairs: Any, ids: IntArray, dim: int) -> FloatArray:
+def count_vectors(pairs: PairCounts, ids: IntArray, dim: int) -> FloatArray:
     """float32 [v, dim]; 0 for a word beside which nothing stands, and in directions beyond v.
 
-    pairs  M, scipy CSR float32 [v, v]; ids: int64 [v], row ids of the words
+    pairs  M, both parts of the text together; ids: int64 [v], row ids of the words
     """
     vectors = np.zeros((len(ids), dim), dtype=np.float32)
-    counts = pairs.copy()
-    total = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    total = pairs.totals().sum(axis=1)
     k = min(dim, int((total > 0).sum()))
     if not k:
         return vectors
-    logs = np.log(np.maximum(total, 1.0))
-    rows = np.repeat(np.arange(len(ids)), np.diff(counts.indptr))
-    information = np.log(counts.data) + np.log((total**SMOOTHED).sum())
-    information -= (1 + SMOOTHED) / 2 * (logs[rows] + logs[counts.indices])
-    counts.data = np.maximum(information, 0.0).astype(np.float32)
-    counts.eliminate_zeros()
+    values = np.empty(len(pairs.contexts), dtype=np.float32)
+    whole = np.log((total**SMOOTHED).sum())
+    shares = (1 + SMOOTHED) / 2 * np.log(np.maximum(total, 1.0))
+    _information(pairs.starts, pairs.contexts, pairs.counts, whole, shares, values)
     drawn = _hashed(ids, dim)
     basis = drawn[:, :k]
     for _ in range(ITERATIONS):
-        basis, _ = _axes(counts @ basis)
-    axes, sizes = _axes(counts @ basis)
+        basis, _ = _axes(_product(pairs, values, basis))
+    axes, sizes = _axes(_product(pairs, values, basis))
     one, _, other = np.linalg.svd(axes.T @ drawn, full_matrices=False)
     turned: FloatArray = ((axes * np.sqrt(sizes)) @ (one @ other)).astype(np.float32)
     return turned
+
+
+def _product(pairs: PairCounts, values: FloatArray, basis: FloatArray) -> FloatArray:
+    """P float32 [v, v], by its values, times basis [v, k]."""
+    found = np.zeros((len(pairs), basis.shape[1]), dtype=np.float32)
+    _add_products(pairs.starts, pairs.contexts, values, np.ascontiguousarray(basis), found)
+    return found
 
 
 def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -103,22 +84,22 @@ def _hashed(ids: IntArray, dim: int) -> FloatArray:
 
 
 @kernel()
-def _pairs(tokens: Any, sentences: Any, window: int) -> Any:
-    """Both words of each pair, int32 [m] and int32 [m]: a word, and one before it."""
-    n = 0
-    for s in range(len(sentences) - 1):
-        for at in range(sentences[s], sentences[s + 1]):
-            if tokens[at] >= 0:
-                for near in range(max(sentences[s], at - window), at):
-                    n += tokens[near] >= 0
-    words = np.empty(n, dtype=np.int32)
-    beside = np.empty(n, dtype=np.int32)
-    n = 0
-    for s in range(len(sentences) - 1):
-        for at in range(sentences[s], sentences[s + 1]):
-            if tokens[at] >= 0:
-                for near in range(max(sentences[s], at - window), at):
-                    if tokens[near] >= 0:
-                        words[n], beside[n] = tokens[at], tokens[near]
-                        n += 1
-    return words, beside
+def _information(
+    starts: Any, contexts: Any, counts: Any, whole: float, shares: Any, values: Any
+) -> None:
+    """P of each pair; whole: log Σ m^0.75; shares: float64 [v], 0.875 log m."""
+    for word in range(len(shares)):
+        for place in range(starts[word], starts[word + 1]):
+            both = counts[place, 0] + counts[place, 1]
+            logs = np.log(both) + whole - (shares[word] + shares[contexts[place]])
+            values[place] = max(logs, 0.0)
+
+
+@kernel()
+def _add_products(starts: Any, contexts: Any, values: Any, basis: Any, found: Any) -> None:
+    for word in range(len(found)):
+        for place in range(starts[word], starts[word + 1]):
+            value, context = values[place], contexts[place]
+            if value > 0.0:
+                for i in range(basis.shape[1]):
+                    found[word, i] += value * basis[context, i]

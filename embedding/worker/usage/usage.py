@@ -31,7 +31,8 @@ from embedding.models.config import ModelConfig
 from embedding.snapshots.nearness import unit_rows
 from embedding.worker.usage.contexts import add_contexts, without_repeats
 from embedding.worker.usage.contextshift import context_shift
-from embedding.worker.usage.countvectors import count_vectors, pair_counts
+from embedding.worker.usage.countvectors import count_vectors
+from embedding.worker.usage.paircounts import pair_counts
 from embedding.worker.usage.past import PastDocuments, PastTexts, joined
 from embedding.worker.words.lexicon import NodeLexicon
 
@@ -107,12 +108,9 @@ class UsageReader:
         vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
         model = np.concatenate(vectors).astype(np.float32)
         older = sum(len(stretch.units) for time, stretch in read if time > 1)
-        border = int(whole.documents[older])
-        pairs = [
-            pair_counts(tokens, sentences, self.window, len(ids))
-            for sentences in (whole.sentences[: border + 1], whole.sentences[border:])
-        ]
-        counted = count_vectors(pairs[0] + pairs[1], ids, model.shape[1])
+        border = int(whole.sentences[whole.documents[older]])
+        pairs = pair_counts(tokens, whole.sentences, border, self.window, len(ids))
+        counted = count_vectors(pairs, ids, model.shape[1])
         seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
         by_counts = Contexts.of(ids, seen, seen.sum(), counted)
         by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)
@@ -133,7 +131,7 @@ class UsageReader:
                 by_counts if time else by_rows,
             )
         )
-        shift = context_shift(window, pairs[0], pairs[1], ids, by_counts.says)
+        shift = context_shift(window, pairs, ids, by_counts.says)
         return WindowUse(sums, () if shift is None else (shift,))
 
     def _sums(

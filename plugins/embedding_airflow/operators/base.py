@@ -57,4 +57,4 @@ def window_of(context: Context, settings: Settings) -> Window:
 
 def tracking_uri(settings: Settings) -> str:
     """MLflow's address: the settings' own, else the platform's MLflow."""
-    return settings.evaluation.tracking_uri or settings.mlflow_url
+    return settings.evaluation.tracking_address or settings.mlflow_url

@@ -35,14 +35,17 @@ class EvaluateSnapshot(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Evaluate and log."""
+        from pydantic import SecretStr
+
         from embedding.evaluation.tracking import track_snapshot
         from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
 
+        address = SecretStr(tracking_uri(settings))
         tracked = track_snapshot(
             SnapshotStore(str(settings.paths.snapshots)),
             self.snapshot_id,
-            settings.evaluation.model_copy(update={"tracking_uri": tracking_uri(settings)}),
+            settings.evaluation.model_copy(update={"tracking_uri": address}),
         )
         for sentence in tracked.skipped:
             self.log.warning("Skipped: %s", sentence)

@@ -48,7 +48,7 @@ def _counted(report: TrendReport) -> str:
     from embedding.trends.rows import RANKINGS
 
     words = ", ".join(
-        f"{len(report.significant(name)):,} {name} of {report.ranked.get(name, 0):,} words"
+        f"{len(report.significant(name)):,} {name} of {report.compared(name):,} words"
         for name in RANKINGS
     )
     return f"{len(report.significant_stories()):,} stories; {words}"

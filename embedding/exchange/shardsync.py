@@ -1,4 +1,4 @@
-"""What keeps a client's pushes beside the server, where rows do not lie with the server alone."""
+"""How a client keeps shards in step with their server, where rows lie on shards."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Protocol
 from embedding.exchange.protocol import Welcome
 
 
-class Links(Protocol):
-    """Where else a client's pushes go. Under the session's lock where the stream is used."""
+class ShardSync(Protocol):
+    """What a client does so that no shard lacks a push that the server knows.
+
+    Under the session's lock where the stream is used.
+    """
 
     def bring(self, welcome: Welcome) -> None:
         """Make whole what lies elsewhere, before the server hears of the pushes again."""
@@ -31,7 +34,7 @@ class Links(Protocol):
         ...
 
 
-class NoLinks:
+class NoShards:
     """Rows lie with the server, which sees to itself."""
 
     def bring(self, welcome: Welcome) -> None:

@@ -1,0 +1,1 @@
+"""Backups of a home while it runs, and homes made again from them."""

@@ -1,0 +1,174 @@
+"""What belongs together in a home that runs, gathered in a folder of its own as links and copies.
+
+The order is what makes it consistent. Whatever names something else is copied before that: reports
+and databases before snapshots. The frontier is copied while the checkpoint that was taken is the
+newest one: a document is done when its push is in a checkpoint, so all that is done there is in
+this one, and of what is not done the checkpoint knows which it holds. A home made again is as after
+a kill of every process at that moment (`docs/concepts/recovery.md`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from embedding.backup.databases import database_addresses, dump, dumped_name
+from embedding.backup.manifest import CONFIGURATION
+from embedding.kernel.errors import UnavailableError
+from embedding.server.recovery.checkpoint import NOTES, kept_out, numbers
+from embedding.settings import Settings, given_settings
+from embedding.snapshots.format import ID
+from embedding.snapshots.format import MANIFEST as SNAPSHOT_MANIFEST
+from embedding.snapshots.withdrawn import NOTE
+
+Checkpoint = Callable[[], None]
+"""Has the running server write a checkpoint of what is there now, and waits for it."""
+
+_TRIES = 10
+_PLAIN = ("rejected-sources.json", "web-token")
+_AIRFLOW = ("secrets.json", "passwords.json")
+"""The key that Airflow's database is encrypted with, and the login."""
+
+
+def state_folder(settings: Settings) -> Path:
+    """Where the server keeps its checkpoints."""
+    return settings.server.state_dir or settings.paths.checkpoints
+
+
+def shard_folders(settings: Settings) -> list[Path]:
+    """Where each shard keeps its checkpoints; none where the rows lie in the server."""
+    server = settings.server
+    if server.shards == 1 and server.split == "rows":
+        return []
+    home = server.shards_dir or state_folder(settings)
+    return [home / f"shard-{index}" for index in range(server.shards)]
+
+
+def collect(settings: Settings, into: Path, checkpoint: Checkpoint) -> dict[str, str]:
+    """Gather a home's stores in `into`, named as in the home; kinds of the databases by part.
+
+    UnavailableError when the server does not answer, or no moment was quiet enough.
+    """
+    paths = settings.paths
+    _link_all(paths.trends, into / "trends")
+    addresses = database_addresses(settings)
+    kinds: dict[str, str] = {}
+
+    def copy_database(part: str) -> None:
+        name = dumped_name(part, addresses[part])
+        if dump(addresses[part], into / name):
+            kinds[part] = "postgresql" if name.endswith(".dump") else "sqlite"
+
+    copy_database("mlflow")
+    copy_database("airflow")
+    _together(settings, into, checkpoint, lambda: copy_database("frontier"))
+    _snapshots(paths.snapshots, into / "snapshots")
+    _link_all(paths.evidence, into / "evidence")
+    _link_all(paths.mlflow / "artifacts", into / "mlflow" / "artifacts")
+    for name in _AIRFLOW:
+        _copy(paths.airflow / name, into / "airflow" / name)
+    for name in _PLAIN:
+        _copy(paths.home / name, into / name)
+    file = given_settings().file
+    if file is not None:
+        _copy(file, into / CONFIGURATION / "settings.toml")
+    _copy(paths.sources, into / CONFIGURATION / "sources.toml")
+    return kinds
+
+
+def _together(
+    settings: Settings, into: Path, checkpoint: Checkpoint, frontier: Callable[[], None]
+) -> None:
+    """Checkpoint and frontier of one moment."""
+    state = state_folder(settings)
+    for _ in range(_TRIES):
+        with kept_out(state) as alone:
+            if not alone:
+                checkpoint()
+            before = numbers(state)[-1:]
+            shutil.rmtree(into / "checkpoints", ignore_errors=True)
+            try:
+                _state(state, into / "checkpoints")
+                for folder in shard_folders(settings):
+                    _state(folder, into / "checkpoints" / folder.name)
+            except FileNotFoundError:
+                continue  # removed for a newer one in the meantime
+            frontier()
+            if numbers(state)[-1:] == before:
+                return
+        time.sleep(0.1)
+    raise UnavailableError(
+        f"backup: the server wrote {_TRIES} checkpoints while its frontier was copied; try again, "
+        "or with a larger server.checkpoint_every_s."
+    )
+
+
+def _state(folder: Path, into: Path) -> None:
+    """The newest checkpoint, the words admitted after it, and what outlives checkpoints."""
+    for name in NOTES:
+        _copy(folder / name, into / name)
+    for number in numbers(folder)[-1:]:
+        name = f"checkpoint-{number:08d}"
+        _link_tree(folder / name, into / name)
+        for journal in sorted(folder.glob("journal-*.jsonl")):
+            if journal.stem >= f"journal-{number:08d}":
+                _copy(journal, into / journal.name)
+
+
+def _snapshots(store: Path, into: Path) -> None:
+    if not store.is_dir():
+        return
+    for folder in sorted(store.iterdir()):
+        if ID.fullmatch(folder.name) and (folder / SNAPSHOT_MANIFEST).is_file():
+            try:
+                _link_tree(folder, into / folder.name)
+            except FileNotFoundError:
+                shutil.rmtree(into / folder.name)  # `yeoron retain` has removed it
+    _copy(store / NOTE, into / NOTE)
+
+
+def _link_all(folder: Path, into: Path) -> None:
+    """Files that are there, and those that took the place of some which went meanwhile."""
+    again = folder.is_dir()
+    while again:
+        again = False
+        for path in sorted(folder.rglob("*")):
+            inside = path.relative_to(folder)
+            hidden = any(part.startswith(".") for part in inside.parts)
+            if hidden or not path.is_file() or (into / inside).exists():
+                continue
+            try:
+                _link(path, into / inside)
+            except FileNotFoundError:
+                again = True
+
+
+def _link_tree(folder: Path, into: Path) -> None:
+    """All files of a folder that never changes; FileNotFoundError when it goes meanwhile."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            _link(path, into / path.relative_to(folder))
+
+
+def _link(path: Path, target: Path) -> None:
+    """Another name of a file that never changes; a copy where it lies on another disk."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        os.link(path, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(path, target)
+
+
+def _copy(path: Path, target: Path) -> None:
+    """A copy of a file that may change, if it is there."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        shutil.copyfile(path, target)
+    except FileNotFoundError:
+        return
+    target.chmod(0o600)

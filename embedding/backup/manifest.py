@@ -1,0 +1,146 @@
+"""What a backup says of itself: backup.json, written last, so that one that is cut off has none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from embedding import __version__
+from embedding.kernel.config import explain
+from embedding.kernel.errors import InputError
+
+BACKUP_MANIFEST = "backup.json"
+UNFINISHED = "backup.unfinished"
+"""Is there from the first file on until the manifest is written."""
+_KIND = "yeoron backup"
+_FORMAT = 1
+_PACKAGES = ("apache-airflow", "distributed", "mlflow", "numpy", "pyarrow", "torch")
+
+Store = Literal["checkpoints", "frontier", "snapshots", "evidence", "trends", "mlflow", "airflow"]
+"""Folders of a home that a backup holds."""
+STORES: tuple[str, ...] = get_args(Store)
+DATABASES = "databases"
+"""Folder of a backup with what PostgreSQL's databases hold."""
+CONFIGURATION = "configuration"
+"""Folder with the settings file and the sources file."""
+_TOP = (*STORES, DATABASES, CONFIGURATION)
+
+_PART = r"[^/.\\\x00-\x1f][^/\\\x00-\x1f]*"
+StoredName = Annotated[
+    str,
+    Field(pattern=rf"^(?:(?:{'|'.join(_TOP)})(?:/{_PART})+|[a-z][a-z0-9.-]*)$", max_length=1000),
+]
+"""A file of a backup, as it is called in the home. A backup may come from a store that others write
+to, and what it names is written into a folder here."""
+
+
+class StoredFile(BaseModel):
+    """Size in bytes and SHA-256 (hex) of a file of a backup."""
+
+    model_config = ConfigDict(frozen=True)
+
+    size: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class BackupManifest(BaseModel):
+    """The content of backup.json."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    kind: str = _KIND
+    format: int = _FORMAT
+    """Version of this layout."""
+    made_at: datetime
+    """When, UTC."""
+    versions: dict[str, str]
+    """Of Yeoron, Python, and the packages that wrote what is here."""
+    formats: dict[str, int]
+    """Version of the layout of each store."""
+    model: str
+    """Digest of the model's settings."""
+    pool: str
+    """Name of the pool of nodes."""
+    shards: int
+    """On how many shards the rows lie."""
+    split: str
+    """What of the tables a shard holds: rows or columns."""
+    databases: dict[str, str]
+    """Kind of each database that is here: sqlite or postgresql."""
+    files: dict[StoredName, StoredFile]
+    """Every other file."""
+    digest: str = ""
+    """SHA-256 (hex) over the canonical JSON of all the other fields."""
+
+    def sealed(self) -> BackupManifest:
+        """The same with its digest."""
+        return self.model_copy(update={"digest": self._digest()})
+
+    def to_json(self) -> str:
+        """Text of backup.json."""
+        content = self.model_dump(mode="json")
+        return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size for file in self.files.values())
+
+    def store(self, name: str) -> dict[str, StoredFile]:
+        """The files of one store."""
+        return {key: file for key, file in self.files.items() if key.startswith(f"{name}/")}
+
+    def _digest(self) -> str:
+        content = self.model_dump(mode="json", exclude={"digest"})
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def written_by() -> dict[str, str]:
+    """Versions of Yeoron, Python, and the packages that write into a home."""
+    found = {"yeoron": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def make_manifest(facts: Mapping[str, Any], files: Mapping[str, StoredFile]) -> BackupManifest:
+    """The manifest of a backup whose files have been written."""
+    draft = BackupManifest(
+        made_at=datetime.now(UTC), versions=written_by(), files=dict(files), **facts
+    )
+    return draft.sealed()
+
+
+def parse_backup(data: bytes, where: str) -> BackupManifest:
+    """Read backup.json; InputError that says what is wrong with it."""
+    try:
+        content = json.loads(data)
+    except ValueError as error:
+        raise InputError(f"{where}: {BACKUP_MANIFEST} is not valid JSON: it is damaged.") from error
+    if not isinstance(content, dict) or content.get("kind") != _KIND:
+        raise InputError(f"{where}: {BACKUP_MANIFEST} is of another program; no backup is here.")
+    found = content.get("format")
+    if not isinstance(found, int) or found > _FORMAT:
+        by = dict(content.get("versions") or {}).get("yeoron", "a newer version")
+        raise InputError(
+            f"{where}: the backup has format {found} and was made by Yeoron {by}; this version "
+            f"reads up to format {_FORMAT}."
+        )
+    try:
+        manifest = BackupManifest.model_validate(content)
+    except ValidationError as error:
+        raise InputError(explain(error, f"{where}: {BACKUP_MANIFEST}", BackupManifest)) from error
+    if manifest.sealed().digest != manifest.digest:
+        raise InputError(f"{where}: {BACKUP_MANIFEST} was changed after it was written.")
+    return manifest

@@ -1,0 +1,245 @@
+"""Where a backup lies: a folder of this machine, or any fsspec address such as s3://bucket/name.
+
+Both hold plain files by name. A file is there whole or not at all, and what was written is looked
+at again, since a store may lose an answer or a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import fsspec
+
+from embedding.backup.manifest import StoredFile
+from embedding.kernel.durable import replaced, sha256, sync
+from embedding.kernel.errors import ConfigError, InputError, PlatformError
+from embedding.snapshots.objects import asked, put_whole
+
+_PIECE = 4 * 1024 * 1024
+_Value = TypeVar("_Value")
+
+
+class BackupPlace(Protocol):
+    """Holds files by name, with `/` between folders. PlatformError where it does not answer."""
+
+    address: str
+
+    def empty(self) -> bool:
+        """Whether nothing is there."""
+
+    def read(self, name: str) -> bytes | None:
+        """A small file; None when it is not there."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file, or replace it."""
+
+    def put(self, source: Path, name: str) -> StoredFile:
+        """Copy a file of this machine there; what was written."""
+
+    def get(self, name: str, into: Path) -> StoredFile | None:
+        """Copy a file from there to this machine; what came, None when it is not there."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+    def clear(self, but: str) -> None:
+        """Remove everything but one file."""
+
+
+def open_place(address: str) -> BackupPlace:
+    """The place at a path or an fsspec URL; ConfigError for an address that cannot work."""
+    if not address.strip():
+        raise ConfigError("backup: the address is empty; a folder or a URL is accepted.")
+    try:
+        filesystem, root = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise ConfigError(
+            f"backup {address}: {str(error).rstrip('.')}; `pip install 'yeoron[s3]'` brings what "
+            "s3:// needs."
+        ) from error
+    except ValueError as error:
+        raise ConfigError(
+            f"backup {address}: {error}; a folder or an fsspec URL is accepted."
+        ) from error
+    protocol = filesystem.protocol
+    if "file" in ((protocol,) if isinstance(protocol, str) else protocol):
+        return FolderPlace(Path(root))
+    return ObjectPlace(filesystem, root, address)
+
+
+def copied(source: Path, target: Path) -> StoredFile:
+    """Copy a file, mode 600 and on the disk on return; size and digest of what was copied."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as file, _private(target) as copy:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+            copy.write(piece)
+        copy.flush()
+        os.fsync(copy.fileno())
+    return StoredFile(size=size, sha256=digest.hexdigest())
+
+
+@contextmanager
+def _private(target: Path) -> Iterator[Any]:
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        yield file
+
+
+class FolderPlace:
+    """A folder of a local or mounted file system."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.address = str(self.root)
+        if self.root.exists() and not self.root.is_dir():
+            raise InputError(f"{self.root}: a folder is expected, found a file.")
+
+    def empty(self) -> bool:
+        """Whether nothing is there."""
+        with self._reported("read"):
+            return not self.root.is_dir() or not any(self.root.iterdir())
+
+    def read(self, name: str) -> bytes | None:
+        """A small file; None when it is not there."""
+        with self._reported("read"):
+            try:
+                return (self.root / name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file, or replace it; by one rename."""
+        with self._reported("written"):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with replaced(self.root / name) as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(data)
+
+    def put(self, source: Path, name: str) -> StoredFile:
+        """Copy a file of this machine there; what was written."""
+        with self._reported("written"):
+            target = self.root / name
+            stored = copied(source, target)
+            sync(target.parent)
+            return stored
+
+    def get(self, name: str, into: Path) -> StoredFile | None:
+        """Copy a file from there to this machine; what came, None when it is not there."""
+        with self._reported("read"):
+            source = self.root / name
+            return copied(source, into) if source.is_file() else None
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with self._reported("written"):
+            (self.root / name).unlink(missing_ok=True)
+
+    def clear(self, but: str) -> None:
+        """Remove everything but one file."""
+        with self._reported("written"):
+            for path in self.root.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path.name != but:
+                    path.unlink()
+
+    @contextmanager
+    def _reported(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise PlatformError(
+                f"{self.root}: cannot be {verb}: {error.strerror or error}."
+            ) from error
+
+
+class ObjectPlace:
+    """An fsspec file system other than the local one."""
+
+    def __init__(self, filesystem: Any, root: str, address: str) -> None:
+        self.fs = filesystem
+        self.root = root.rstrip("/")
+        self.address = address.rstrip("/")
+
+    def empty(self) -> bool:
+        """Whether nothing is there."""
+        return not self._names()
+
+    def read(self, name: str) -> bytes | None:
+        """A small object; None when it is not there."""
+        try:
+            return self._asked(lambda: bytes(self.fs.cat_file(self._path(name))))
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small object, or replace it."""
+        self._stored(lambda: self.fs.pipe_file(self._path(name), data))
+
+    def put(self, source: Path, name: str) -> StoredFile:
+        """Copy a file of this machine there; what was written."""
+        stored = _stored(source)
+        self._stored(lambda: put_whole(self.fs, source, self._path(name)))
+        return stored
+
+    def get(self, name: str, into: Path) -> StoredFile | None:
+        """Copy an object from there to this machine; what came, None when it is not there."""
+        into.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._asked(lambda: self.fs.get_file(self._path(name), str(into)))
+        except FileNotFoundError:
+            return None
+        into.chmod(0o600)
+        sync(into)
+        return _stored(into)
+
+    def remove(self, name: str) -> None:
+        """Remove an object, if it is there."""
+        try:
+            self._asked(lambda: self.fs.rm_file(self._path(name)))
+        except FileNotFoundError:
+            return
+
+    def clear(self, but: str) -> None:
+        """Remove everything but one object."""
+        for name in self._names():
+            if name != but:
+                self.remove(name)
+
+    def _names(self) -> list[str]:
+        def listed() -> list[str]:
+            self.fs.invalidate_cache()
+            return list(self.fs.find(self.root))
+
+        try:
+            found = self._asked(listed)
+        except FileNotFoundError:
+            return []
+        before = self.root.lstrip("/") + "/"
+        return sorted(path.lstrip("/").removeprefix(before) for path in found)
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def _asked(self, call: Callable[[], _Value]) -> _Value:
+        return asked(call, lambda said: PlatformError(f"{self.address}: the store says: {said}."))
+
+    def _stored(self, call: Callable[[], object]) -> None:
+        """A call that writes, for which there must be a bucket."""
+        try:
+            self._asked(call)
+        except FileNotFoundError as error:
+            raise PlatformError(f"{self.address}: the store says: {error}.") from error
+
+
+def _stored(path: Path) -> StoredFile:
+    return StoredFile(size=path.stat().st_size, sha256=sha256(path))

@@ -1,0 +1,227 @@
+"""`yeoron restore`: a home made from a backup, whole or not at all.
+
+Everything is fetched into a folder inside the home and looked at there. Only then it is put into
+its place, by renames. Killed before that, the home is as empty as it was; killed between two
+renames, the same call ends it, and nothing starts in that home before.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from embedding.backup.collecting import shard_folders, state_folder
+from embedding.backup.databases import (
+    check_loadable,
+    database_addresses,
+    database_kind,
+    load,
+    sqlite_file,
+)
+from embedding.backup.formats import check_formats
+from embedding.backup.manifest import (
+    BACKUP_MANIFEST,
+    CONFIGURATION,
+    DATABASES,
+    UNFINISHED,
+    BackupManifest,
+    parse_backup,
+)
+from embedding.backup.places import BackupPlace, open_place
+from embedding.exchange.shards.split import Layout
+from embedding.kernel.durable import replaced, sync
+from embedding.kernel.errors import ConfigError, InputError, PlatformError
+from embedding.kernel.private import private_folder
+from embedding.server.shards.resharding import check_reshard, reshard
+from embedding.settings import Settings
+
+STAGE = ".restoring"
+_VERIFIED = "verified"
+_HARMLESS = frozenset((STAGE, "lost+found"))
+"""What an empty home may hold."""
+
+Told = Callable[[str], None]
+
+
+def restore(settings: Settings, address: str, *, tell: Told = lambda _: None) -> BackupManifest:
+    """Fill the empty home of `settings` from a backup; its manifest.
+
+    ConfigError or InputError for a backup or a home that cannot be used, and PlatformError for
+    what failed on the way: then the home is empty.
+    """
+    place = open_place(address)
+    manifest = _read(place)
+    _check(settings, manifest)
+    home = settings.paths.home
+    stage = home / STAGE
+    if not _verified(stage, manifest):
+        _check_empty(home)
+        private_folder(home)
+        shutil.rmtree(stage, ignore_errors=True)
+        private_folder(stage)
+        try:
+            _check_room(stage, manifest)
+            _fetch(place, manifest, stage)
+            tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
+            _deal_out(settings, manifest, stage, tell)
+            _load(settings, stage, manifest)
+            with replaced(stage / _VERIFIED) as file:
+                file.write(manifest.digest.encode())
+        except BaseException:
+            shutil.rmtree(stage, ignore_errors=True)
+            raise
+    _put_in_place(home, stage)
+    return manifest
+
+
+def unfinished(home: Path) -> bool:
+    """Whether a restore into this home was killed on the way."""
+    return (home / STAGE / _VERIFIED).is_file()
+
+
+def _read(place: BackupPlace) -> BackupManifest:
+    data = place.read(BACKUP_MANIFEST)
+    if data is not None:
+        manifest = parse_backup(data, place.address)
+        check_formats(manifest.formats, place.address)
+        return manifest
+    if place.read(UNFINISHED) is not None:
+        raise InputError(
+            f"restore: the backup at {place.address} was cut off; run `yeoron backup` again."
+        )
+    raise InputError(
+        f"restore: there is no backup at {place.address}: it has no {BACKUP_MANIFEST}."
+    )
+
+
+def _check(settings: Settings, manifest: BackupManifest) -> None:
+    """Refuse settings that do not go with the backup, before anything is fetched."""
+    for name, mine, its in (
+        ("model", settings.digest(), manifest.model),
+        ("cluster.pool", settings.cluster.pool, manifest.pool),
+    ):
+        if mine != its:
+            raise ConfigError(
+                f"restore: the backup is of a platform with another {name} ({its[:12]}, the "
+                f"settings say {mine[:12]}); its settings are in {CONFIGURATION}/settings.toml "
+                "where it was given a file."
+            )
+    _check_places(settings, manifest)
+    check_reshard(_was(settings, manifest), _now(settings))
+    addresses = database_addresses(settings)
+    for part, kind in manifest.databases.items():
+        check_loadable(part, kind, addresses[part])
+
+
+def _check_places(settings: Settings, manifest: BackupManifest) -> None:
+    """Refuse settings by which a store lies elsewhere than where it would be put."""
+    home, addresses = settings.paths.home.resolve(), database_addresses(settings)
+    places = {home / "checkpoints": [state_folder(settings)]}
+    places[home / "checkpoints"] += [folder.parent for folder in shard_folders(settings)]
+    for part, kind in manifest.databases.items():
+        if kind == "sqlite" and database_kind(addresses[part]) == "sqlite":
+            places[home / part] = [sqlite_file(addresses[part]).parent]
+    for wanted, found in places.items():
+        for folder in found:
+            if folder.resolve() != wanted:
+                raise ConfigError(
+                    f"restore: the settings keep in {folder} what would be put into {wanted}; "
+                    "settings that leave it there are accepted (server.state_dir, "
+                    "server.shards_dir, crawl.frontier)."
+                )
+
+
+def _check_empty(home: Path) -> None:
+    found = sorted(one.name for one in home.iterdir()) if home.is_dir() else []
+    left = [name for name in found if name not in _HARMLESS]
+    if left:
+        raise InputError(
+            f"restore: {home} holds {left[0]}{' and more' if len(left) > 1 else ''}; an empty home "
+            "is accepted."
+        )
+
+
+def _check_room(stage: Path, manifest: BackupManifest) -> None:
+    free = shutil.disk_usage(stage).free
+    if free < manifest.bytes:
+        raise PlatformError(
+            f"restore: {stage.parent} has {free:,} bytes free and the backup {manifest.bytes:,}."
+        )
+
+
+def _fetch(place: BackupPlace, manifest: BackupManifest, stage: Path) -> None:
+    for name, expected in manifest.files.items():
+        found = place.get(name, stage / name)
+        if found is None:
+            raise InputError(f"restore: {place.address} has no {name}; nothing was restored.")
+        if found != expected:
+            raise InputError(
+                f"restore: {name} in {place.address} is not as it was written: it is damaged; "
+                "nothing was restored."
+            )
+
+
+def _was(settings: Settings, manifest: BackupManifest) -> Layout:
+    return Layout(manifest.shards, manifest.split, settings.model.width)
+
+
+def _now(settings: Settings) -> Layout:
+    return Layout(settings.server.shards, settings.server.split, settings.model.width)
+
+
+def _deal_out(settings: Settings, manifest: BackupManifest, stage: Path, tell: Told) -> None:
+    """Rows to as many shards as the settings say."""
+    was, now = _was(settings, manifest), _now(settings)
+    folder = stage / "checkpoints"
+    if was == now or not folder.is_dir():
+        return
+    fresh = stage / "resharded"
+    reshard(folder, fresh, was, now, buckets=settings.model.gram_rows)
+    shutil.rmtree(folder)
+    fresh.rename(folder)
+    tell(f"Rows of {was.shards} shards were dealt out to {now.shards}.")
+
+
+def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:
+    """PostgreSQL's databases, each in one transaction, and then what they came from goes."""
+    addresses = database_addresses(settings)
+    done: list[str] = []
+    for part in sorted(manifest.databases):
+        if manifest.databases[part] != "postgresql":
+            continue
+        try:
+            load(stage / DATABASES / f"{part}.dump", addresses[part])
+        except PlatformError as error:
+            filled = (
+                f" The database of {', '.join(done)} is filled: empty it first." if done else ""
+            )
+            raise PlatformError(f"{error}{filled}") from error
+        done.append(part)
+    shutil.rmtree(stage / DATABASES, ignore_errors=True)
+    for part, kind in manifest.databases.items():
+        if kind == "sqlite":
+            for held in (stage / part).glob("*.db"):
+                held.rename(stage / part / sqlite_file(addresses[part]).name)
+
+
+def _verified(stage: Path, manifest: BackupManifest) -> bool:
+    """Whether all of this backup is there already; InputError when it is all of another."""
+    try:
+        found = (stage / _VERIFIED).read_text("utf-8")
+    except FileNotFoundError:
+        return False
+    if found != manifest.digest:
+        raise InputError(
+            f"restore: {stage.parent} was being filled from another backup; name that one, or "
+            f"empty the folder."
+        )
+    return True
+
+
+def _put_in_place(home: Path, stage: Path) -> None:
+    for path in sorted(stage.iterdir()):
+        if path.name != _VERIFIED:
+            path.rename(home / path.name)
+    sync(home)
+    shutil.rmtree(stage)

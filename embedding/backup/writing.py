@@ -1,0 +1,99 @@
+"""`yeoron backup`: a home's stores of one moment in a place that may be far away.
+
+A place says from the first file on that what is in it is not finished, and has a manifest only when
+all of it is there: a backup that was cut off passes for none, and the same call begins it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from embedding.backup.collecting import collect
+from embedding.backup.formats import STORED_FORMATS
+from embedding.backup.manifest import (
+    BACKUP_MANIFEST,
+    UNFINISHED,
+    BackupManifest,
+    make_manifest,
+)
+from embedding.backup.places import BackupPlace, open_place
+from embedding.exchange.channel import Channel
+from embedding.kernel.errors import ConfigError, InputError, UnavailableError
+from embedding.kernel.private import private_folder
+from embedding.settings import Settings
+
+_STAGE = ".backup"
+_CHECKPOINT_S = 300.0
+
+
+def back_up(settings: Settings, address: str) -> BackupManifest:
+    """Write a backup of the home, which may run, to a folder or URL; its manifest.
+
+    ConfigError or InputError for a place that cannot take one; nothing is changed there then.
+    PlatformError or UnavailableError for what failed on the way; the same call begins again.
+    """
+    place = open_place(address)
+    if not settings.paths.home.is_dir():
+        raise ConfigError(f"backup: {settings.paths.home}: there is no home of a platform here.")
+    _check_free(place)
+    with _stage(settings.paths.home) as stage:
+        kinds = collect(settings, stage, lambda: _checkpoint(settings))
+        place.write(UNFINISHED, b"This backup is not finished.\n")
+        place.clear(UNFINISHED)
+        names = sorted(path.relative_to(stage) for path in stage.rglob("*") if path.is_file())
+        files = {str(name): place.put(stage / name, str(name)) for name in names}
+    facts = {
+        "formats": dict(STORED_FORMATS),
+        "model": settings.digest(),
+        "pool": settings.cluster.pool,
+        "shards": settings.server.shards,
+        "split": settings.server.split,
+        "databases": kinds,
+    }
+    manifest = make_manifest(facts, files)
+    place.write(BACKUP_MANIFEST, manifest.to_json().encode())
+    place.remove(UNFINISHED)
+    return manifest
+
+
+def _check_free(place: BackupPlace) -> None:
+    """A place that is empty, or holds a backup that was cut off; InputError."""
+    if place.read(BACKUP_MANIFEST) is not None:
+        raise InputError(f"backup: {place.address} holds a backup; an empty place is accepted.")
+    if place.read(UNFINISHED) is None and not place.empty():
+        raise InputError(f"backup: {place.address} is not empty; an empty place is accepted.")
+
+
+@contextmanager
+def _stage(home: Path) -> Iterator[Path]:
+    """A folder of the home for what is gathered; ConfigError while another backup is made."""
+    stage = home / _STAGE
+    with (home / f"{_STAGE}.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f"backup: another backup of {home} is being made.") from error
+        shutil.rmtree(stage, ignore_errors=True)
+        private_folder(stage)
+        try:
+            yield stage
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _checkpoint(settings: Settings) -> None:
+    """Have the server that runs write one; UnavailableError when it does not."""
+    channel = Channel(settings.server_location, settings.line(operator=True))
+    try:
+        channel.action("checkpoint", {"wait": True}, _CHECKPOINT_S)
+    except UnavailableError as error:
+        raise UnavailableError(
+            f"backup: the server of {settings.paths.home} wrote no checkpoint "
+            f"({str(error).rstrip('.')})."
+        ) from error
+    finally:
+        channel.close()

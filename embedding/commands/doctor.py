@@ -1,0 +1,52 @@
+"""`yeoron doctor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from embedding.commands.common import Json, console, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedding.platform.doctor.diagnosis import Diagnosis
+
+_STYLES = {"ok": "green", "warn": "yellow", "wrong": "red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor")(doctor)
+
+
+def doctor(as_json: Json = False) -> None:
+    """Try everything that could be wrong with machine, settings and stores, and say what to do.
+
+    No service is started. Ends with 1 if something is wrong.
+
+    Examples: `yeoron doctor` · `yeoron doctor --json`
+    """
+    from embedding.platform.doctor.examining import examine
+
+    found = examine()
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    else:
+        console.print(_table(found))
+    raise typer.Exit(1 if any(one.state == "wrong" for one in found) else 0)
+
+
+def _table(found: Sequence[Diagnosis]) -> Table:
+    table = Table("check", "", "found", "what to do")
+    for one in found:
+        table.add_row(
+            Text(one.check),
+            Text(one.state, style=_STYLES[one.state]),
+            Text(one.found, overflow="fold"),
+            Text(one.advice, overflow="fold"),
+        )
+    return table

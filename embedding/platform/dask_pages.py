@@ -1,0 +1,30 @@
+"""Loaded into Dask's scheduler and workers: their pages answer to names of this machine only.
+
+A page of another site, open in a browser here, may have its name resolved to loopback; it would
+read names of tasks and logs otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tornado.routing import HostMatches, Rule
+from tornado.web import RequestHandler
+
+_ELSEWHERE = r"(?!(localhost|127\.0\.0\.1|\[?::1\]?)$).*"
+
+
+class ForeignName(RequestHandler):
+    """Refuses whatever is asked."""
+
+    def prepare(self) -> None:
+        """Before any method."""
+        self.set_status(400)
+        self.finish("Invalid host header")
+
+
+def dask_setup(server: Any) -> None:
+    """Called by Dask with its scheduler or worker as it starts."""
+    server.http_application.default_router.rules.insert(
+        0, Rule(HostMatches(_ELSEWHERE), ForeignName)
+    )

@@ -1,0 +1,1 @@
+"""`yeoron doctor`: tries what a new operator could have wrong, and says what to do."""

@@ -1,0 +1,154 @@
+"""Can what is kept be used? Permissions, certificates, databases, a restore that was cut off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import sqlalchemy as sa
+from cryptography import x509
+from sqlalchemy.engine import make_url
+
+from embedding.backup.restoring import unfinished
+from embedding.crawl.frontier import Frontier
+from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
+
+_SOON = timedelta(days=30)
+_PATIENCE_S = 10
+_MOST_NAMED = 3
+
+
+def check_home(home: Path) -> Iterator[Symptom]:
+    """Whether it is one's own, and nobody else's."""
+    if not home.is_dir():
+        yield fine(f"{home} is not there yet; `yeoron up` makes it.")
+        return
+    if unfinished(home):
+        yield wrong(f"A restore into {home} was cut off.", "Run the same `yeoron restore` again.")
+    others, foreign = [], []
+    for path in (home, *home.iterdir(), *(home / "secrets").rglob("*")):
+        found = path.lstat()
+        if found.st_uid != os.geteuid():
+            foreign.append(path)
+        if found.st_mode & 0o077 and (path == home or path.is_relative_to(home / "secrets")):
+            others.append(path)
+    if foreign:
+        yield wrong(
+            f"{_named(foreign)}: not of the user who runs this (id {os.geteuid()}).",
+            f"chown -R to that user: {home}",
+        )
+    if others:
+        yield wrong(f"{_named(others)}: other users can look into it.", f"chmod -R go= {home}")
+    if not foreign and not others:
+        yield fine(f"{home} is its owner's alone.")
+
+
+def _named(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(str(path) for path in paths[:_MOST_NAMED]) + more
+
+
+def check_certificates(
+    files: Mapping[str, Path], *, now: datetime | None = None
+) -> Iterator[Symptom]:
+    """Dates of certificates by what they are for."""
+    at = datetime.now(UTC) if now is None else now
+    good = 0
+    for what, path in files.items():
+        try:
+            found = x509.load_pem_x509_certificate(path.read_bytes())
+        except OSError as error:
+            yield wrong(f"{what}: {path}: {error.strerror}.", "Set it to a PEM certificate.")
+            continue
+        except ValueError:
+            yield wrong(f"{what}: {path} is no PEM certificate.", "Put a whole one there.")
+            continue
+        until = found.not_valid_after_utc
+        shown = f"{what}: {path} is valid until {until:%Y-%m-%d}"
+        if at < found.not_valid_before_utc:
+            yield wrong(f"{what}: {path} is not valid yet.", "Look at the clock, or make another.")
+        elif at > until:
+            yield wrong(f"{shown}.", "Make another; that of Dask is made by `yeoron up`.")
+        elif until - at < _SOON:
+            yield warn(f"{shown}.", "Make another in time.")
+        else:
+            good += 1
+    if good == len(files):
+        yield fine(f"{good} certificates are valid." if files else "No certificate is set.")
+
+
+def check_database(part: str, address: str) -> Iterator[Symptom]:
+    """Whether it answers, is whole, holds every text, and can be written."""
+    url = make_url(address)
+    shown = url.render_as_string(hide_password=True).rpartition("@")[2]
+    if url.get_backend_name() == "sqlite":
+        file = Path(str(url.database))
+        if url.database in (None, "", ":memory:") or not file.exists():
+            yield fine(f"{part}: {shown} is not there yet; it is made when it is needed.")
+            return
+        yield from _sqlite(part, file)
+    else:
+        yield from _postgres(part, url, shown)
+
+
+def _sqlite(part: str, file: Path) -> Iterator[Symptom]:
+    if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
+        yield wrong(f"{part}: {file} cannot be written.", "Give it to the user who runs Yeoron.")
+        return
+    engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
+    try:
+        with engine.connect() as connection:
+            said = connection.execute(sa.text("PRAGMA quick_check(1)")).scalar_one()
+    except sa.exc.SQLAlchemyError as error:
+        yield wrong(
+            f"{part}: {file} cannot be read ({type(error.__cause__ or error).__name__}).",
+            "Put back a backup of it, or move it away to begin without it.",
+        )
+        return
+    if said != "ok":
+        yield wrong(f"{part}: {file} is damaged.", "Put back a backup of it.")
+    else:
+        yield fine(f"{part}: {file} is whole.")
+
+
+def _postgres(part: str, url: sa.URL, shown: str) -> Iterator[Symptom]:
+    try:
+        engine = sa.create_engine(
+            url, poolclass=sa.NullPool, connect_args={"connect_timeout": _PATIENCE_S}
+        )
+        with engine.connect() as connection:
+            encoding = connection.execute(sa.text("SHOW server_encoding")).scalar_one()
+            may = connection.execute(
+                sa.text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
+            ).scalar()
+            late = connection.execute(sa.text("SELECT extract(epoch FROM now())")).scalar_one()
+    except (sa.exc.SQLAlchemyError, ImportError) as error:
+        yield wrong(
+            f"{part}: the database {shown} cannot be used ({type(error).__name__}).",
+            "Look whether it runs, at its address, user and password.",
+        )
+        return
+    if encoding != "UTF8":
+        yield wrong(
+            f"{part}: the database {shown} has the encoding {encoding}, which cannot hold Hangul.",
+            "Make one with ENCODING 'UTF8'.",
+        )
+    if not may:
+        yield wrong(f"{part}: its user may make no tables in {shown}.", "Grant CREATE.")
+    ahead = float(late) - datetime.now(UTC).timestamp()
+    if abs(ahead) > _PATIENCE_S:
+        yield warn(
+            f"{part}: the clock of {shown} is {ahead:+.0f} s from this machine's.",
+            "Keep both right (NTP).",
+        )
+    if encoding == "UTF8" and may:
+        yield fine(f"{part}: {shown} answers and can be written.")
+
+
+def check_frontier(address: str, *, there: bool) -> Iterator[Symptom]:
+    """Whether this version can read it; a sentence of ConfigError otherwise."""
+    if there:
+        Frontier(address).close()
+        yield fine("The frontier is of this version.")

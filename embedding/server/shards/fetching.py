@@ -1,0 +1,141 @@
+"""One shard as its primary reaches it, and what it asks of the shard's rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import whole
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import PROTOCOL_VERSION
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import ExchangeError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.server.rows.composing import GramBags
+from embedding.server.rows.drift import Moved
+from embedding.server.shards.log import ShardLog
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ShardEndpoint:
+    """Where a shard is.
+
+    identity  of the training: a shard of another one refuses the primary
+    """
+
+    index: int
+    location: str
+    identity: str
+    config: ExchangeConfig
+
+    def greeted(self, log: ShardLog) -> tuple[Channel, Message]:
+        """An open stream, and where the shard is in the log; UnavailableError when it is away."""
+        channel = Channel(self.location, self.config)
+        try:
+            channel.open()
+            header = {
+                "op": "lead",
+                "version": PROTOCOL_VERSION,
+                "number": log.number,
+                "identity": self.identity,
+            }
+            return channel, channel.request(Message(header))
+        except BaseException:
+            channel.close()
+            raise
+
+
+class ShardCalls:
+    """Asks one shard for rows, on a stream of its own. For any thread; it raises UnavailableError
+    while the shard is away.
+    """
+
+    def __init__(self, shard: ShardEndpoint, log: ShardLog) -> None:
+        self._shard, self._log = shard, log
+        self._unneeded: set[int] = set()
+        self._lock = threading.Lock()
+        self._channel: Channel | None = None
+
+    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | None:
+        """float32 [n, dim] at `at` or later; None when the shard is not there within a second."""
+        answer = self.fetch(Message({"op": "rows", "table": table, "at": list(at)}, {"ids": ids}))
+        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
+
+    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray | None:
+        """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`."""
+        arrays = {"ids": bags.buckets.astype(np.int64), "offsets": bags.offsets.astype(np.int64)}
+        answer = self.fetch(Message({"op": "sums", "at": list(at)}, arrays))
+        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
+
+    def copied(
+        self, number: int, at: tuple[int, int], table: Table = Table.IN, ids: IntArray | None = None
+    ) -> FloatArray | None:
+        """float32 [n, dim] of a copy, or without ids nothing; None while it was not begun."""
+        header = {"op": "copied", "number": number, "table": table, "at": list(at)}
+        answer = self.fetch(Message(header, {} if ids is None else {"ids": ids}))
+        if answer.header["status"] != "ok":
+            return None
+        if ids is None:
+            return np.empty((0, 0), dtype=np.float32)
+        return answer.array("rows", "f4", 2)
+
+    def forget(self, number: int) -> None:
+        """A copy is needed no longer; a shard that does not answer is told with the next one."""
+        self._unneeded.add(number)
+        try:
+            for each in sorted(self._unneeded):
+                self.fetch(Message({"op": "forget", "number": each}))
+                self._unneeded.discard(each)
+        except ExchangeError as error:
+            logger.debug("shard %d: %s", self._shard.index, error)
+
+    def incarnation(self) -> int:
+        """Of the shard as it runs now."""
+        with self._lock:
+            self._drop()
+            self._channel, answer = self._shard.greeted(self._log)
+            return whole(answer.header, "epoch")
+
+    def moves(self, table: Table, at: tuple[int, int], first: int, most: int) -> Moved | None:
+        """Some of the rows that had moved at the entry `at`, by id; None: it is not there yet."""
+        header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
+        answer = self.fetch(Message(header))
+        if answer.header["status"] != "ok":
+            return None
+        rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
+        return Moved(answer.array("ids", "i8", 1), *rows)
+
+    def adopt(
+        self, table: Table, ids: IntArray, rows: FloatArray, at: tuple[int, int] | None
+    ) -> int | None:
+        """The leader has these rows; how many of their words have one there (`FollowingShard`)."""
+        header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
+        answer = self.fetch(Message(header, {"ids": ids, "rows": rows}))
+        return None if answer.header["status"] != "ok" else whole(answer.header, "rows")
+
+    def fetch(self, message: Message) -> Message:
+        """The answer to one request."""
+        with self._lock:
+            try:
+                if self._channel is None:
+                    self._channel, _ = self._shard.greeted(self._log)
+                return self._channel.request(message)
+            except UnavailableError:
+                self._drop()
+                raise
+
+    def close(self) -> None:
+        """Close the stream."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None

@@ -1,0 +1,135 @@
+"""What nodes have sent to a shard and its log has not named yet.
+
+Rows and log come by different ways: a node sends rows to the shard and tells the primary, which
+says in its log when they are to be applied. Either may be here first, and both come again after a
+restart. So each push is held under its node and number until the log names it, and the ledger says
+which are in the rows already: those are neither held nor applied again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from embedding.exchange.protocol import Push
+from embedding.kernel.errors import RefusedError
+from embedding.server.ledger.sequence import Ledger, NodeLedger
+from embedding.server.shards.log import Change, PushNumber
+from embedding.server.shards.sums import HeldSums, Key
+
+logger = logging.getLogger(__name__)
+
+
+class ShardInbox:
+    """Pushes that wait, and what became of each node's. The shard's lock guards it.
+
+    lost       pushes that the log named and that nobody has any more
+    repeated   pushes in the rows whose text is read again (`hello`)
+    waits_for  the push that the log wants next and that is not here
+    """
+
+    def __init__(self, index: int, *, keeps_checkpoints: bool) -> None:
+        self.ledger = Ledger(keeps_checkpoints=keeps_checkpoints)
+        self.lost = self.repeated = 0
+        self.waits_for: PushNumber | None = None
+        self._index = index
+        self._pushes: dict[PushNumber, Push | None] = {}
+        self._sums = HeldSums()
+        self._again: set[PushNumber] = set()
+
+    def hello(self, node: str, first: int, last: int | None) -> NodeLedger:
+        """A node connects; `first` and `last` as in `ShardState.hello`."""
+        entry = self.ledger.of(node)
+        entry.session += 1
+        # The log may name them: without a place-holder it would wait for them for ever.
+        for sequence in range(entry.accepted + 1, first):
+            self._pushes[node, sequence] = None
+        entry.accepted = max(entry.accepted, first - 1)
+        # A node that connects again, as after a broken stream, is counted once.
+        if last is not None and entry.applied > last and (node, last) not in self._again:
+            self._again.add((node, last))
+            self.repeated += entry.applied - last
+        return entry
+
+    def check(self, push: Push) -> None:
+        """RefusedError for a push that leaves a gap."""
+        accepted = self.ledger.of(push.node).accepted
+        if push.sequence > accepted + 1:
+            raise RefusedError(
+                f"push {push.sequence} of node {push.node}: gap, shard {self._index} "
+                f"expects {accepted + 1}."
+            )
+
+    def put(self, push: Push) -> None:
+        """Hold a push that leaves no gap; sent again, the later content counts."""
+        self._pushes[push.node, push.sequence] = push
+        self._accept((push.node, push.sequence))
+
+    def check_sum(self, key: Key) -> None:
+        """RefusedError when one of these pushes is in the rows, or leaves a gap."""
+        for node, sequence in key:
+            accepted = self.ledger.of(node).accepted
+            if not self.is_fresh((node, sequence)) or sequence > accepted + 1:
+                raise RefusedError(
+                    f"push {sequence} of node {node} among others: shard {self._index} "
+                    f"expects {accepted + 1}."
+                )
+
+    def put_sum(self, key: Key, push: Push) -> None:
+        """Hold the sum of several nodes' pushes."""
+        self._sums.put(key, push)
+        for ticket in key:
+            self._accept(ticket)
+
+    def is_fresh(self, ticket: PushNumber) -> bool:
+        """Whether a push is not in the rows. A log that is sent again, to a shard that is ahead of
+        it, names pushes that are: each is applied once."""
+        node, sequence = ticket
+        return sequence > self.ledger.of(node).applied
+
+    def wants(self, entry: Change) -> bool:
+        """Whether a push of this entry is not here yet; `waits_for` says which."""
+        summed = self._sums.of(entry, self.is_fresh)
+        self.waits_for = next(
+            (
+                ticket
+                for ticket in entry.tickets
+                if self.is_fresh(ticket) and ticket not in summed and ticket not in self._pushes
+            ),
+            None,
+        )
+        return self.waits_for is not None
+
+    def named(self, entry: Change) -> dict[PushNumber, Push | None]:
+        """The pushes of an entry that are not in the rows; None for one that nobody has."""
+        summed = self._sums.of(entry, self.is_fresh)
+        tickets = [ticket for ticket in entry.tickets if self.is_fresh(ticket)]
+        return {ticket: summed.get(ticket, self._pushes.get(ticket)) for ticket in tickets}
+
+    def booked(self, pushes: Mapping[PushNumber, Push | None]) -> None:
+        """These pushes of `named` are in the rows now."""
+        for (node, sequence), push in pushes.items():
+            if push is None:
+                logger.warning("push %d of node %s was lost with its node", sequence, node)
+                self.lost += 1
+            self._pushes.pop((node, sequence), None)
+            self.ledger.apply(node, sequence)
+        self._sums.drop(self.is_fresh)
+
+    def accepted(self, node: str) -> int:
+        """The last push of a node that is here; the log may want one that came in a sum alone."""
+        last = self.ledger.of(node).accepted
+        lacking = self.waits_for
+        return min(last, lacking[1] - 1) if lacking is not None and lacking[0] == node else last
+
+    def given(self, applied: Mapping[str, int]) -> None:
+        """The rows were given from elsewhere, with each node's pushes up to these."""
+        for node, sequence in applied.items():
+            entry = self.ledger.of(node)
+            entry.applied = sequence
+            entry.accepted = max(entry.accepted, sequence)
+        self._pushes = {key: push for key, push in self._pushes.items() if self.is_fresh(key)}
+
+    def _accept(self, ticket: PushNumber) -> None:
+        node, sequence = ticket
+        self.ledger.accept(node, max(self.ledger.of(node).accepted, sequence))

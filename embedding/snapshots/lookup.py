@@ -1,0 +1,59 @@
+"""Whole snapshots, by their id or by the name of their window."""
+
+from __future__ import annotations
+
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import SnapshotRef
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import LATEST, SnapshotStore
+
+_SHOWN = 5
+"""Windows that a sentence names."""
+
+
+class WholeStore:
+    """A store whose snapshots are compared with their checksums when they are opened."""
+
+    def __init__(self, store: SnapshotStore) -> None:
+        self._store = store
+        self._opened: dict[str, Snapshot] = {}
+
+    def list(self) -> list[SnapshotRef]:
+        """All readable snapshots by window start."""
+        return self._store.list()
+
+    def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
+        """One snapshot; raises SnapshotError when a file is not what was published."""
+        snapshot = self._store.open(of_window(self._store, id))
+        if snapshot.id not in self._opened:
+            snapshot.verify()
+            self._opened[snapshot.id] = snapshot
+        return self._opened[snapshot.id]
+
+
+def of_window(store: SnapshotStore, text: str) -> str:
+    """The id of the last snapshot of the window `text` (`2020-02`); other text as it is."""
+    found = [ref.id for ref in store.list() if store.manifest(ref.id).window.label == text]
+    return found[-1] if found else text
+
+
+def snapshot_named(store: SnapshotStore, text: str) -> str:
+    """The id of the snapshot with this id, or of this window (`2020-02`); `latest` is accepted.
+
+    Raises SnapshotError for one that was withdrawn, InputError for one that is not there.
+    """
+    refs = store.list()
+    if text == LATEST or text in {ref.id for ref in refs}:
+        return store.open(text).id
+    labels = {ref.id: store.manifest(ref.id).window.label for ref in refs}
+    # The last of a window that was cut again counts.
+    found = [name for name, label in labels.items() if label == text]
+    if found:
+        return found[-1]
+    for name in store.withdrawn():
+        if text == name or store.manifest(name).window.label == text:
+            store.open(name)
+    known = f"{', '.join([*dict.fromkeys(labels.values())][-_SHOWN:])}" if labels else "none"
+    raise InputError(
+        f"{text[:80]!r}: no snapshot and no window of the store; its last windows are {known}."
+    )

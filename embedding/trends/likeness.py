@@ -1,0 +1,78 @@
+"""Words that are used alike in one window: cosine of mean contexts, the common part left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import unit_rows
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.usage import Usage
+from embedding.trends.config import TrendsConfig
+
+_BLOCK = 4_096
+"""Sums that are widened at once."""
+
+
+class Likeness:
+    """Finds words that are used in a window as another one is.
+
+    What a word's vector has learnt of all windows before is not in it: these are the contexts of
+    the window alone.
+    """
+
+    def __init__(self, snapshot: Snapshot, usage: Usage, config: TrendsConfig) -> None:
+        self._words = snapshot.words
+        self._usage = usage
+        seen = np.zeros(len(snapshot), dtype=np.int64)
+        np.add.at(seen, usage.rows, usage.mentions)
+        often = np.argsort(-seen, kind="stable")[: config.candidate_words]
+        chosen = np.zeros(len(snapshot), dtype=bool)
+        chosen[often[seen[often] >= config.min_count]] = True
+        self._rows, means = pooled(usage, np.flatnonzero(chosen[usage.rows]))
+        none = np.zeros(means.shape[1], dtype=np.float32)
+        self._centre: FloatArray = means.mean(axis=0) if len(means) else none
+        self._means = unit_rows(means - self._centre)
+
+    def near(
+        self, row: int, n: int, sources: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """The n words that are used most as the word of `row` is, with the cosine.
+
+        sources  as these use the word; None: as all do
+        """
+        at = np.flatnonzero(self._usage.rows == row)
+        if sources is not None:
+            own = [self._usage.by_source[source] for source in sources]
+            at = np.intersect1d(at, np.concatenate(own))
+        if not len(at):
+            return []
+        mean = pooled(self._usage, at)[1][0]
+        cosines = self._means @ unit_rows(mean[None] - self._centre)[0]
+        cosines[self._rows == row] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[:n]
+        return [
+            (self._words[int(self._rows[i])], float(cosines[i]))
+            for i in best.tolist()
+            if np.isfinite(cosines[i])
+        ]
+
+
+def pooled(usage: Usage, at: IntArray | None = None) -> tuple[IntArray, FloatArray]:
+    """Rows int64 [m] and what their contexts say on average, float32 [m, dim], over all sources.
+
+    at  only these places
+    """
+    at = np.arange(len(usage)) if at is None else at
+    rows, own = np.unique(usage.rows[at], return_inverse=True)
+    sums = np.zeros((len(rows), usage.means.shape[2]), dtype=np.float32)
+    total = np.zeros(len(rows), dtype=np.float32)
+    for start in range(0, len(at), _BLOCK):
+        part, to = at[start : start + _BLOCK], own[start : start + _BLOCK]
+        pairs, means = usage.pairs[part], usage.means[part].astype(np.float32)
+        np.add.at(sums, to, np.einsum("nr,nrd->nd", pairs, means))
+        np.add.at(total, to, pairs.sum(axis=1))
+    average: FloatArray = (sums / np.maximum(total, 1e-9)[:, None]).astype(np.float32)
+    return rows.astype(np.int64), average

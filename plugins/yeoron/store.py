@@ -1,0 +1,282 @@
+"""A store of snapshots, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from embedding.kernel.errors import InputError
+from embedding.snapshots.lookup import WholeStore, snapshot_named
+from embedding.snapshots.store import LATEST, SnapshotStore
+from yeoron.table import Table
+from yeoron.word import Word
+
+if TYPE_CHECKING:
+    from embedding.snapshots.snapshot import Snapshot
+    from embedding.training import TrainProgress
+    from embedding.trends.rows import Story, TrendReport, TrendRow
+
+_MOVED = ("word", "significant", "q", "shift", "documents_before", "documents", "neighbours")
+_COUNTED = ("word", "significant", "q", "documents_before", "documents", "sources")
+_TITLES = {
+    "moved": "Words whose meaning changed",
+    "born": "New words",
+    "risen": "Words used more often",
+    "fallen": "Words used less often",
+}
+
+
+def open(store: str | Path, **trends: Any) -> Store:  # noqa: A001 - as in gzip.open
+    """Open a store: a folder, or any address of fsspec (`s3://bucket/snapshots`).
+
+    trends  settings of comparisons by their names (`trends.*` in the reference of settings)
+
+    Raises YeoronError for an address or a setting that cannot work.
+    """
+    from pydantic import ValidationError
+
+    from embedding.kernel.errors import ConfigError
+    from embedding.trends.config import TrendsConfig
+
+    try:
+        config = TrendsConfig(**trends)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "trends"
+        raise ConfigError(f"yeoron.open: {name}: {first['msg']}.") from error
+    if "://" not in str(store) and not Path(store).is_dir():
+        raise InputError(f"{store}: there is no such folder; a snapshot store is expected.")
+    return Store(SnapshotStore(store), config)
+
+
+def train(
+    corpus: str | Path,
+    *,
+    out: str | Path,
+    dated: str | None = None,
+    tokenizer: str = "whitespace",
+    progress: Any = None,
+    **more: Any,
+) -> Store:
+    """Train on a file and open what was published, as `yeoron train` does; needs `yeoron[train]`.
+
+    corpus     text, one sentence a line, or JSON Lines with `date` and `text`; plain or .xz
+    out        folder of the new snapshot store
+    dated      a snapshot for each hour, day, week or month of the dates
+    tokenizer  how text becomes words: kiwi, whitespace, … (`text.tokenizer`)
+    progress   called with a TrainProgress now and then
+    more       fields of TrainRequest: nodes, epochs, min_count, model={"dim": 200}, …
+
+    A script that calls it keeps its own code under `if __name__ == "__main__":`, as nodes are
+    processes. Raises YeoronError for what cannot work, before anything is written.
+    """
+    from pydantic import ValidationError
+
+    from embedding.kernel.errors import ConfigError
+    from embedding.training import TrainRequest, train_corpus
+
+    def silent(_: TrainProgress) -> None:
+        """Show nothing."""
+
+    text = {"tokenizer": tokenizer, "mask": tokenizer != "whitespace", **more.pop("text", {})}
+    try:
+        request = TrainRequest(corpus=corpus, out=out, dated=dated, text=text, **more)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "request"
+        raise ConfigError(f"yeoron.train: {name}: {first['msg']}.") from error
+    train_corpus(request, progress or silent)
+    return open(out)
+
+
+class Store:
+    """Snapshots, one a window of time, and what changed between them.
+
+    Where a method takes a window, `latest`, a label (`2020-03`) or the id of a snapshot is
+    accepted. Every method raises YeoronError with one sentence for what it cannot answer.
+    """
+
+    def __init__(self, store: SnapshotStore, config: Any) -> None:
+        self._named, self._config = store, config
+        self._store = WholeStore(store)
+        self._reports: dict[tuple[str, str | None], TrendReport] = {}
+
+    def windows(self) -> Table:
+        """A row a window, oldest first: its label, words, and what was read in it."""
+        rows = []
+        for ref in self._store.list():
+            manifest = self._named.manifest(ref.id)
+            rows.append(
+                {
+                    "window": manifest.window.label,
+                    "words": ref.words,
+                    "documents": sum(manifest.documents.values()),
+                    "tokens": sum(manifest.tokens.values()),
+                    "sources": sorted(manifest.documents),
+                    "snapshot": ref.id,
+                }
+            )
+        return Table(rows, f"{len(rows):,} windows of {self._named.uri}")
+
+    def stories(self, window: str = LATEST) -> Table:
+        """What happened in a window: words that changed together, surest first.
+
+        q  share of stories this sure that chance alone would give; `significant` ones are findings
+        """
+        report = self._report(window)
+        rows = [_story(one) for one in report.stories]
+        shown = ("title", "significant", "q", "first", "documents", "sources")
+        return Table(rows, f"Stories of {report.snapshot.label}", _notes(report), shown)
+
+    def moved(self, window: str = LATEST, *, against: str | None = None) -> Table:
+        """Words whose meaning changed since the window before, or since `against`; surest first."""
+        return self._ranking("moved", window, against, _MOVED)
+
+    def born(self, window: str = LATEST, *, against: str | None = None) -> Table:
+        """Words that enough documents hold for the first time."""
+        return self._ranking("born", window, against, _COUNTED)
+
+    def risen(self, window: str = LATEST, *, against: str | None = None) -> Table:
+        """Words that more documents hold than usual."""
+        return self._ranking("risen", window, against, _COUNTED)
+
+    def fallen(self, window: str = LATEST, *, against: str | None = None) -> Table:
+        """Words that fewer documents hold than usual."""
+        return self._ranking("fallen", window, against, _COUNTED)
+
+    def scores(self, window: str = LATEST, *, against: str | None = None) -> Table:
+        """The figures of every word that was compared, surest first."""
+        report = self._report(window, against)
+        rows = [] if report.scores is None else list(report.scores.rows())
+        return Table(rows, f"All words compared in {report.snapshot.label}", _notes(report))
+
+    def word(self, word: str) -> Word:
+        """One word through all windows."""
+        from embedding.trends.dating import word_change
+        from embedding.trends.history import word_history
+
+        history = word_history(self._store, word, self._config)
+        if not history.known:
+            raise InputError(f"word {word[:80]!r}: no snapshot holds it.")
+        return Word(history, word_change(self._store, word, self._config))
+
+    def nearest(self, word: str, window: str = LATEST, n: int = 10) -> Table:
+        """The n words used most like a word in a window; nearness is 1 for the same use."""
+        snapshot = self._snapshot(window)
+        title = f"Nearest to {word} in {snapshot.manifest.window.label}"
+        if snapshot.unreadable is not None:
+            return Table([], title, [snapshot.unreadable])
+        found = snapshot.neighbours(word, n)
+        return Table([{"word": near, "nearness": figure} for near, figure in found], title)
+
+    def contrast(self, first: str, second: str | None = None, window: str = LATEST) -> Table:
+        """Words that a source uses differently than another, or than all others; surest first."""
+        from embedding.trends.contrast import source_contrast
+
+        name = snapshot_named(self._named, window)
+        found = source_contrast(self._store, first, second, self._config, id=name)
+        rows = [
+            {
+                "word": row.word,
+                "significant": row.significant,
+                "q": row.q,
+                "p": row.p,
+                "z": row.z,
+                "mentions_first": row.mentions_first,
+                "mentions_second": row.mentions_second,
+                "neighbours_first": [near.word for near in row.neighbours_first],
+                "neighbours_second": [near.word for near in row.neighbours_second],
+            }
+            for row in found.rows
+        ]
+        title = f"{found.first} and {found.second} in {found.label}, {found.compared:,} words"
+        shown = ("word", "significant", "q", "neighbours_first", "neighbours_second")
+        return Table(rows, title, (), shown)
+
+    def vectors(
+        self, words: Sequence[str] | None = None, window: str = LATEST
+    ) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Words and their vectors, float32 [n, dim]; those of `words` that a window has, or all."""
+        snapshot = self._snapshot(window)
+        if words is None:
+            return list(snapshot.words), np.asarray(snapshot.vectors)
+        rows = snapshot.rows(words)
+        known = [word for word, row in zip(words, rows.tolist(), strict=True) if row >= 0]
+        return known, snapshot.read_vectors(rows[rows >= 0])
+
+    def __repr__(self) -> str:
+        return f"yeoron.open({self._named.uri!r}): {len(self._store.list()):,} windows"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.windows()._repr_html_()
+
+    def _snapshot(self, window: str) -> Snapshot:
+        return self._store.open(snapshot_named(self._named, window))
+
+    def _report(self, window: str, against: str | None = None) -> TrendReport:
+        from embedding.trends.between import build_between
+        from embedding.trends.report import build_report
+
+        name = snapshot_named(self._named, window)
+        before = None if against is None else snapshot_named(self._named, against)
+        if (name, before) not in self._reports:
+            self._reports[name, before] = (
+                build_report(self._store, name, self._config)
+                if before is None
+                else build_between(self._store, before, name, self._config)
+            )
+        return self._reports[name, before]
+
+    def _ranking(self, name: str, window: str, against: str | None, shown: Sequence[str]) -> Table:
+        report = self._report(window, against)
+        rows = [_row(row) for row in getattr(report, name)]
+        than = "" if report.compared_with is None else f" and {report.compared_with.label}"
+        title = f"{_TITLES[name]}: {report.snapshot.label}{than}"
+        return Table(rows, title, _notes(report), shown)
+
+
+def _notes(report: TrendReport) -> list[str]:
+    return [note.text for note in report.notes]
+
+
+def _row(row: TrendRow) -> dict[str, object]:
+    return {
+        "word": row.word,
+        "significant": row.significant,
+        "q": row.q,
+        "p": row.p,
+        "z": row.z,
+        "shift": row.shift,
+        "since": row.since,
+        "count_before": row.count_before,
+        "count": row.count,
+        "documents_before": row.documents_before,
+        "documents": row.documents,
+        "per_1000_before": row.rate_before,
+        "per_1000": row.rate,
+        "sources": [one.source for one in row.sources if one.documents],
+        "neighbours_before": [near.word for near in row.neighbours_before],
+        "neighbours": [near.word for near in row.neighbours],
+        "parts": list(row.parts),
+    }
+
+
+def _story(story: Story) -> dict[str, object]:
+    roles = story.by_role()
+    return {
+        "title": " · ".join(story.title),
+        "significant": story.significant,
+        "q": story.q,
+        "first": story.first,
+        "documents": story.documents,
+        "voices": story.voices,
+        "few_authors": story.few_authors,
+        "sources": list(story.sources),
+        **{role: list(roles.get(role, ())) for role in _TITLES},
+        "id": story.id,
+    }
