@@ -250,7 +250,8 @@ def dask_security(settings: Settings) -> Any:
         for role in ("client", "scheduler", "worker")
         for name, path in (("cert", cert), ("key", key))
     }
-    return Security(require_encryption=True, tls_ca_file=str(cert), **files)
+    authority = str(settings.paths.dask_authority)
+    return Security(require_encryption=True, tls_ca_file=authority, **files)
 
 
 @contextmanager

@@ -6,11 +6,13 @@ back. So a node takes half of a worker's resource, which lets a second one begin
 the worker has a node, and has Dask place it again until there is a worker without one.
 
 What a node must know holds secrets: cookies, passwords, a key. Dask shows arguments of tasks, in
-its log where one fails; so a task is told a file, which its owner alone can read.
+its log where one fails; so a task is told a file, which its owner alone can read. A worker asks the
+scheduler for what is in it: only there, on the control host, it lies.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +28,8 @@ from embedding.worker.spec import NodeSpec
 
 RESOURCE = {"node": 0.5}
 """What a node takes of a worker that was started with `--resources node=1` and two threads."""
+HOME_VARIABLE = "YEORON_PLATFORM"
+"""Where a worker that the platform started has its home."""
 AGAIN_SECONDS = 1.0
 """How often a node that waits for a worker is placed again."""
 
@@ -55,11 +59,33 @@ def spec_file(folder: Path, name: str) -> Path:
 
 def told_node(file: str, pool: str) -> dict[str, Any]:
     """The Dask task of a node of a pool, which is told the file of its specification."""
+    from distributed import get_client
+
     try:
-        told = Path(file).read_text(encoding="utf-8")
+        told = get_client().run_on_scheduler(Path(file).read_text, "utf-8")
     except OSError as error:
         raise PlatformError(f"{file}: {error.strerror}; start the pool again.") from error
-    return node_task(told, pool)
+    spec = NodeSpec.model_validate_json(told)
+    here = os.environ.get(HOME_VARIABLE)
+    if here is not None:
+        spec = placed(spec, Path(file).parents[2], Path(here))
+    return node_task(spec.model_dump_json(context=WITH_SECRETS), pool)
+
+
+def placed(spec: NodeSpec, home: Path, here: Path) -> NodeSpec:
+    """A node of the control host's `home` on a host whose own home is `here`.
+
+    Files of the home are those of the same name: each host has its own certificate.
+    """
+
+    def moved(path: Path | None) -> Path | None:
+        inside = path is not None and path.is_relative_to(home)
+        return here / path.relative_to(home) if path is not None and inside else path
+
+    names = ("token_file", "operator_token_file", "tls_ca", "tls_cert", "tls_key")
+    files = {name: moved(getattr(spec.exchange, name)) for name in names}
+    exchange = spec.exchange.model_copy(update=files)
+    return spec.model_copy(update={"exchange": exchange, "evidence": moved(spec.evidence)})
 
 
 def node_task(spec_json: str, pool: str) -> dict[str, Any]:

@@ -133,6 +133,26 @@ class PathsConfig(Config):
         """Certificate and key of everyone in the Dask cluster; the certificate is its authority."""
         return self.secrets / "dask-cert.pem", self.secrets / "dask-key.pem"
 
+    @property
+    def server_certificate(self) -> tuple[Path, Path]:
+        """Certificate and key of a parameter server that other hosts reach."""
+        return self.secrets / "server-cert.pem", self.secrets / "server-key.pem"
+
+    @property
+    def authority(self) -> Path:
+        """Certificate of the control host's authority, where there are several hosts."""
+        return self.secrets / "authority.pem"
+
+    @property
+    def joined_host(self) -> Path:
+        """What this home is to a control host, when it has joined one."""
+        return self.secrets / "host.json"
+
+    @property
+    def dask_authority(self) -> Path:
+        """By which those in the Dask cluster know each other."""
+        return self.authority if self.authority.is_file() else self.dask_certificate[0]
+
 
 class PortsConfig(Config):
     """Loopback ports of the services that are not Yeoron's own (those are beside their owner)."""
@@ -151,6 +171,29 @@ class PortsConfig(Config):
 
     simweb: int = Field(default=8899, ge=1, le=65535)
     """The simulated web of the demo."""
+
+
+class HostsConfig(Config):
+    """Several hosts: this one as the control host, or as one that joins it."""
+
+    address: str = Field(default="", pattern=r"^(|[0-9A-Za-z.:-]+)$")
+    """Address of this host at which others reach it; nodes of other hosts may join then
+    (`yeoron invite`). Empty: everything stays on this host."""
+
+    port: int = Field(default=8790, ge=1, le=65535)
+    """Port at which hosts that join are answered."""
+
+    workers: int | None = Field(default=None, ge=0, le=1000)
+    """Dask workers, so nodes at most, on this host; None: cluster.nodes."""
+
+    @model_validator(mode="after")
+    def _one_address(self) -> HostsConfig:
+        if self.address in {"0.0.0.0", "::"} or is_loopback(self.address):  # noqa: S104
+            raise ValueError(
+                f"address {self.address}: other hosts cannot reach that; one address of this host "
+                "is accepted, as in 192.0.2.7"
+            )
+        return self
 
 
 class LogConfig(Config):
@@ -234,6 +277,8 @@ class Settings(BaseSettings):
     """Where state is kept."""
     ports: PortsConfig = PortsConfig()
     """Ports of the services that are not Yeoron's own."""
+    hosts: HostsConfig = HostsConfig()
+    """Several hosts."""
     database: DatabaseConfig = DatabaseConfig()
     """PostgreSQL in place of SQLite."""
     log: LogConfig = LogConfig()
@@ -300,8 +345,24 @@ class Settings(BaseSettings):
             return self.exchange.location
         host, port = self.server.host, self.server.port
         scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
+        if self._server_for_hosts:
+            scheme, host = "grpc+tls", self.hosts.address
         host = _REACHED.get(host, host)
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def _server_for_hosts(self) -> bool:
+        """Whether the platform itself says how other hosts reach its server."""
+        return bool(self.hosts.address) and is_loopback(self.server.host)
+
+    def server_for_hosts(self, server: ServerConfig) -> ServerConfig:
+        """A server that other hosts reach, with the platform's certificates; else as it is."""
+        if not (self._server_for_hosts and is_loopback(server.host) and server.tls_cert is None):
+            return server
+        cert, key = (path.resolve() for path in self.paths.server_certificate)
+        authority = self.paths.authority.resolve()
+        known = {"tls_cert": cert, "tls_key": key, "tls_ca": authority, "tls_client_ca": authority}
+        return server.model_copy(update={"host": self.hosts.address, **known})
 
     def line(self, location: str | None = None, *, operator: bool = False) -> ExchangeConfig:
         """How a server is reached, as a node or as an operator; None: this home's own server.
@@ -312,7 +373,12 @@ class Settings(BaseSettings):
         token = self.paths.operator_token if operator else self.paths.node_token
         if operator and chosen.operator_token_file is not None:
             return chosen.model_copy(update={"token_file": chosen.operator_token_file})
-        here = is_loopback(urlsplit(location or self.server_location).hostname or "")
+        host = urlsplit(location or self.server_location).hostname or ""
+        if self._server_for_hosts and host == self.hosts.address and chosen.tls_ca is None:
+            cert, key = (path.resolve() for path in self.paths.dask_certificate)
+            known = {"tls_ca": self.paths.authority.resolve(), "tls_cert": cert, "tls_key": key}
+            chosen = chosen.model_copy(update=known)
+        here = is_loopback(host) or host == self.hosts.address
         if chosen.token_file is not None or not here or not token.is_file():
             return chosen
         return chosen.model_copy(update={"token_file": token.resolve()})
@@ -364,7 +430,12 @@ class Settings(BaseSettings):
     @property
     def dask_url(self) -> str:
         """Address of Dask's scheduler."""
-        return f"tls://127.0.0.1:{self.ports.dask}"
+        host = self.hosts.address or "127.0.0.1"
+        return (
+            f"tls://[{host}]:{self.ports.dask}"
+            if ":" in host
+            else f"tls://{host}:{self.ports.dask}"
+        )
 
     @property
     def dask_dashboard_url(self) -> str:

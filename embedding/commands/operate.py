@@ -12,35 +12,85 @@ from embedding.commands.common import (
     Json,
     console,
     keep_private,
+    log_to_stderr,
     print_json,
     settings,
     settings_of,
 )
-from embedding.kernel.errors import UnavailableError
+from embedding.kernel.errors import ConfigError, UnavailableError
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(up)
+    app.command()(invite)
+    app.command(hidden=True)(door)
     app.command()(down)
     app.command()(demo)
     app.command()(status)
 
 
-def up() -> None:
-    """Start every service of the platform on this machine, on loopback.
+def up(
+    join: Annotated[
+        Path | None,
+        typer.Option(help="Join a control host with this file (`yeoron invite`); once."),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay until SIGTERM, then end every process.")
+    ] = False,
+) -> None:
+    """Start every service of the platform on this machine; of a host that has joined, its workers.
 
-    Example: `yeoron up`, then open the addresses it prints.
+    Examples: `yeoron up`, then open the addresses it prints · `yeoron up --join host-b.json` ·
+    `yeoron up --wait`, for containers and systemd
     """
-    from embedding.platform.operate import bring_up
+    from embedding.kernel.stopping import stop_on_signals
+    from embedding.platform.hosts import join as join_host
+    from embedding.platform.hosts import joined_host, read_joining_file
+    from embedding.platform.operate import bring_down, bring_up
     from embedding.platform.summary import addresses
 
     keep_private()
     chosen = settings()
+    stop = stop_on_signals(terminal=True) if wait else None
+    if join is not None:
+        join_host(chosen, read_joining_file(join))
     with console.status("Starting the platform …") as line:
         bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
-    for name, address in addresses(chosen).items():
+    host = joined_host(chosen.paths)
+    shown = addresses(chosen) if host is None else {"Dask scheduler": host.scheduler}
+    for name, address in shown.items():
         console.print(f"{name:<16} {address}", highlight=False, markup=False)
+    if stop is not None:
+        stop.wait()
+        bring_down(chosen)
+
+
+def invite(
+    out: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
+    hours: Annotated[float, typer.Option(min=0.01, max=720, help="For how long it is good.")] = 1.0,
+) -> None:
+    """Write a file with which another host joins this platform, once (`yeoron up --join FILE`).
+
+    Example: `yeoron invite host-b.json`, then copy it there and remove it here.
+    """
+    from embedding.kernel.private import ensure_secret
+    from embedding.platform.hosts import invite as new_invitation
+
+    if out.exists():
+        raise ConfigError(f"{out}: is there already; the name of a new file is accepted.")
+    keep_private()
+    ensure_secret(out, new_invitation(settings(), hours).model_dump_json())
+    console.print(f"{out}: good once, for {hours:g} h.", highlight=False, markup=False)
+
+
+def door() -> None:
+    """Answer hosts that join; `yeoron up` starts it where hosts.address is set."""
+    from embedding.platform.hosts import Door
+
+    log_to_stderr()
+    keep_private()
+    Door(settings()).serve_forever()
 
 
 def down() -> None:

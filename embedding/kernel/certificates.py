@@ -1,4 +1,4 @@
-"""Certificates that the platform makes for itself: self-signed, each its own authority."""
+"""Certificates that the platform makes for itself: an authority, and those that it signs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+
+from embedding.kernel.errors import PlatformError
 
 _HERE = ("127.0.0.1", "::1", "localhost")
 """Names of this machine for itself."""
 _DAY = timedelta(days=1)
+_PEM = serialization.Encoding.PEM
 _LASTS = 3650 * _DAY
 _RENEWED = 365 * _DAY
 
@@ -72,6 +77,90 @@ def ensure_certificate(folder: Path, name: str) -> tuple[Path, Path]:
             return cert, key
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return make_certificate(folder, name)
+
+
+def new_request(name: str) -> tuple[str, str]:
+    """A new key (PEM, not encrypted) and the request to sign it for `name`, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    built = x509.CertificateSigningRequestBuilder().subject_name(_called(name))
+    request = built.sign(key, hashes.SHA256()).public_bytes(_PEM)
+    return _unlocked(key).decode("ascii"), request.decode("ascii")
+
+
+def sign_request(request: str, authority: tuple[Path, Path]) -> str:
+    """The certificate for a request, PEM: its key and its name, and nothing else of it.
+
+    authority  certificate and key. Raises ValueError where the request is none.
+    """
+    asked = x509.load_pem_x509_csr(request.encode("ascii"))
+    if not asked.is_signature_valid:
+        raise ValueError("the request is not signed by its own key")
+    named = asked.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    who = str(named[0].value) if named else "host"
+    return _issue(asked.public_key(), who, (), authority).decode("ascii")
+
+
+def ensure_issued(
+    folder: Path, name: str, authority: tuple[Path, Path], names: tuple[str, ...]
+) -> tuple[Path, Path]:
+    """A certificate of the authority for `names` in `folder`, and its key.
+
+    It is kept while it is this authority's, for these names, and not in its last year.
+    """
+    cert, key = _paths(folder, name)
+    shown = x509.SubjectAlternativeName([_general(each) for each in names])
+    if cert.is_file() and key.is_file():
+        found = x509.load_pem_x509_certificate(cert.read_bytes())
+        held = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        late = found.not_valid_after_utc <= datetime.now(UTC) + _RENEWED
+        if held == shown and not late and _signed(found, authority[0]):
+            return cert, key
+    made = ec.generate_private_key(ec.SECP256R1())
+    _write(key, _unlocked(made))
+    _write(cert, _issue(made.public_key(), name, names, authority))
+    return cert, key
+
+
+def _issue(
+    key: CertificatePublicKeyTypes, who: str, names: tuple[str, ...], authority: tuple[Path, Path]
+) -> bytes:
+    parent = x509.load_pem_x509_certificate(authority[0].read_bytes())
+    signer = serialization.load_pem_private_key(authority[1].read_bytes(), password=None)
+    if not isinstance(signer, ec.EllipticCurvePrivateKey):
+        raise PlatformError(f"{authority[1]}: it is not a key that the platform made.")
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_called(who))
+        .issuer_name(parent.subject)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _DAY)
+        .not_valid_after(min(now + _LASTS, parent.not_valid_after_utc))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    )
+    if names:
+        shown = x509.SubjectAlternativeName([_general(each) for each in names])
+        builder = builder.add_extension(shown, critical=False)
+    return builder.sign(signer, hashes.SHA256()).public_bytes(_PEM)
+
+
+def _signed(found: x509.Certificate, authority: Path) -> bool:
+    try:
+        found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _called(name: str) -> x509.Name:
+    # X.509 has names of 64 characters at most.
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name[:64])])
+
+
+def _unlocked(key: ec.EllipticCurvePrivateKey) -> bytes:
+    pkcs8 = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(_PEM, pkcs8, serialization.NoEncryption())
 
 
 def _paths(folder: Path, name: str) -> tuple[Path, Path]:

@@ -10,18 +10,21 @@ from pathlib import Path
 
 import embedding_airflow
 from embedding.backup.restoring import unfinished
-from embedding.kernel.certificates import ensure_certificate
-from embedding.kernel.errors import PlatformError
+from embedding.cluster import pool_frontier
+from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
 from embedding.platform.databases import check_databases, require_moved
+from embedding.platform.hosts import ensure_authority, joined_host, require_shared
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.running import homes
 from embedding.platform.services import (
     Service,
     airflow_processes,
-    dask_services,
+    dask_scheduler,
+    dask_workers,
+    door_service,
     mlflow_service,
     server_service,
 )
@@ -84,19 +87,36 @@ def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
 
 def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
     """Every service in the order they are started."""
-    common = {
+    common = _common(settings)
+    return _in_common(settings, _control_services(settings, extra, common))
+
+
+def _common(settings: Settings) -> dict[str, str]:
+    return {
         **service_environment(),
         **settings.trace.environment,
         FORMAT_VARIABLE: settings.log.format,
     }
+
+
+def _control_services(
+    settings: Settings, extra: Sequence[Service], common: dict[str, str]
+) -> list[Service]:
+    here = settings.hosts.address or "127.0.0.1"
     airflow = {**common, **airflow_variables(settings)}
-    services = [
+    return [
         *extra,
         server_service(settings),
-        *dask_services(settings),
+        dask_scheduler(settings),
+        *([door_service(settings)] if settings.hosts.address else []),
+        *dask_workers(settings, settings.dask_url, here),
         mlflow_service(settings),
         *airflow_processes(settings, airflow),
     ]
+
+
+def _in_common(settings: Settings, services: Sequence[Service]) -> list[Service]:
+    common = _common(settings)
     return [
         Service(s.name, s.command, s.ready, {**common, **s.environment}, s.stop_seconds)
         for s in services
@@ -121,12 +141,21 @@ def bring_up(
             f"a restore into {settings.paths.home} was cut off; run the same `yeoron restore` once "
             "more."
         )
+    host = joined_host(settings.paths)
+    if host is not None:
+        if settings.hosts.address:
+            raise ConfigError(
+                f"hosts.address {settings.hosts.address}: {settings.paths.home} has joined a "
+                "control host, and is none itself; leave it out, or use another paths.home."
+            )
+        services = _in_common(settings, dask_workers(settings, host.scheduler, host.address))
+        return _started(supervisor, services, progress, timeout)
+    require_shared(settings, pool_frontier(settings))
     require_moved(settings)
     check_databases(settings)
     private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
-    private_folder(settings.paths.secrets)
-    ensure_certificate(settings.paths.secrets, "dask")
+    ensure_authority(settings)
     services = all_services(settings, extra)
     for folder in (settings.paths.mlflow, settings.paths.snapshots, settings.paths.frontier):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -135,6 +164,16 @@ def bring_up(
             settings, next(s for s in services if s.name == "airflow-scheduler").environment
         )
         progress("airflow-database")
+    except BaseException:
+        supervisor.stop()
+        raise
+    return _started(supervisor, services, progress, timeout)
+
+
+def _started(
+    supervisor: Supervisor, services: Sequence[Service], progress: _Progress, timeout: float
+) -> Supervisor:
+    try:
         supervisor.write(services)
         supervisor.start()
         supervisor.wait_ready(services, timeout=timeout, progress=progress)

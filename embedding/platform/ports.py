@@ -18,6 +18,8 @@ def port_settings(settings: Settings, *, simweb: bool = False) -> dict[str, int]
         ports.pop("ports.simweb")
     ports["server.port"] = settings.server.port
     ports["server.http_port"] = settings.server.http_port
+    if settings.hosts.address:
+        ports["hosts.port"] = settings.hosts.port
     return ports
 
 

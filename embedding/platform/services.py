@@ -54,19 +54,24 @@ def mlflow_service(settings: Settings) -> Service:
     )
 
 
-def dask_services(settings: Settings) -> list[Service]:
-    """Dask's scheduler and one worker a node, all on loopback.
+_PAGES = ("--preload", "embedding.platform.dask_pages")
 
-    They unpickle what they are told: each shows the platform's certificate, and asks for it.
-    """
+
+def _known(settings: Settings) -> tuple[str, ...]:
+    """Dask unpickles what it is told: each shows a certificate of the platform, and asks for it."""
     cert, key = (str(path.resolve()) for path in settings.paths.dask_certificate)
-    known = ("--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key)
-    pages = ("--preload", "embedding.platform.dask_pages")
-    scheduler = Service(
+    authority = str(settings.paths.dask_authority.resolve())
+    return ("--tls-ca-file", authority, "--tls-cert", cert, "--tls-key", key)
+
+
+def dask_scheduler(settings: Settings) -> Service:
+    """Dask's scheduler, on loopback unless there are several hosts."""
+    return Service(
         name="dask-scheduler",
         command=_python(
-            *("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
-            *("--protocol", "tls", *known, *pages),
+            *("-m", "distributed.cli.dask_scheduler"),
+            *("--host", settings.hosts.address or "127.0.0.1"),
+            *("--protocol", "tls", *_known(settings), *_PAGES),
             *("--port", str(settings.ports.dask), "--dashboard-address"),
             f"127.0.0.1:{settings.ports.dask_dashboard}",
         ),
@@ -75,25 +80,38 @@ def dask_services(settings: Settings) -> list[Service]:
         # against it.
         environment={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"},
     )
+
+
+def dask_workers(settings: Settings, scheduler: str, host: str) -> list[Service]:
+    """One worker for each node of this host, which is `host` to Dask's scheduler."""
+    count = settings.cluster.nodes if settings.hosts.workers is None else settings.hosts.workers
+    # Names of workers are the scheduler's, which refuses two that are the same.
+    prefix = "worker" if host == "127.0.0.1" else f"worker-{host}"
     scratch = str(settings.paths.home.resolve() / "dask")
-    workers = [
+    return [
         Service(
             name=f"dask-worker-{i}",
             command=_python(
-                *("-m", "distributed.cli.dask_worker", settings.dask_url, "--no-nanny"),
-                *known,
-                *pages,
+                *("-m", "distributed.cli.dask_worker", scheduler, "--no-nanny"),
+                *_known(settings),
+                *_PAGES,
                 # Without an address its HTTP server listens on every interface, dashboard or none.
-                *("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+                *("--host", host, "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
                 *("--nthreads", "2"),
-                *("--name", f"worker-{i}", "--resources", "node=1"),
+                *("--name", f"{prefix}-{i}", "--resources", "node=1"),
                 *("--memory-limit", "0", "--local-directory", scratch, "--death-timeout", "120"),
             ),
             stop_seconds=30,
         )
-        for i in range(settings.cluster.nodes)
+        for i in range(count)
     ]
-    return [scheduler, *workers]
+
+
+def door_service(settings: Settings) -> Service:
+    """Answers hosts that join."""
+    host = settings.hosts.address
+    shown = f"[{host}]" if ":" in host else host
+    return Service("door", _yeoron("door"), ready=f"tcp://{shown}:{settings.hosts.port}")
 
 
 def server_service(settings: Settings) -> Service:

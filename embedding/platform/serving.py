@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from embedding.kernel.private import ensure_secret, private_folder
+from embedding.platform.hosts import ensure_authority
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
@@ -26,8 +27,11 @@ def serve(
 
     Its pages answer `restoring` until it is `ready`.
     """
-    read_credentials(server)
     private_folder(settings.paths.home)
+    if settings.hosts.address:
+        ensure_authority(settings)
+    server = settings.server_for_hosts(server)
+    read_credentials(server)
     server = _with_tokens(settings, server)
     to = _serve(settings, server, sync, ready)
     if to is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -253,6 +255,10 @@ class Supervisor:
 
 def _answers(client: httpx.Client, url: str) -> bool:
     try:
+        if url.startswith("tcp://"):
+            parts = urlsplit(url)
+            socket.create_connection((parts.hostname or "", parts.port or 0), timeout=3).close()
+            return True
         return client.get(url).status_code == 200
-    except httpx.HTTPError:
+    except (httpx.HTTPError, OSError):
         return False

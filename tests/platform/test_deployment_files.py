@@ -1,0 +1,121 @@
+"""The files in infra/ with which the platform is deployed say what the program accepts."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from embedding.commands.operate import up
+from embedding.settings import Settings
+
+INFRA = Path(__file__).parents[2] / "infra"
+BASE = "YEORON_TEST_BASE_IMAGE"
+UNITS = sorted(path.name for path in (INFRA / "systemd").iterdir())
+
+
+def options() -> set[str]:
+    return {f"--{name}" for name in up.__annotations__ if name != "return"}
+
+
+def test_the_compose_file_keeps_to_the_rules() -> None:
+    compose = yaml.safe_load((INFRA / "compose.yaml").read_text())
+    platform = compose["services"]["platform"]
+    assert platform["command"][0] == "up"
+    assert set(platform["command"][1:]) <= options()
+    sections = {
+        name.split("__")[0].removeprefix("YEORON_").lower() for name in platform["environment"]
+    }
+    assert sections - {"database"} <= set(Settings.model_fields)
+    for name, service in compose["services"].items():
+        assert service["read_only"] is True, name
+        assert "healthcheck" in service, name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        for port in service.get("ports", ()):
+            assert port.startswith("127.0.0.1:"), f"{name} {port}"
+        assert set(service["secrets"]) <= set(compose["secrets"])
+    assert "PASSWORD:" not in (INFRA / "compose.yaml").read_text().replace(":PASSWORD)", "")
+
+
+def test_the_image_runs_as_nobody_special_and_without_a_compiler() -> None:
+    build, end = re.split(r"(?m)^FROM ", (INFRA / "Containerfile").read_text())[1:]
+    assert "gcc" in build
+    assert "gcc" not in end
+    assert re.search(r"(?m)^USER 10001:10001$", end)
+    assert end.index("USER") > end.index("RUN")
+    assert "HEALTHCHECK" in end
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_starts_the_program_and_gives_it_time_to_end(name: str) -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(INFRA / "systemd" / name)
+    service = unit["Service"]
+    program, *arguments = service["ExecStart"].split()
+    assert program.endswith("/yeoron")
+    assert arguments[0] == "up"
+    assert set(arguments[1:]) <= options()
+    assert service["User"] == "yeoron"
+    assert service["ProtectSystem"] == "strict"
+    assert service["NoNewPrivileges"] == "yes"
+    # systemd signals this process alone first: it ends the others in order.
+    assert service["KillMode"] == "mixed"
+    assert int(service["TimeoutStopSec"]) >= 60
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_takes_the_unit(name: str, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    text = (INFRA / "systemd" / name).read_text()
+    unit = tmp_path / name
+    # The program and its user are not on this machine.
+    unit.write_text(
+        re.sub(r"(?m)^(User|Group)=.*\n", "", re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", text))
+    )
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    said = [line for line in done.stderr.splitlines() if name in line]
+    assert said == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_image_is_built_and_runs_with_a_read_only_root() -> None:
+    if shutil.which("podman") is None or BASE not in os.environ:
+        pytest.skip(f"needs podman, and the name of a base image in {BASE}")
+    extra = os.environ.get("YEORON_TEST_BUILD_OPTIONS", "").split()
+    build = ["podman", "--runtime", "runc", "build", "--isolation", "chroot", "--format", "docker"]
+    build += ["--ulimit", "nofile=1024:1024", "--build-arg", f"BASE={os.environ[BASE]}", *extra]
+    build += ["-f", "infra/Containerfile", "-t", "yeoron-test", "."]
+    subprocess.run(build, cwd=INFRA.parent, check=True, timeout=3000)
+    limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
+    run = [
+        "podman",
+        "--runtime",
+        "runc",
+        "run",
+        "--rm",
+        *limits,
+        "--network",
+        "host",
+        "--read-only",
+    ]
+    run += ["--cap-drop", "all", "--tmpfs", "/tmp", "--entrypoint", "sh", "yeoron-test", "-c"]
+    asked = "id -u; command -v gcc cc; touch /opt/x; yeoron --help"
+    done = subprocess.run([*run, asked], capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("10001\n")
+    assert "/gcc" not in done.stdout
+    assert "Read-only file system" in done.stderr
+    assert "invite" in done.stdout

@@ -1,0 +1,216 @@
+"""A host joins with a file that serves once; nothing rests on clocks that are equal."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.certificates import make_certificate
+from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.private import ensure_secret
+from embedding.nodetask import placed
+from embedding.platform import hosts
+from embedding.platform.hosts import Door, JoiningFile, ensure_authority, invite, joined_host
+from embedding.platform.services import dask_workers
+from embedding.settings import HostsConfig, PathsConfig, Settings
+from embedding.worker.spec import NodeSpec
+
+ADDRESS = "127.0.0.2"
+"""Another address of this machine; settings refuse loopback, so it is put in behind them."""
+
+
+def at(home: Path, address: str = "", port: int = 8790) -> Settings:
+    own = HostsConfig.model_construct(address=address, port=port, workers=1)
+    return Settings(paths=PathsConfig(home=home)).model_copy(update={"hosts": own})
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Settings]:
+    settings = at(tmp_path / "control", ADDRESS, lasting_port(ADDRESS))
+    ensure_authority(settings)
+    ensure_secret(settings.paths.node_token, "f" * 64 + "\n")
+    door = Door(settings)
+    thread = threading.Thread(target=door.serve_forever)
+    thread.start()
+    yield settings
+    door.close()
+    thread.join(10)
+
+
+def written(folder: Path, file: JoiningFile, **changes: object) -> Path:
+    path = folder / "join.json"
+    path.unlink(missing_ok=True)
+    ensure_secret(path, file.model_copy(update=changes).model_dump_json())
+    return path
+
+
+def test_a_file_serves_once(control: Settings, tmp_path: Path) -> None:
+    file = hosts.read_joining_file(written(tmp_path, invite(control, 1)))
+    here = at(tmp_path / "host")
+    host = hosts.join(here, file)
+    assert host == joined_host(here.paths)
+    assert host.scheduler == control.dask_url
+    for name in ("authority.pem", "node-token"):
+        there = control.paths.secrets / name
+        assert (here.paths.secrets / name).read_bytes() == there.read_bytes()
+    assert {path.stat().st_mode & 0o777 for path in here.paths.secrets.iterdir()} == {0o600}
+    other = at(tmp_path / "other")
+    with pytest.raises(ConfigError, match="unknown or was used before"):
+        hosts.join(other, file)
+    assert not list(other.paths.secrets.iterdir())
+    with pytest.raises(ConfigError, match="has joined already"):
+        hosts.join(here, file)
+
+
+def test_two_hosts_with_one_file_at_once(control: Settings, tmp_path: Path) -> None:
+    file = invite(control, 1)
+    told: list[str] = []
+
+    def tries(home: Path) -> None:
+        try:
+            hosts.join(at(home), file)
+            told.append("in")
+        except ConfigError:
+            told.append("out")
+
+    threads = [threading.Thread(target=tries, args=(tmp_path / f"h{i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told) == ["in", "out", "out", "out"]
+
+
+def test_the_control_hosts_clock_says_what_has_expired(
+    control: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = invite(control, 1)
+    (held,) = (control.paths.secrets / "invitations").iterdir()
+    assert file.token not in held.name + held.read_text()
+    assert "expires" not in file.model_dump_json()
+    late = json.loads(held.read_text()) | {"expires": time.time() - 1}
+    held.write_text(json.dumps(late))
+    with pytest.raises(ConfigError, match="has expired"):
+        hosts.join(at(tmp_path / "host"), file)
+
+
+def test_a_foreign_authority_hears_no_token(
+    control: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = invite(control, 1)
+    with pytest.raises(ConfigError, match="another authority"):
+        hosts.join(at(tmp_path / "host"), file.model_copy(update={"authority": "0" * 64}))
+    hosts.join(at(tmp_path / "host"), file)  # the token was not used up
+
+
+def test_a_file_that_is_none(tmp_path: Path, control: Settings) -> None:
+    path = written(tmp_path, invite(control, 1))
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="every user of this machine"):
+        hosts.read_joining_file(path)
+    path.chmod(0o600)
+    path.write_text('{"role": "king"}')
+    with pytest.raises(ConfigError, match=r"--join .*join\.json"):
+        hosts.read_joining_file(path)
+    with pytest.raises(ConfigError, match="No such file"):
+        hosts.read_joining_file(tmp_path / "none.json")
+
+
+def test_a_control_host_that_is_away_leaves_the_file_good(tmp_path: Path) -> None:
+    file = JoiningFile(
+        address=ADDRESS, port=lasting_port(ADDRESS), authority="0" * 64, token="0" * 64
+    )
+    with pytest.raises(PlatformError, match="good for another try"):
+        hosts.join(at(tmp_path / "host"), file)
+
+
+def test_a_platform_of_its_own_does_not_join(control: Settings, tmp_path: Path) -> None:
+    own = at(tmp_path / "own")
+    ensure_authority(own)
+    with pytest.raises(ConfigError, match="a platform of its own"):
+        hosts.join(own, invite(control, 1))
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b'{"token": "x", "request": "y"}', b"\xff", b'{"token": "../x"}']
+)
+def test_what_is_no_request_is_refused(control: Settings, body: bytes) -> None:
+    door = Door(control.model_copy(update={"hosts": at(control.paths.home, ADDRESS, 0).hosts}))
+    try:
+        assert door.answer("/join", body)[0] in {400, 403}
+    finally:
+        door._server.server_close()
+
+
+def test_a_bad_request_leaves_the_invitation(control: Settings, tmp_path: Path) -> None:
+    file = invite(control, 1)
+    door = Door(control.model_copy(update={"hosts": at(control.paths.home, ADDRESS, 0).hosts}))
+    asked = json.dumps({"token": file.token, "request": "no request"}).encode()
+    assert door.answer("/join", asked)[0] == 400
+    door._server.server_close()
+    hosts.join(at(tmp_path / "host"), file)
+
+
+def test_nobody_joins_a_platform_that_stays_on_its_machine(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"hosts\.address"):
+        invite(at(tmp_path), 1)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "127.0.0.1", "localhost", "a b"])
+def test_an_address_that_others_cannot_reach_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="address"):
+        HostsConfig(address=address)
+
+
+def test_a_frontier_in_a_file_is_for_one_host() -> None:
+    with pytest.raises(ConfigError, match="PostgreSQL"):
+        hosts.require_shared(at(Path("x"), "192.0.2.7"), "sqlite:///x.db")
+    hosts.require_shared(at(Path("x"), "192.0.2.7"), "postgresql://db/x")
+    hosts.require_shared(at(Path("x")), "sqlite:///x.db")
+
+
+def test_a_node_takes_the_files_of_its_own_home() -> None:
+    line = ExchangeConfig(token_file=Path("/a/secrets/node-token"), tls_ca=Path("/etc/ca.pem"))
+    spec = NodeSpec(
+        name="n", server="grpc+tls://192.0.2.7:1", exchange=line, evidence=Path("/a/evidence")
+    )
+    there = placed(spec, Path("/a"), Path("/b"))
+    assert there.exchange.token_file == Path("/b/secrets/node-token")
+    assert there.exchange.tls_ca == Path("/etc/ca.pem")
+    assert there.evidence == Path("/b/evidence")
+    assert placed(spec, Path("/a"), Path("/a")) == spec
+
+
+def test_the_server_of_several_hosts_asks_for_certificates(control: Settings) -> None:
+    server = control.server_for_hosts(control.server)
+    assert server.host == ADDRESS
+    assert server.tls_client_ca == control.paths.authority.resolve()
+    assert control.server_location == f"grpc+tls://{ADDRESS}:{control.server.port}"
+    assert control.line().tls_ca == control.paths.authority.resolve()
+    alone = at(control.paths.home)
+    assert alone.server_for_hosts(alone.server) == alone.server
+    assert alone.server_location.startswith("grpc://127.0.0.1")
+
+
+def test_the_servers_certificate_is_of_this_authority(control: Settings, tmp_path: Path) -> None:
+    before = control.paths.server_certificate[0].read_bytes()
+    ensure_authority(control)
+    assert control.paths.server_certificate[0].read_bytes() == before
+    make_certificate(control.paths.secrets, "dask")
+    ensure_authority(control)
+    assert control.paths.server_certificate[0].read_bytes() != before
+
+
+def test_workers_of_a_host_have_names_of_their_own(tmp_path: Path) -> None:
+    services = dask_workers(at(tmp_path), "tls://192.0.2.7:8786", "192.0.2.8")
+    (command,) = (service.command for service in services)
+    assert "worker-192.0.2.8-0" in command
+    assert "tls://192.0.2.7:8786" in command
+    assert command[command.index("--host") + 1] == "192.0.2.8"
