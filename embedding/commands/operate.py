@@ -88,7 +88,7 @@ def door() -> None:
     """Answer hosts that join; `yeoron up` starts it where hosts.address is set."""
     from embedding.platform.hosts import Door
 
-    log_to_stderr()
+    log_to_stderr("door", chosen=settings())
     keep_private()
     Door(settings()).serve_forever()
 
