@@ -233,6 +233,7 @@ class Door:
                 return self.rfile.read(int(length))
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Log a request as the platform logs."""
                 logger.info("%s: %s", self.client_address[0], format % args)
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

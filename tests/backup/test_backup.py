@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from backup.conftest import (
@@ -270,13 +271,17 @@ def test_another_platform_s_settings_are_refused(backup):
     server = fresh.server.model_copy(update={"state_dir": place.parent / "elsewhere"})
     with pytest.raises(ConfigError, match=r"keep in .*elsewhere what would be put into"):
         restore(fresh.model_copy(update={"server": server}), str(place))
-    crawl = fresh.crawl.model_copy(update={"frontier": f"sqlite:///{place.parent / 'f.db'}"})
+    crawl = fresh.crawl.model_copy(
+        update={"frontier": SecretStr(f"sqlite:///{place.parent / 'f.db'}")}
+    )
     with pytest.raises(ConfigError, match=r"what would be put into .*frontier"):
         restore(fresh.model_copy(update={"crawl": crawl}), str(place))
     server = fresh.server.model_copy(update={"split": "columns"})
     with pytest.raises(ConfigError, match="split by rows"):
         restore(fresh.model_copy(update={"server": server}), str(place))
-    crawl = fresh.crawl.model_copy(update={"frontier": "postgresql://nobody@127.0.0.1:1/x"})
+    crawl = fresh.crawl.model_copy(
+        update={"frontier": SecretStr("postgresql://nobody@127.0.0.1:1/x")}
+    )
     with pytest.raises(ConfigError, match="holds the frontier of a sqlite database"):
         restore(fresh.model_copy(update={"crawl": crawl}), str(place))
     assert not fresh.paths.home.exists()

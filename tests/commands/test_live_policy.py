@@ -45,7 +45,7 @@ def node_switches(server) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ("nonsense", ["'nonsense'", "asp", "hogwild is accepted"]),
+        ("nonsense", ["'nonsense'", "asp", "hogwild", "ssp is accepted"]),
         ("hogwild", ["hogwild", "from the start"]),
         ("asp --sync-setting n_push=0", ["n_push", "greater than or equal to 1"]),
         ("asp --sync-setting n_push", ["NAME=VALUE"]),

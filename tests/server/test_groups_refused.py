@@ -60,7 +60,7 @@ def test_policies_that_change_rows_otherwise_are_refused(leader, policy: str) ->
     with running_server(ServerConfig(), sync, dim=DIM) as other, refused, following(other):
         pass
     with following(leader) as b:
-        with pytest.raises(RefusedError, match=r"groups follow \(b\): .*, auto are accepted"):
+        with pytest.raises(RefusedError, match=r"follow \(b\): .*, auto, .*, ssp are accepted"):
             configure(leader, policy)
         with pytest.raises(RefusedError, match="with server groups"):
             configure(b, policy)

@@ -283,7 +283,7 @@ def test_the_policy_can_be_changed_while_running(connect, make_delta):
             one.pull()
             one.push((make_delta(Table.IN, ids),))
         assert one.client.hello().policy == "asp"
-        with pytest.raises(RefusedError, match=r"one of bsp, .*ssp, .*hogwild is accepted"):
+        with pytest.raises(RefusedError, match=r"one of asp, .*hogwild, .*ssp is accepted"):
             one.client.configure(policy="none")
         with pytest.raises(RefusedError, match="unknown setting 'colour'"):
             one.client.configure(colour="red")

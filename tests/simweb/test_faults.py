@@ -89,7 +89,7 @@ async def test_429_asks_to_wait_and_counts_who_does_not() -> None:
     app = create_app(config, corpus)
     app.state.world._now = lambda: now
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://simweb"
+        transport=httpx.ASGITransport(app), base_url="http://127.0.0.1"
     ) as web:
         first = await web.get("/fault/429?key=test")
         assert first.status_code == 429

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -59,9 +60,11 @@ def test_a_crawler_tells_of_fetching_preparing_and_queueing() -> None:
     async def prepared() -> None:
         process = CrawlProcess(spec, sink, threading.Event(), frontier, traces)
         async with asyncio.timeout(60):
-            await process._places.acquire()
-            await process._prepare("뉴스", documents)
-            await process.text.close()
+            for document in documents:
+                await process.batches.add(document)
+            await process.batches.send_old(time.monotonic() + 3600)
+            await asyncio.gather(*process.tasks.all())
+            await process.batches.text.close()
 
     frontier = Frontier("sqlite://")
     try:
