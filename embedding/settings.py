@@ -519,9 +519,9 @@ def given_settings(path: Path | None = None) -> GivenSettings:
 
 
 def _settings_file(path: Path | None) -> Path | None:
-    named = path or (
-        Path(os.environ[SETTINGS_VARIABLE]) if SETTINGS_VARIABLE in os.environ else None
-    )
+    # An empty variable names nothing, as in a shell.
+    given = os.environ.get(SETTINGS_VARIABLE)
+    named = path or (Path(given) if given else None)
     file = named or (Path("yeoron.toml") if Path("yeoron.toml").is_file() else None)
     if file is not None:
         read_toml(file)

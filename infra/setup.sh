@@ -36,7 +36,8 @@ if [ ! -x .venv/bin/python ]; then
 fi
 
 say "Installing pinned packages (infra/constraints.txt); the first time takes some minutes"
-mkdir -p var
+# What the platform keeps there is its owner's alone.
+mkdir -p -m 700 var
 log=var/setup.log
 if ! PIP_CONSTRAINT="$PWD/infra/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 \
     .venv/bin/python -m pip install -e '.[all]' >"$log" 2>&1; then

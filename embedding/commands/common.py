@@ -50,7 +50,7 @@ def settings_of_what_runs() -> Settings:
     chosen = settings()
     found = running_platform(chosen.paths.home)
     own = found is not None and found.home == chosen.paths.home
-    if found is None or (SETTINGS_VARIABLE in os.environ and not own):
+    if found is None or (os.environ.get(SETTINGS_VARIABLE) and not own):
         return chosen
     said = f"yeoron: of the {found.name} that runs in {found.home}."
     errors.print(said, style="dim", markup=False, highlight=False, soft_wrap=True)

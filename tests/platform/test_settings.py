@@ -18,6 +18,14 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def test_an_empty_variable_names_no_settings_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SETTINGS_VARIABLE, "")
+    assert load_settings() == load_settings(None)
+    (tmp_path / "yeoron.toml").write_text("[model]\ndim = 24\n", encoding="utf-8")
+    assert load_settings().model.dim == 24
+
+
 def test_environment_goes_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "y.toml"
     file.write_text("[ports]\nmlflow = 6001\nairflow = 6002\n")
