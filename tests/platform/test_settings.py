@@ -21,7 +21,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_an_empty_variable_names_no_settings_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(SETTINGS_VARIABLE, "")
-    assert load_settings() == load_settings(None)
+    assert load_settings().toml is None
     (tmp_path / "yeoron.toml").write_text("[model]\ndim = 24\n", encoding="utf-8")
     assert load_settings().model.dim == 24
 
