@@ -70,8 +70,8 @@ def neighbours_then_now(
 
 
 def nearest_words(snapshot: Snapshot, word: str, n: int) -> list[tuple[str, float]]:
-    """The n nearest words; none when the snapshot has no vector for the word."""
+    """The n nearest words; none without a vector for the word or while vectors cannot be read."""
     row = snapshot.index(word)
-    if row is None or not np.any(snapshot.vectors[row]):
+    if snapshot.unreadable is not None or row is None or not np.any(snapshot.vectors[row]):
         return []
     return snapshot.neighbours(word, n)

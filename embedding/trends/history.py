@@ -106,9 +106,10 @@ def word_history(
 
     reports  saved reports by snapshot id: where one is there, a shift is set against its noise
              floor
-    compass  keeps the frequent words of snapshots from one word to the next
+    neighbour_cache  keeps the frequent words of snapshots from one word to the next
 
-    Nearest words are those among the `candidate_words` most frequent of each snapshot.
+    Nearest words are those among the `candidate_words` most frequent of each snapshot; a snapshot
+    whose vectors cannot be read yet (snapshots/readability.py) has none.
 
     Raises SnapshotError when the last snapshot cannot be read; an earlier one that cannot be
     read is left out and noted.
@@ -131,6 +132,10 @@ def word_history(
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
+    if last.unreadable is not None:
+        label = last.manifest.window.label
+        sentence = f"{label}: {last.unreadable} Nearest words are not shown."
+        notes = [*notes, Note("unread_model", sentence)]
     return WordHistory(word, known, tuple(points), tuple(notes), parts)
 
 
@@ -161,7 +166,7 @@ class _Nearby:
         found = snapshot.index(word, guess)
         row = -1 if found is None else found
         codes, near = np.empty(0, np.int32), np.empty(0, np.float32)
-        if row >= 0:
+        if row >= 0 and snapshot.unreadable is None:
             # Twice as many as are compared: some of them are unknown to the other snapshot.
             n = max(2 * config.neighbours, config.shown_neighbours)
             codes, near = neighbour_cache.nearest(snapshot, row, n)

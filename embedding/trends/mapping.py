@@ -71,6 +71,8 @@ def neighbour_map(
 ) -> NeighbourMap:
     """Map the `near` nearest words of all windows up to snapshot `id`, at most `most` in all.
 
+    A window whose vectors cannot be read yet is left out.
+
     Raises SnapshotError when a snapshot cannot be read. A word that no window knows has no windows.
     """
     config = config or TrendsConfig()
@@ -82,7 +84,7 @@ def neighbour_map(
     for ref in chain:
         snapshot = store.open(ref.id)
         row = snapshot.index(word, guess)
-        if row is None:
+        if row is None or snapshot.unreadable is not None:
             continue
         guess = row
         codes = neighbour_cache.nearest(snapshot, row, near)[0]

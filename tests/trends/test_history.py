@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from embedding.kernel.errors import ConfigError
+from embedding.snapshots.store import SnapshotStore
 from embedding.trends import table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, WordChange
+from embedding.trends.evidence import nearest_words
 from embedding.trends.history import word_history
+from embedding.trends.mapping import neighbour_map
 from embedding.trends.report import build_report
 
 
@@ -153,3 +157,21 @@ def test_a_word_that_looks_like_a_formula_stays_text(store, report, planted, tmp
 def test_an_unknown_ranking_is_refused(report):
     with pytest.raises(ConfigError, match="moved, born, risen, fallen"):
         table.ranking_csv(report, "best")
+
+
+def test_vectors_that_cannot_be_read_yet_show_no_neighbours(planted, tmp_path):
+    """The page, the word's history and the map say what is missing in place of neighbours."""
+    store = SnapshotStore(str(tmp_path))
+    *earlier, last = planted.stream(planted.Plan())
+    parent = None
+    for data in (*earlier, replace(last, quality={"mean_cosine": 0.99, "words_read": 9_000.0})):
+        parent = store.publish(replace(data, parent=parent)).id
+    history = word_history(store, "코로나")
+    assert history.points[-2].neighbours
+    assert history.points[-1].neighbours == ()
+    assert history.points[-1].shift_previous is None
+    assert [note.code for note in history.notes][-1] == "unread_model"
+    assert history.notes[-1].text.endswith("Nearest words are not shown.")
+    windows = neighbour_map(store, "코로나").windows
+    assert [one.snapshot for one in windows] == [ref.id for ref in store.list()][:-1]
+    assert nearest_words(store.open(), "코로나", 5) == []
