@@ -24,6 +24,8 @@ class WholeStore:
 
     def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
         """One snapshot; raises SnapshotError when a file is not what was published."""
+        if id in self._opened:
+            return self._opened[id]
         snapshot = self._store.open(of_window(self._store, id))
         if snapshot.id not in self._opened:
             snapshot.verify()
@@ -33,7 +35,11 @@ class WholeStore:
 
 def of_window(store: SnapshotStore, text: str) -> str:
     """The id of the last snapshot of the window `text` (`2020-02`); other text as it is."""
-    found = [ref.id for ref in store.list() if store.manifest(ref.id).window.label == text]
+    refs = store.list()
+    if text == LATEST or text in {ref.id for ref in refs}:
+        return text
+    # The last of a window that was cut again counts.
+    found = [ref.id for ref in refs if store.manifest(ref.id).window.label == text]
     return found[-1] if found else text
 
 
@@ -42,14 +48,10 @@ def snapshot_named(store: SnapshotStore, text: str) -> str:
 
     Raises SnapshotError for one that was withdrawn, InputError for one that is not there.
     """
-    refs = store.list()
-    if text == LATEST or text in {ref.id for ref in refs}:
-        return store.open(text).id
-    labels = {ref.id: store.manifest(ref.id).window.label for ref in refs}
-    # The last of a window that was cut again counts.
-    found = [name for name, label in labels.items() if label == text]
-    if found:
-        return found[-1]
+    named = of_window(store, text)
+    labels = {ref.id: store.manifest(ref.id).window.label for ref in store.list()}
+    if named == LATEST or named in labels:
+        return store.open(named).id
     for name in store.withdrawn():
         if text == name or store.manifest(name).window.label == text:
             store.open(name)

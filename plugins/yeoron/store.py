@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.snapshots.lookup import WholeStore, snapshot_named
 from embedding.snapshots.store import LATEST, SnapshotStore
@@ -37,17 +38,9 @@ def open(store: str | Path, **trends: Any) -> Store:  # noqa: A001 - as in gzip.
 
     Raises YeoronError for an address or a setting that cannot work.
     """
-    from pydantic import ValidationError
-
-    from embedding.kernel.errors import ConfigError
     from embedding.trends.config import TrendsConfig
 
-    try:
-        config = TrendsConfig(**trends)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"])) or "trends"
-        raise ConfigError(f"yeoron.open: {name}: {first['msg']}.") from error
+    config = validate(TrendsConfig, trends, "yeoron.open")
     if "://" not in str(store) and not Path(store).is_dir():
         raise InputError(f"{store}: there is no such folder; a snapshot store is expected.")
     return Store(SnapshotStore(store), config)
@@ -74,21 +67,14 @@ def train(
     A script that calls it keeps its own code under `if __name__ == "__main__":`, as nodes are
     processes. Raises YeoronError for what cannot work, before anything is written.
     """
-    from pydantic import ValidationError
-
-    from embedding.kernel.errors import ConfigError
     from embedding.training import TrainRequest, train_corpus
 
     def silent(_: TrainProgress) -> None:
         """Show nothing."""
 
     text = {"tokenizer": tokenizer, "mask": tokenizer != "whitespace", **more.pop("text", {})}
-    try:
-        request = TrainRequest(corpus=corpus, out=out, dated=dated, text=text, **more)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"])) or "request"
-        raise ConfigError(f"yeoron.train: {name}: {first['msg']}.") from error
+    asked = {"corpus": corpus, "out": out, "dated": dated, "text": text, **more}
+    request = validate(TrainRequest, asked, "yeoron.train")
     train_corpus(request, progress or silent)
     return open(out)
 
