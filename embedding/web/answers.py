@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import replace
@@ -28,6 +28,10 @@ from embedding.web.reader import Reader, Recent
 
 A = TypeVar("A")
 KEPT = 256
+TOPIC_WORDS = 60
+"""Nearest words that belong to a topic."""
+SAMPLE = 200
+"""Addresses of a word that are looked at where some sources are chosen."""
 
 
 class Answers:
@@ -56,6 +60,12 @@ class Answers:
         near = tuple(NeighbourRow(w, s, bool(there) and w not in there) for w, s in own)
         return replace(point, neighbours=near)
 
+    def about(self, id: str, topic: str) -> frozenset[str]:  # noqa: A002
+        """Words that a window uses as it uses the topic; none without a topic."""
+        if not topic:
+            return frozenset()
+        return frozenset(word for word, _ in self._nearest(id, topic, TOPIC_WORDS))
+
     def _nearest(self, id: str, word: str, n: int) -> list[tuple[str, float]]:  # noqa: A002
         return self._kept(
             ("nearest", id, word, n), lambda: nearest_words(self._reader.open(id), word, n)
@@ -68,14 +78,23 @@ class Answers:
         times = datetime.fromisoformat(start), datetime.fromisoformat(end)
         return sightings(story, self._evidence, *times)
 
-    def evidence(self, word: str, start: str, end: str, n: int = 12) -> list[Evidence]:
-        """Documents of a window (ISO times) that hold the word; none where nobody kept any."""
+    def evidence(
+        self, word: str, start: str, end: str, n: int = 12, sources: Sequence[str] = ()
+    ) -> list[Evidence]:
+        """Documents of a window (ISO times) that hold the word; none where nobody kept any.
+
+        sources  only these; none: all
+        """
         if self._evidence is None:
             return []
         found = self._evidence.find(
-            word, datetime.fromisoformat(start), datetime.fromisoformat(end), n
+            word,
+            datetime.fromisoformat(start),
+            datetime.fromisoformat(end),
+            SAMPLE if sources else n,
         )
-        return [one for one in found if one.url.startswith(("http://", "https://"))]
+        own = [one for one in found if not sources or one.source in sources]
+        return [one for one in own if one.url.startswith(("http://", "https://"))][:n]
 
     def together(self, first: str, second: str) -> tuple[Together, ...]:
         """Two words' cosine through all windows."""

@@ -20,6 +20,7 @@ from embedding.web.api_compare import comparing_routes
 from embedding.web.config import WebConfig
 from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
+from embedding.web.filters import FilterError
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
@@ -157,7 +158,8 @@ def _errors(app: FastAPI, site: Site) -> None:
             said = str(error).replace(site.config.snapshots, "the store")
             return answer(request, 404, "snapshot_missing", said)
         if isinstance(error, InputError):
-            return answer(request, 400, "bad_address", str(error))
+            key = error.key if isinstance(error, FilterError) else "bad_address"
+            return answer(request, 400, key, str(error))
         return answer(request, 500, "server_error", str(error))
 
     @app.exception_handler(Exception)

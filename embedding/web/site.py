@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
+from embedding.web.filters import NAMES, FilterError, PageFilter
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
@@ -96,7 +97,20 @@ class Site:
 
     def links(self, request: Request) -> PagePaths:
         """Addresses under the prefix of this request."""
-        return PagePaths(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
+        root = str(request.scope.get("root_path", "")).rstrip("/")
+        return PagePaths(root, self.version, self._usable(request).pairs)
+
+    def filter(self, request: Request) -> PageFilter:
+        """What this request asks to see alone; raises FilterError."""
+        return PageFilter.of(request.query_params)
+
+    @staticmethod
+    def _usable(request: Request) -> PageFilter:
+        """The same, with nothing left out where it cannot be used: its error has links, too."""
+        try:
+            return PageFilter.of(request.query_params)
+        except FilterError:
+            return PageFilter()
 
     def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
@@ -122,6 +136,11 @@ class Site:
             said_row=lambda name, row, report: findings.said_of_row(name, row, report, t),
             said_use=lambda row, first, second: findings.said_of_use(row, first, second, t),
             sureness=lambda q, significant: findings.sureness(q, t, significant=significant),
+            filter=self._usable(request),
+            filter_sources=self.reader.sources,
+            filter_days=self.reader.days,
+            filter_nothing="?" + urlencode(_other(request)),
+            filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
@@ -138,6 +157,12 @@ class Site:
                 samesite="strict",
             )
         return response
+
+
+def _other(request: Request) -> list[tuple[str, str]]:
+    """What the address says beside the filter."""
+    items = request.query_params.multi_items()
+    return [(name, value) for name, value in items if name not in {*NAMES, "lang"}]
 
 
 def _with_language(request: Request, language: str) -> str:

@@ -1,6 +1,16 @@
 // Suggestions, the live panel, the watch list. Every page can be read without this file.
 "use strict";
 
+// What the reader asked to see alone stands in the address, and every address made here keeps it.
+function keeping(path) {
+  const asked = new URLSearchParams(location.search);
+  const kept = ["from", "to", "source", "topic"].flatMap((name) =>
+    asked.getAll(name).filter(Boolean).map((value) => [name, value]),
+  );
+  if (kept.length === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(kept)}`;
+}
+
 // A field with data-word leads to the page of what is chosen; another one takes it as its value.
 function suggestions(input) {
   const list = document.getElementById(input.getAttribute("aria-controls"));
@@ -12,7 +22,9 @@ function suggestions(input) {
   const address = (word) => {
     const coded = encodeURIComponent(word);
     const awkward = /^\.*$|[/\\]/.test(word);
-    return awkward ? `${input.dataset.word}?w=${coded}` : `${input.dataset.word}/${coded}`;
+    return keeping(
+      awkward ? `${input.dataset.word}?w=${coded}` : `${input.dataset.word}/${coded}`,
+    );
   };
   const close = () => {
     list.hidden = true;
@@ -207,7 +219,7 @@ function unwatch(button) {
     localStorage.setItem(KEY, JSON.stringify(others));
     const shown = new URLSearchParams(location.search).getAll("w").filter((one) => one !== word);
     const query = new URLSearchParams(shown.map((one) => ["w", one])).toString();
-    location.replace(`${location.pathname}${query ? `?${query}` : ""}`);
+    location.replace(keeping(`${location.pathname}${query ? `?${query}` : ""}`));
   });
 }
 
@@ -216,10 +228,10 @@ function mine() {
   if (words.length === 0) return;
   const query = new URLSearchParams(words.map((word) => ["w", word])).toString();
   document.querySelectorAll("a[data-watch-page]").forEach((link) => {
-    link.href = `${link.href.split("?")[0]}?${query}`;
+    link.href = keeping(`${link.href.split("?")[0]}?${query}`);
   });
   const list = document.querySelector("[data-watch-list=own]");
-  if (list) location.replace(`${location.pathname}?${query}`);
+  if (list) location.replace(keeping(`${location.pathname}?${query}`));
 }
 
 document.querySelectorAll("button[data-watch]").forEach(star);
