@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from embedding.kernel.errors import InputError
-from embedding.snapshots.evidence import Evidence, EvidenceStore
+from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
@@ -95,6 +95,16 @@ class Answers:
         )
         own = [one for one in found if not sources or one.source in sources]
         return [one for one in own if one.url.startswith(("http://", "https://"))][:n]
+
+    def days(self, words: Sequence[str], start: datetime, end: datetime) -> tuple[DayCount, ...]:
+        """Documents of each day and source that hold each word; none where nobody kept any."""
+        store = self._evidence
+        if store is None:
+            return ()
+        return self._kept(
+            ("days", *words, start, end, self._latest()),
+            lambda: tuple(store.days(words, start, end)),
+        )
 
     def together(self, first: str, second: str) -> tuple[Together, ...]:
         """Two words' cosine through all windows."""

@@ -19,6 +19,7 @@ from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.axisview import said
 from embedding.web.mapview import map_view
+from embedding.web.overview import MOST_WORDS, days_view, rates_chart, span
 from embedding.web.pages import computing, csv_file, filtered, latest_known, nothing, unknown
 from embedding.web.pairview import pair_view
 from embedding.web.plain import plain_report, plain_rows
@@ -43,6 +44,10 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     @routes.get("/compare.csv")
     def compare_csv(request: Request, a: str, b: str) -> Response:
         return _compare_csv(site, request, a, b)
+
+    @routes.get("/over")
+    def over(request: Request, w: Watched = None) -> Response:
+        return _over(site, request, [one.strip() for one in w or () if one.strip()])
 
     @routes.get("/windows")
     def windows(request: Request, then: str = "", now: str = "") -> Response:
@@ -99,6 +104,39 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     view = pair_view(*histories, (sharp[0], sharp[1]), nearness, site.words(request))
     return site.render(
         request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
+    )
+
+
+def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
+    """Several words on one chart."""
+    words = list(dict.fromkeys(asked))
+    listed = site.reader.listing().refs
+    if not listed:
+        return site.render(request, "empty.html", broken=site.reader.listing().broken)
+    found = [site.reader.history(word) for word in words[:MOST_WORDS]]
+    vocabulary = site.reader.vocabulary()
+    missing = [(one.word, vocabulary.nearest_spellings(one.word)) for one in found if not one.known]
+    chosen, t = site.filter(request), site.words(request)
+    histories = [chosen.history(one) for one in found if one.known]
+    if not chosen.refs(listed) or (histories and not histories[0].points):
+        return nothing(site, request)
+    known = [one.word for one in histories]
+    rates, days = None, None
+    if histories:
+        times = span(histories, chosen)
+        rates = rates_chart(histories, t)
+        days = days_view(known, site.answers.days(known, *times), times, chosen, t)
+    return site.render(
+        request,
+        "over.html",
+        words=known,
+        histories=histories,
+        missing=missing,
+        passed_over=words[MOST_WORDS:],
+        rates=rates,
+        days=days,
+        most=MOST_WORDS,
+        has_evidence=site.answers.has_evidence,
     )
 
 

@@ -78,6 +78,10 @@ class PagePaths:
         """A watch list that others can open."""
         return self._keeping(f"{self.root}/watch?{urlencode([('w', word) for word in words])}")
 
+    def over(self, words: Sequence[str]) -> str:
+        """Several words over time on one chart."""
+        return self._keeping(f"{self.root}/over?{urlencode([('w', word) for word in words])}")
+
     def axis(self, word: str, name: str) -> str:
         """A word's position on an axis, for its chart."""
         return self._query("api/axis", w=word, name=name)

@@ -19,7 +19,8 @@ pytestmark = [
 VIEWS = (
     *("/", "/word/코로나", "/compare", "/compare?a=코로나&b=마스크", "/windows"),
     *("/sources?a=뉴스&b=게시판", "/map?w=코로나", "/watch?w=코로나&w=마스크&w=없음"),
-    *("/snapshots", "/search?q=가", "/word/쀍쀍"),
+    *("/snapshots", "/search?q=가", "/word/쀍쀍", "/over", "/over?w=코로나&w=마스크&w=없음"),
+    *("/?from=2020-01-01&to=2020-03-31&source=뉴스&topic=코로나", "/?from=2031-01-01"),
 )
 
 
