@@ -71,6 +71,16 @@ class WebConfig(Config):
     watch: tuple[str, ...] = Field(default=(), max_length=40)
     """Words that everybody's watch list begins with."""
 
+    headlines: bool = True
+    """Whether readers may have the headlines of original documents fetched again."""
+
+    keep_headlines: bool = False
+    """Whether a headline that was fetched is kept, with address, source and time, in
+    `headlines_file`. The text of a document is never kept."""
+
+    headlines_file: Path = Path("var/headlines.db")
+    """Where headlines are kept, if they are."""
+
     open_snapshots: int = Field(default=64, ge=2, le=1000)
     """Snapshots kept open (memory-mapped) between requests."""
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from embedding.snapshots.evidence import Evidence
+from embedding.trends.stories import LOOKED_FOR
+
 _LONGEST = 6000
 
 
@@ -85,6 +88,12 @@ class PagePaths:
     def axis(self, word: str, name: str) -> str:
         """A word's position on an axis, for its chart."""
         return self._query("api/axis", w=word, name=name)
+
+    def headline(self, document: Evidence, words: Sequence[str]) -> str:
+        """The headline of a document that one of these words led to."""
+        day = f"{document.published:%Y-%m-%d}"
+        asked = [("u", document.url), ("d", day), *(("w", word) for word in words[:LOOKED_FOR])]
+        return f"{self.root}/api/headline?{urlencode(asked)}"
 
     def since(self, word: str) -> str:
         """When a word changed, for its page."""

@@ -18,6 +18,7 @@ from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.filters import NAMES, FilterError, PageFilter
+from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
@@ -53,13 +54,18 @@ STATIC_TYPES = {
 
 @dataclass(frozen=True)
 class Site:
-    """One application's parts; `login` is None where somebody else guards the routes."""
+    """One application's parts.
+
+    login      None where somebody else guards the routes
+    headlines  None where no document is fetched again for its headline
+    """
 
     config: WebConfig
     reader: Reader
     answers: Answers
     stream: Stream
     login: Login | None
+    headlines: Headlines | None = None
 
     @cached_property
     def static(self) -> dict[str, bytes]:
@@ -142,6 +148,7 @@ class Site:
             filter_nothing="?" + urlencode(_other(request)),
             filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
+            headlines=self.headlines,
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
             **{"query": "", **values},

@@ -115,5 +115,6 @@ def _build_page() -> ASGIApp:
     from embedding.web.app import create_app
 
     login = Depends(requires_access_view(AccessView.PLUGINS))
-    app: ASGIApp = create_app(load_settings().page, dependencies=[login])
+    settings = load_settings()
+    app: ASGIApp = create_app(settings.page, dependencies=[login], crawl=settings.crawl)
     return app

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import string
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from babel.messages.pofile import read_po
 
 from embedding import trends, web
+from embedding.crawl.headline import State
 from embedding.trends.rows import RANKINGS
 from embedding.web.text import LANGUAGES, LOCALE, UNIT_KEYS, UNIT_WORDS, PageText, particle, unit_of
 
@@ -25,6 +27,7 @@ NAMES = {
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
     *(f"said_{name}_since" for name in RANKINGS),
+    *(f"headline_{state}" for state in get_args(State) if state != "read"),
     *RANKINGS,
 } - {"moved_between"}
 """Keys that are put together from the names of something."""

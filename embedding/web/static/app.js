@@ -178,6 +178,38 @@ function insert(section, html) {
   section.replaceWith(made);
 }
 
+// Headlines of original documents, three at a time: the sites are asked when a reader asks.
+function headlines(button) {
+  const box = button.closest(".originals");
+  const about = box.querySelector("[data-headlines-about]");
+  button.hidden = about.hidden = false;
+  const fill = async (item) => {
+    const why = item.querySelector(".why");
+    why.textContent = ` · ${button.dataset.waiting}`;
+    try {
+      const answer = await fetch(item.dataset.headline);
+      const found = await answer.json();
+      if (!answer.ok) throw new Error(found.error);
+      why.textContent = found.said ? ` · ${found.said}` : "";
+      if (!found.headline) return;
+      const shown = item.querySelector(".headline");
+      why.before(` · ${shown.textContent}`);
+      shown.textContent = found.headline;
+    } catch {
+      why.textContent = ` · ${button.dataset.failed}`;
+    }
+  };
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const waiting = [...box.querySelectorAll("[data-headline]")];
+    const next = async () => {
+      for (let item = waiting.shift(); item; item = waiting.shift()) await fill(item);
+    };
+    await Promise.all([next(), next(), next()]);
+    button.parentElement.remove();
+  });
+}
+
 // The watch list is this browser's own: the page writes nothing on the server.
 const KEY = "yeoron-watch";
 const watched = () => {
@@ -240,6 +272,7 @@ mine();
 document.querySelectorAll("input[data-suggest]").forEach(suggestions);
 document.querySelectorAll("[data-stream]").forEach(live);
 document.querySelectorAll("[data-later]").forEach(later);
+document.querySelectorAll("button[data-headlines]").forEach(headlines);
 document.querySelectorAll(".then-now select").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());
 });
