@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
+from embedding.trends.beside import Beside, UsualContexts, beside
 from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import SourceContrast, source_contrast
@@ -24,10 +25,14 @@ from embedding.trends.rows import NeighbourRow, Story, TrendReport
 from embedding.trends.stories import StoryDocuments, sightings
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
+from embedding.web.plain import function_words
 from embedding.web.reader import Reader, Recent
 
 A = TypeVar("A")
 KEPT = 256
+BESIDE = 12
+"""Words that stand beside a word, as shown."""
+BESIDE_LOOKED_AT = 40
 TOPIC_WORDS = 60
 """Nearest words that belong to a topic."""
 SAMPLE = 200
@@ -59,6 +64,17 @@ class Answers:
         )
         near = tuple(NeighbourRow(w, s, bool(there) and w not in there) for w, s in own)
         return replace(point, neighbours=near)
+
+    def beside(self, id: str, word: str) -> list[Beside]:  # noqa: A002
+        """Words that stand beside a word in a window, without those that have no topic."""
+        snapshot = self._reader.open(id)
+        if snapshot.unreadable is not None:
+            return []
+        contexts: UsualContexts = self._kept(("contexts", id), lambda: UsualContexts.of(snapshot))
+        found: list[Beside] = self._kept(
+            ("beside", id, word), lambda: beside(snapshot, word, BESIDE_LOOKED_AT, contexts)
+        )
+        return [one for one in found if one.word not in function_words()][:BESIDE]
 
     def about(self, id: str, topic: str) -> frozenset[str]:  # noqa: A002
         """Words that a window uses as it uses the topic; none without a topic."""

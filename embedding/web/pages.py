@@ -228,6 +228,7 @@ def _word(
         if (change := site.answers.change(word, AT_ONCE_S)) is None
         else change_view(change, t),
         evidence=_evidence(site, word, view.now, chosen.sources),
+        beside=site.answers.beside(view.now.snapshot, word),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
         lede=said_of(history, t),
