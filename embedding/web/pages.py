@@ -22,7 +22,7 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
-from embedding.web.plain import plain_report
+from embedding.web.plain import plain_history, plain_report
 from embedding.web.site import Site
 from embedding.web.timeline import timeline
 from embedding.web.wordview import said_of, word_view
@@ -222,7 +222,7 @@ def _word(
     return site.render(
         request,
         "word.html",
-        history=history,
+        history=plain_history(history),
         view=view,
         change=None
         if (change := site.answers.change(word, AT_ONCE_S)) is None
