@@ -28,6 +28,7 @@ from embedding.snapshots.evidence import EvidenceStore, page_of
 from embedding.snapshots.format import ID, MANIFEST
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
+from embedding.trends.team import TeamStore
 from embedding.web.headlinestore import HeadlineStore
 
 _DAY = 86_400.0
@@ -81,6 +82,10 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     kept = HeadlineStore(settings.page.headlines_file).erase(
         word=wish.word, source=wish.source, page=page, dry=dry
     )
+    if wish.word is not None and settings.page.team is not None:
+        shared = TeamStore(settings.page.team).erase(wish.word, dry=dry)
+        if shared:
+            done.append(f"The team's words and notes: {shared:,} {verb} removed.")
     if kept:
         done.append(f"Headlines: {kept:,} {verb} removed.")
     wanted = wish.word or wish.source or page or ""

@@ -41,6 +41,9 @@ class WebConfig(Config):
     evidence: Path | None = None
     """Folder of addresses of documents by word, which nodes write; None shows none."""
 
+    team: Path | None = None
+    """File of words and notes that all readers share; None: they share nothing."""
+
     status_url: str | None = None
     """The parameter server's `/status`, for the panel of live figures; None leaves it out."""
 

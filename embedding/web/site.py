@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from embedding.kernel.errors import SnapshotError
+from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, Shared, TeamStore
 from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
@@ -25,9 +28,11 @@ from embedding.web.login import Login
 from embedding.web.reader import Reader
 from embedding.web.text import LANGUAGES, PageText, choose
 
+log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 _FOLDERS = ("static", "vendor")
 LANGUAGE_COOKIE = "yeoron_lang"
+NAME_COOKIE = "yeoron_name"
 FILTERS: tuple[Callable[..., str], ...] = (
     formats.number,
     formats.rate,
@@ -58,6 +63,8 @@ class Site:
 
     login      None where somebody else guards the routes
     headlines  None where no document is fetched again for its headline
+    team       what people share; None: nothing
+    channels   ways that notices go (`NotifyConfig.channels`)
     """
 
     config: WebConfig
@@ -66,6 +73,8 @@ class Site:
     stream: Stream
     login: Login | None
     headlines: Headlines | None = None
+    team: TeamStore | None = None
+    channels: tuple[str, ...] = ()
 
     @cached_property
     def static(self) -> dict[str, bytes]:
@@ -111,6 +120,21 @@ class Site:
         return PageFilter.of(request.query_params)
 
     @staticmethod
+    def login_name(request: Request) -> str:
+        """The name of whoever is logged in, as the login before this page says it; else empty."""
+        return str(getattr(request.state, "login_name", "") or "")
+
+    def shared(self) -> Shared:
+        """What the team shares; nothing where the file cannot be read, which the log says."""
+        if self.team is None:
+            return Shared()
+        try:
+            return self.team.read()
+        except SnapshotError as error:
+            log.warning("%s", error)
+            return Shared()
+
+    @staticmethod
     def _usable(request: Request) -> PageFilter:
         """The same, with nothing left out where it cannot be used: its error has links, too."""
         try:
@@ -149,6 +173,12 @@ class Site:
             filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
             headlines=self.headlines,
+            team=None if self.team is None else self.shared(),
+            channels=self.channels,
+            login_name=self.login_name(request),
+            typed_name=_typed_name(request),
+            here=_here(request),
+            longest_note=LONGEST_NOTE,
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
             **{"query": "", **values},
@@ -164,6 +194,23 @@ class Site:
                 samesite="strict",
             )
         return response
+
+
+def _typed_name(request: Request) -> str:
+    """The name that was typed last in a form."""
+    kept = request.cookies.get(NAME_COOKIE, "")
+    try:
+        return kept.encode("ascii").decode("unicode_escape")[:LONGEST_NAME]
+    except UnicodeError:
+        return ""
+
+
+def _here(request: Request) -> str:
+    """The address of this page below the mount, for a form that comes back."""
+    root, path = str(request.scope.get("root_path", "")), request.url.path
+    plain = path.removeprefix(root) if root else path
+    path = quote(plain, safe="/%:@!$&'()*+,;=~-._") or "/"
+    return path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _other(request: Request) -> list[tuple[str, str]]:

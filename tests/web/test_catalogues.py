@@ -52,7 +52,9 @@ def places(text: str) -> set[str]:
 
 def code() -> str:
     """All that makes the pages."""
-    return "\n".join(p.read_text() for p in (*CODE.glob("*.py"), *CODE.glob("templates/*.html")))
+    team = Path(trends.__file__).parent / "team.py"
+    made = (*CODE.glob("*.py"), *CODE.glob("templates/*.html"), team)
+    return "\n".join(p.read_text() for p in made)
 
 
 def asked_for() -> set[str]:
