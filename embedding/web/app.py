@@ -67,6 +67,7 @@ def create_app(
         headlines = Headlines(crawl, kept)
     team = None if config.team is None else TeamStore(config.team)
     site = Site(config, reader, Answers(config, reader), stream, login, headlines, team, channels)
+    site.languages.check()
     guards = [*dependencies] if login is None else [Depends(login.require)]
     app = FastAPI(
         title="Yeoron",

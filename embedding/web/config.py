@@ -24,8 +24,18 @@ class AxisConfig(Config):
 
 SENTIMENT = AxisConfig(
     name="sentiment",
-    positive=("좋다", "훌륭하다", "최고", "만족", "감동", "행복", "good", "great", "best", "love"),
-    negative=("나쁘다", "최악", "실망", "분노", "불안", "싫다", "bad", "terrible", "worst", "hate"),
+    positive=(
+        *("좋다", "훌륭하다", "최고", "만족", "감동", "행복", "기쁘다", "아름답다", "고맙다"),
+        *("안전", "희망", "성공", "즐겁다", "뛰어나다", "믿다", "사랑", "편하다", "칭찬"),
+        *("good", "great", "best", "love", "happy", "excellent", "wonderful", "safe", "hope"),
+        *("success", "nice", "beautiful", "perfect", "enjoy"),
+    ),
+    negative=(
+        *("나쁘다", "최악", "실망", "분노", "불안", "싫다", "슬프다", "밉다", "억울하다"),
+        *("위험", "절망", "실패", "괴롭다", "형편없다", "두렵다", "고통", "불편", "비난"),
+        *("bad", "terrible", "worst", "hate", "sad", "awful", "horrible", "danger", "fear"),
+        *("failure", "poor", "ugly", "wrong", "angry"),
+    ),
 )
 
 
@@ -67,6 +77,10 @@ class WebConfig(Config):
 
     front_rows: int = Field(default=10, ge=1, le=100)
     """Words shown in each ranking of the front page."""
+
+    locale: Path | None = None
+    """Folder of further languages of the page: one catalogue `<language>.po` each, as those in
+    `embedding/web/locale`. What a catalogue does not say is said in English."""
 
     axes: tuple[AxisConfig, ...] = (SENTIMENT,)
     """Axes that a word's page shows; words of an end that no window uses are passed over."""

@@ -26,7 +26,7 @@ from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader
-from embedding.web.text import LANGUAGES, PageText, choose
+from embedding.web.text import LOCALE, OWN, Languages, PageText, choose
 
 log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
@@ -142,6 +142,11 @@ class Site:
         except FilterError:
             return PageFilter()
 
+    @cached_property
+    def languages(self) -> Languages:
+        """Those that come with the page, and those of the settings."""
+        return OWN if self.config.locale is None else Languages((LOCALE, self.config.locale))
+
     def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
         return PageText(
@@ -149,8 +154,10 @@ class Site:
                 request.query_params.get("lang"),
                 request.cookies.get(LANGUAGE_COOKIE),
                 request.headers.get("accept-language", ""),
+                self.languages.names,
             ),
             self.reader.unit() if unit is None else unit,
+            self.languages,
         )
 
     def render(
@@ -184,7 +191,7 @@ class Site:
             **{"query": "", **values},
         )
         response = HTMLResponse(html, status_code=code)
-        if request.query_params.get("lang") in LANGUAGES:
+        if request.query_params.get("lang") in self.languages.names:
             response.set_cookie(
                 LANGUAGE_COOKIE,
                 t.language,

@@ -13,13 +13,13 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from embedding.kernel.errors import YeoronError
 
 if TYPE_CHECKING:
     from starlette.exceptions import HTTPException
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
@@ -117,9 +117,11 @@ def _build_page() -> ASGIApp:
     from embedding.settings import load_settings
     from embedding.web.app import create_app
 
-    async def named(request: Request) -> None:
+    logged_in = Depends(get_user)
+
+    def named(request: Request, user: Any = logged_in) -> None:
         """Notes carry the name of the login."""
-        request.state.login_name = (await get_user(request, None, None)).get_name()
+        request.state.login_name = user.get_name()
 
     settings = load_settings()
     app: ASGIApp = create_app(
