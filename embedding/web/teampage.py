@@ -45,8 +45,8 @@ def team_routes(site: Site, team: TeamStore, guards: Sequence[Depends]) -> APIRo
     @routes.post("/note")
     async def note(request: Request) -> Response:
         form = await read_posted(request)
-        fields = (form.get(name, "") for name in ("kind", "about", "text"))
-        team.note(*fields, _who(site, request, form))
+        kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
+        team.note(kind, about, text, _who(site, request, form))
         return _back(site, request, form)
 
     @routes.post("/unnote")

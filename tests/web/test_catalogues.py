@@ -70,9 +70,9 @@ def code() -> str:
 
 def asked_for() -> set[str]:
     """Every word in quotes there."""
-    # The glossary's terms are named without their prefix.
+    # The glossary's terms and the steps of the tour are named without their prefix.
     named = set(re.findall(r"['\"]([a-z][a-z_0-9]*)['\"]", code()))
-    return named | {f"gloss_{name}" for name in named}
+    return named | {f"{prefix}_{name}" for name in named for prefix in ("gloss", "tour")}
 
 
 def called() -> set[str]:

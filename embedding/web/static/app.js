@@ -266,6 +266,59 @@ function mine() {
   if (list) location.replace(keeping(`${location.pathname}?${query}`));
 }
 
+// The tour marks what it speaks of. Whoever ended or skipped it sees it again only when they ask.
+const TOUR = "yeoron-tour";
+function tour(box) {
+  const steps = [...box.querySelectorAll("[data-step]")];
+  const next = box.querySelector("[data-tour-next]");
+  const again = document.querySelector("[data-tour-again]");
+  const texts = { next: next.textContent, last: next.dataset.last };
+  let at = 0;
+  const mark = (on) => {
+    document.querySelectorAll(".tour-at").forEach((one) => one.classList.remove("tour-at"));
+    if (on) document.querySelector(steps[at].dataset.step)?.classList.add("tour-at");
+  };
+  const show = (step) => {
+    at = step;
+    steps.forEach((one, i) => {
+      one.hidden = i !== at;
+    });
+    next.textContent = at === steps.length - 1 ? texts.last : texts.next;
+    box.hidden = false;
+    mark(true);
+  };
+  const end = () => {
+    box.hidden = true;
+    mark(false);
+    if (again) again.hidden = false;
+    try {
+      localStorage.setItem(TOUR, "seen");
+    } catch {
+      // Without a memory it is shown again on the next visit.
+    }
+  };
+  next.addEventListener("click", () => (at === steps.length - 1 ? end() : show(at + 1)));
+  box.querySelector("[data-tour-skip]").addEventListener("click", end);
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") end();
+  });
+  again?.addEventListener("click", () => {
+    again.hidden = true;
+    show(0);
+    box.focus();
+  });
+  let seen = null;
+  try {
+    seen = localStorage.getItem(TOUR);
+  } catch {
+    seen = "seen";
+  }
+  if (seen) {
+    if (again) again.hidden = false;
+  } else show(0);
+}
+
+document.querySelectorAll("[data-tour]").forEach(tour);
 document.querySelectorAll("button[data-watch]").forEach(star);
 document.querySelectorAll("button[data-unwatch]").forEach(unwatch);
 mine();
