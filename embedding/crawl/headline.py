@@ -12,8 +12,8 @@ from embedding.crawl.extract import headline_of
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
 
-State = Literal["read", "gone", "login", "refused", "later", "none"]
-PATIENCE_S = 15.0
+HeadlineState = Literal["read", "gone", "login", "refused", "later", "none"]
+TURN_PATIENCE_S = 15.0
 """Seconds to wait for the host's next turn."""
 _HEAD = 400_000
 """Characters of a page in which its headline is looked for."""
@@ -33,14 +33,14 @@ class Headline:
     none     the page has no headline
     """
 
-    state: State
+    state: HeadlineState
     text: str = ""
 
 
 async def fetch_headline(fetcher: Fetcher, url: str) -> Headline:
     """The headline of the page at `url` as it is now; nothing of it is kept."""
     try:
-        answer = await fetcher.fetch(Request(url, patience=PATIENCE_S))
+        answer = await fetcher.fetch(Request(url, patience=TURN_PATIENCE_S))
         if _asks_for_login(url, answer.url):
             return Headline("login")
         text = await asyncio.to_thread(headline_of, answer.text()[:_HEAD])
@@ -54,7 +54,7 @@ def _asks_for_login(asked: str, came: str) -> bool:
     return came != asked and bool(_LOGIN_PATH.search(path)) and path != urlsplit(asked).path
 
 
-def _state(error: FetchError) -> State:
+def _state(error: FetchError) -> HeadlineState:
     if error.status in _GONE:
         return "gone"
     if error.status in _LOGIN:

@@ -27,7 +27,7 @@ from embedding.snapshots.snapshot import Snapshot
 _POWER = 0.75
 _SAMPLED = 300
 """Most frequent words whose mean is what stands beside any word."""
-CANDIDATES = 3_000
+CONTEXT_CANDIDATES = 3_000
 """Most frequent words that are looked at."""
 LEAST_TIMES = 1.5
 """A word is named when it stands beside at least so many times as often as beside any word."""
@@ -55,7 +55,7 @@ class UsualContexts:
     usual: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, candidates: int = CANDIDATES) -> UsualContexts:
+    def of(cls, snapshot: Snapshot, candidates: int = CONTEXT_CANDIDATES) -> UsualContexts:
         """Those of the `candidates` most frequent words."""
         rows = frequent(snapshot.counts, candidates)
         drawn = np.maximum(snapshot.counts[rows], 1).astype(np.float64) ** _POWER

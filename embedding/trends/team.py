@@ -22,10 +22,10 @@ from embedding.trends.notifying import NotifyConfig
 
 LONGEST_NOTE = 2_000
 LONGEST_NAME = 40
-LONGEST_WORD = 200
-MOST_WORDS = 200
+LONGEST_SHARED_WORD = 200
+MOST_SHARED_WORDS = 200
 MOST_NOTES = 2_000
-KINDS = ("word", "window")
+NOTE_KINDS = ("word", "window")
 """What a note may be about."""
 
 
@@ -60,7 +60,7 @@ class TeamNote:
 
 
 @dataclass(frozen=True)
-class Shared:
+class TeamShared:
     """All that a team shares, newest last."""
 
     words: tuple[WatchedWord, ...] = ()
@@ -82,25 +82,27 @@ class TeamStore:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> Shared:
+    def read(self) -> TeamShared:
         """What is shared now."""
         try:
             held = json.loads(self.path.read_text("utf-8"))
             words = tuple(WatchedWord(**one) for one in held["words"])
-            return Shared(words, tuple(TeamNote(**one) for one in held["notes"]))
+            return TeamShared(words, tuple(TeamNote(**one) for one in held["notes"]))
         except FileNotFoundError:
-            return Shared()
+            return TeamShared()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SnapshotError(f"{self.path}: what the team shares cannot be read.") from error
 
     def watch(self, word: str, who: str, *, alert: bool) -> None:
         """Put a word on the list, or set its alert; raises TeamError."""
-        word, who = _plain(word, LONGEST_WORD, "team_word"), _name(who)
+        word, who = _plain(word, LONGEST_SHARED_WORD, "team_word"), _name(who)
 
-        def change(shared: Shared) -> Shared:
+        def change(shared: TeamShared) -> TeamShared:
             others = tuple(one for one in shared.words if one.word != word)
-            if len(others) >= MOST_WORDS:
-                raise TeamError("team_full", f"the list holds {MOST_WORDS} words, which is all.")
+            if len(others) >= MOST_SHARED_WORDS:
+                raise TeamError(
+                    "team_full", f"the list holds {MOST_SHARED_WORDS} words, which is all."
+                )
             return replace(shared, words=(*others, WatchedWord(word, alert, who, _now())))
 
         self._change(change)
@@ -115,16 +117,18 @@ class TeamStore:
 
     def note(self, kind: str, about: str, text: str, who: str) -> None:
         """Add a note; raises TeamError."""
-        if kind not in KINDS:
-            raise TeamError("bad_address", f"kind {kind[:20]!r}: {', '.join(KINDS)} are accepted.")
-        about, who = _plain(about, LONGEST_WORD, "team_word"), _name(who)
+        if kind not in NOTE_KINDS:
+            raise TeamError(
+                "bad_address", f"kind {kind[:20]!r}: {', '.join(NOTE_KINDS)} are accepted."
+            )
+        about, who = _plain(about, LONGEST_SHARED_WORD, "team_word"), _name(who)
         text = _lines(text)
         if not text:
             raise TeamError("note_empty", "a note needs a text.")
         if len(text) > LONGEST_NOTE:
             raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
 
-        def change(shared: Shared) -> Shared:
+        def change(shared: TeamShared) -> TeamShared:
             if len(shared.notes) >= MOST_NOTES:
                 raise TeamError("team_full", f"there are {MOST_NOTES} notes, which is all.")
             made = TeamNote(secrets.token_hex(8), kind, about, text, who, _now())
@@ -151,10 +155,10 @@ class TeamStore:
         )
         gone = len(shared.words) + len(shared.notes) - len(words) - len(notes)
         if gone and not dry:
-            self._change(lambda _: Shared(words, notes))
+            self._change(lambda _: TeamShared(words, notes))
         return gone
 
-    def _change(self, change: Callable[[Shared], Shared]) -> None:
+    def _change(self, change: Callable[[TeamShared], TeamShared]) -> None:
         with self._alone():
             shared = change(self.read())
             held: dict[str, Any] = {

@@ -30,12 +30,12 @@ from embedding.web.reader import Reader, Recent
 
 A = TypeVar("A")
 KEPT = 256
-BESIDE = 12
+BESIDE_SHOWN = 12
 """Words that stand beside a word, as shown."""
 BESIDE_LOOKED_AT = 40
 TOPIC_WORDS = 60
 """Nearest words that belong to a topic."""
-SAMPLE = 200
+EVIDENCE_SAMPLE = 200
 """Addresses of a word that are looked at where some sources are chosen."""
 
 
@@ -74,7 +74,7 @@ class Answers:
         found: list[Beside] = self._kept(
             ("beside", id, word), lambda: beside(snapshot, word, BESIDE_LOOKED_AT, contexts)
         )
-        return [one for one in found if one.word not in function_words()][:BESIDE]
+        return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
 
     def about(self, id: str, topic: str) -> frozenset[str]:  # noqa: A002
         """Words that a window uses as it uses the topic; none without a topic."""
@@ -107,7 +107,7 @@ class Answers:
             word,
             datetime.fromisoformat(start),
             datetime.fromisoformat(end),
-            SAMPLE if sources else n,
+            EVIDENCE_SAMPLE if sources else n,
         )
         own = [one for one in found if not sources or one.source in sources]
         return [one for one in own if one.url.startswith(("http://", "https://"))][:n]

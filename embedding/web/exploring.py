@@ -19,7 +19,7 @@ from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.axisview import said
 from embedding.web.mapview import map_view
-from embedding.web.overview import MOST_WORDS, days_view, rates_chart, span
+from embedding.web.overview import MOST_LINES, days_view, rates_chart, span
 from embedding.web.pages import computing, csv_file, filtered, latest_known, nothing, unknown
 from embedding.web.pairview import pair_view
 from embedding.web.plain import plain_report, plain_rows
@@ -113,7 +113,7 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
     listed = site.reader.listing().refs
     if not listed:
         return site.render(request, "empty.html", broken=site.reader.listing().broken)
-    found = [site.reader.history(word) for word in words[:MOST_WORDS]]
+    found = [site.reader.history(word) for word in words[:MOST_LINES]]
     vocabulary = site.reader.vocabulary()
     missing = [(one.word, vocabulary.nearest_spellings(one.word)) for one in found if not one.known]
     chosen, t = site.filter(request), site.words(request)
@@ -132,10 +132,10 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
         words=known,
         histories=histories,
         missing=missing,
-        passed_over=words[MOST_WORDS:],
+        passed_over=words[MOST_LINES:],
         rates=rates,
         days=days,
-        most=MOST_WORDS,
+        most=MOST_LINES,
         has_evidence=site.answers.has_evidence,
     )
 

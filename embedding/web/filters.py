@@ -20,10 +20,10 @@ from embedding.trends.disagreement import Disagreement
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.rows import Story, TrendReport, TrendRow, WindowFigures
 
-NAMES = ("from", "to", "source", "topic")
+FILTER_NAMES = ("from", "to", "source", "topic")
 """The parameters of an address that make a filter."""
-MOST_SOURCES = 50
-LONGEST = 200
+MOST_CHOSEN_SOURCES = 50
+LONGEST_CHOICE = 200
 """Characters of a source's name or a topic."""
 
 
@@ -57,10 +57,13 @@ class PageFilter:
         named = [one.strip() for one in params.getlist("source") if one.strip()]
         sources = tuple(dict.fromkeys(named))
         topic = params.get("topic", "").strip()
-        if len(sources) > MOST_SOURCES or any(len(one) > LONGEST for one in (*sources, topic)):
+        if len(sources) > MOST_CHOSEN_SOURCES or any(
+            len(one) > LONGEST_CHOICE for one in (*sources, topic)
+        ):
             raise FilterError(
                 "filter_long",
-                f"a filter takes at most {MOST_SOURCES} sources and names of {LONGEST} characters.",
+                f"a filter takes at most {MOST_CHOSEN_SOURCES} sources, and names of "
+                f"{LONGEST_CHOICE} characters.",
             )
         return cls(first, last, sources, topic)
 

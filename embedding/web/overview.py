@@ -13,7 +13,7 @@ from embedding.web.charts import COLOURS, ChartLine, lines
 from embedding.web.filters import PageFilter
 from embedding.web.text import PageText
 
-MOST_WORDS = COLOURS
+MOST_LINES = COLOURS
 _EPOCH = date(1970, 1, 1)
 MOST_DAYS = 400
 """Days of the chart, the latest ones."""

@@ -16,17 +16,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from embedding.kernel.errors import SnapshotError
-from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, Shared, TeamStore
+from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
-from embedding.web.filters import NAMES, FilterError, PageFilter
+from embedding.web.filters import FILTER_NAMES, FilterError, PageFilter
 from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader
-from embedding.web.text import LOCALE, OWN, Languages, PageText, choose
+from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose
 
 log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
@@ -124,15 +124,15 @@ class Site:
         """The name of whoever is logged in, as the login before this page says it; else empty."""
         return str(getattr(request.state, "login_name", "") or "")
 
-    def shared(self) -> Shared:
+    def shared(self) -> TeamShared:
         """What the team shares; nothing where the file cannot be read, which the log says."""
         if self.team is None:
-            return Shared()
+            return TeamShared()
         try:
             return self.team.read()
         except SnapshotError as error:
             log.warning("%s", error)
-            return Shared()
+            return TeamShared()
 
     @staticmethod
     def _usable(request: Request) -> PageFilter:
@@ -145,7 +145,11 @@ class Site:
     @cached_property
     def languages(self) -> Languages:
         """Those that come with the page, and those of the settings."""
-        return OWN if self.config.locale is None else Languages((LOCALE, self.config.locale))
+        return (
+            SHIPPED_LANGUAGES
+            if self.config.locale is None
+            else Languages((LOCALE, self.config.locale))
+        )
 
     def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
@@ -223,7 +227,7 @@ def _here(request: Request) -> str:
 def _other(request: Request) -> list[tuple[str, str]]:
     """What the address says beside the filter."""
     items = request.query_params.multi_items()
-    return [(name, value) for name, value in items if name not in {*NAMES, "lang"}]
+    return [(name, value) for name, value in items if name not in {*FILTER_NAMES, "lang"}]
 
 
 def _with_language(request: Request, language: str) -> str:

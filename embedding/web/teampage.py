@@ -16,7 +16,7 @@ from embedding.web.pages import latest_known, nothing
 from embedding.web.site import NAME_COOKIE, Site
 from embedding.web.watchview import watch_line
 
-LARGEST_FORM = 16 * LONGEST_NOTE
+LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
 """Bytes of a form: nine for a Korean letter, and the other fields."""
 
 
@@ -69,7 +69,7 @@ async def read_posted(request: Request) -> dict[str, str]:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_FORM:
+        if len(body) > LARGEST_TEAM_FORM:
             raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)

@@ -136,9 +136,9 @@ def _places(text: str) -> set[str]:
     return names - {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
 
 
-OWN = Languages()
+SHIPPED_LANGUAGES = Languages()
 """Those that come with the page."""
-LANGUAGES = OWN.names
+LANGUAGES = SHIPPED_LANGUAGES.names
 
 
 class PageText:
@@ -148,7 +148,9 @@ class PageText:
     languages  that there are
     """
 
-    def __init__(self, language: str, unit: str = "month", languages: Languages = OWN) -> None:
+    def __init__(
+        self, language: str, unit: str = "month", languages: Languages = SHIPPED_LANGUAGES
+    ) -> None:
         known = languages.names
         self.language = language if language in known else known[0]
         self.others = tuple(one for one in known if one != self.language)

@@ -12,9 +12,9 @@ from embedding.kernel.errors import SnapshotError
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.team import (
     LONGEST_NOTE,
-    MOST_WORDS,
-    Shared,
+    MOST_SHARED_WORDS,
     TeamError,
+    TeamShared,
     TeamStore,
     with_alerts,
 )
@@ -26,7 +26,7 @@ def team(tmp_path: Path) -> TeamStore:
 
 
 def test_words_and_notes_are_there_for_the_next_reader(team: TeamStore) -> None:
-    assert team.read() == Shared()
+    assert team.read() == TeamShared()
     team.watch("마스크", "가람", alert=False)
     team.watch("코로나", "나래", alert=True)
     team.watch("마스크", "나래", alert=True)
@@ -78,7 +78,9 @@ def test_what_cannot_be_kept_is_named_and_changes_nothing(
 
 
 def test_the_list_has_an_end(team: TeamStore) -> None:
-    words = [{"word": f"말{n}", "alert": False, "who": "a", "at": ""} for n in range(MOST_WORDS)]
+    words = [
+        {"word": f"말{n}", "alert": False, "who": "a", "at": ""} for n in range(MOST_SHARED_WORDS)
+    ]
     team.path.parent.mkdir(parents=True)
     team.path.write_text(json.dumps({"words": words, "notes": []}))
     with pytest.raises(TeamError, match="200 words"):

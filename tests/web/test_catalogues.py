@@ -12,7 +12,7 @@ from babel.messages.pofile import read_po
 from unguarded import unguarded
 
 from embedding import trends, web
-from embedding.crawl.headline import State
+from embedding.crawl.headline import HeadlineState
 from embedding.kernel.errors import ConfigError
 from embedding.trends.rows import RANKINGS
 from embedding.web.text import (
@@ -38,7 +38,7 @@ NAMES = {
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
     *(f"said_{name}_since" for name in RANKINGS),
-    *(f"headline_{state}" for state in get_args(State) if state != "read"),
+    *(f"headline_{state}" for state in get_args(HeadlineState) if state != "read"),
     *RANKINGS,
 } - {"moved_between"}
 """Keys that are put together from the names of something."""
