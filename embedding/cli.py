@@ -23,6 +23,7 @@ from embedding.commands import (
     services,
     snapshots,
     sources,
+    tokens,
     training,
     trends,
 )
@@ -59,6 +60,7 @@ for _group in (
     training,
     snapshots,
     trends,
+    tokens,
     rollback,
     forgetting,
     database,

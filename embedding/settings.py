@@ -457,6 +457,7 @@ class Settings(BaseSettings):
             "evidence": self.paths.evidence,
             "status_url": self.server_status_url,
             "token_file": self.paths.home / "web-token",
+            "tokens": self.paths.home / "web-tokens.sqlite",
             "source_weights": self.node.source_weights,
         }
         given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}
