@@ -12,6 +12,7 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
+    assistant,
     backup,
     bench,
     database,
@@ -19,6 +20,7 @@ from embedding.commands import (
     forgetting,
     live,
     operate,
+    reporting,
     rollback,
     services,
     snapshots,
@@ -60,7 +62,9 @@ for _group in (
     training,
     snapshots,
     trends,
+    reporting,
     tokens,
+    assistant,
     rollback,
     forgetting,
     database,

@@ -459,6 +459,7 @@ class Settings(BaseSettings):
             "token_file": self.paths.home / "web-token",
             "tokens": self.paths.home / "web-tokens.sqlite",
             "source_weights": self.node.source_weights,
+            "chromium": self.crawl.browser,
         }
         given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}
         return self.web.model_copy(update={**given, "trends": self.trends})

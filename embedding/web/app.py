@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,6 +25,7 @@ from embedding.web.config import WebConfig
 from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes
+from embedding.web.handout.routes import handout_routes
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
@@ -85,6 +86,7 @@ def create_app(
     app.include_router(differing_routes(site, guards))
     app.include_router(page_routes(site, guards))
     app.include_router(exploring_routes(site, guards))
+    app.include_router(handout_routes(site, guards))
     threading.Thread(target=reader.warm, name="read-ahead", daemon=True).start()
     return app
 
@@ -181,6 +183,7 @@ def _errors(app: FastAPI, site: Site) -> None:
         return error_page(site, request, status, key, detail)
 
     _program_errors(app)
+    _faults(app, answer)
 
     @app.exception_handler(LoginRequiredError)
     def login_required(request: Request, _: LoginRequiredError) -> Response:
@@ -217,6 +220,14 @@ def _errors(app: FastAPI, site: Site) -> None:
         if isinstance(error, InputError):
             return answer(request, 400, "bad_address", str(error))
         return answer(request, 500, "server_error", str(error))
+
+
+def _faults(app: FastAPI, answer: Callable[..., Response]) -> None:
+    """What nobody asked wrongly."""
+
+    @app.exception_handler(ModuleNotFoundError)
+    def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
+        return answer(request, 501, "server_error", f"{error.name} is not installed here.")
 
     @app.exception_handler(Exception)
     def unknown_error(request: Request, _: Exception) -> Response:

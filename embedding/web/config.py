@@ -78,6 +78,9 @@ class WebConfig(Config):
     watch: tuple[str, ...] = Field(default=(), max_length=40)
     """Words that everybody's watch list begins with."""
 
+    chromium: Path | None = None
+    """Chromium that prints reports as PDF; left out: `crawl.browser`, else the system's."""
+
     open_snapshots: int = Field(default=64, ge=2, le=1000)
     """Snapshots kept open (memory-mapped) between requests."""
 

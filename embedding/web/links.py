@@ -32,6 +32,10 @@ class PagePaths:
         """A permanent link to the brief of one snapshot."""
         return f"{self.root}/window/{quote(snapshot, safe='')}"
 
+    def handout(self, snapshot: str, format: str) -> str:  # noqa: A002
+        """The report of one snapshot to hand on."""
+        return f"{self.window(snapshot)}/report.{format}"
+
     def disagreement(self, snapshot: str) -> str:
         """The section of a brief on what sources disagree on, for a brief that came before it."""
         return f"{self.window(snapshot)}/disagreement"

@@ -49,7 +49,7 @@ def places(text: str) -> set[str]:
 
 def code() -> str:
     """All that makes the pages."""
-    return "\n".join(p.read_text() for p in (*CODE.glob("*.py"), *CODE.glob("templates/*.html")))
+    return "\n".join(p.read_text() for p in (*CODE.rglob("*.py"), *CODE.glob("templates/*.html")))
 
 
 def asked_for() -> set[str]:
