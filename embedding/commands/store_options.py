@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 SnapshotStoreOption = Annotated[
     Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
 ]
-ID_HELP = "Snapshot id, latest, or a folder: a snapshot's, or a store's for its latest."
+ID_HELP = (
+    "Snapshot id, a window (2020-01), latest, or a folder: a snapshot's, or a store's for its "
+    "latest."
+)
 Id = Annotated[str, typer.Argument(help=ID_HELP)]
 
 
@@ -28,8 +31,9 @@ def open_store(folder: Path | None) -> SnapshotStore:
 
 
 def open_snapshot(what: str, folder: Path | None) -> Snapshot:
-    """A snapshot by id in the store `folder`, or by its own folder or that of its store."""
+    """A snapshot by id or window in the store `folder`, or by its own folder or its store's."""
     from embedding.snapshots.format import MANIFEST
+    from embedding.snapshots.lookup import of_window
     from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
 
@@ -37,4 +41,5 @@ def open_snapshot(what: str, folder: Path | None) -> Snapshot:
     # An id never has a separator, so that a folder named like an id is reached as ./NAME.
     if folder is None and path.is_dir() and what != "latest":
         return Snapshot(path) if (path / MANIFEST).exists() else SnapshotStore(what).open()
-    return open_store(folder).open(what)
+    store = open_store(folder)
+    return store.open(of_window(store, what))

@@ -29,12 +29,12 @@ DOCUMENTS = 3
 """Addresses of documents given for a word."""
 WINDOWS_SHOWN = 24
 """Windows of a word's history, the last ones."""
-ABOUT = """What changed in what people write, by Yeoron: stories, words that moved, sources.
+_INSTRUCTIONS = """What changed in what people write, by Yeoron: stories, words that moved, sources.
 Every answer has figures, how sure they are, and addresses of documents as evidence. Claim no more
 than is significant, name the addresses, and say when nothing stands out. `q` is the share of
 findings this sure that chance alone would give. A window is its label, such as 2020-03, or latest.
 """
-Rows = Annotated[int, Field(ge=1, le=100, description="Rows at most.")]
+_Rows = Annotated[int, Field(ge=1, le=100, description="_Rows at most.")]
 WindowArgument = Annotated[str, Field(description="Label of a window (2020-03), or latest.")]
 
 
@@ -50,7 +50,7 @@ class WordTools:
         self._programs = ProgramAnswers(self._reader, self._answers)
         self._paths = PagePaths(page.rstrip("/"))
 
-    def stories(self, window: WindowArgument = LATEST, limit: Rows = 10) -> dict[str, Any]:
+    def stories(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """What happened in a window: words that changed together, surest first.
 
         Each story says in sentences what happened and how sure that is (`said`), with figures, days
@@ -59,11 +59,11 @@ class WordTools:
         with _in_a_sentence():
             return _plain(self._programs.stories(window, limit, self._reading()))
 
-    def moved(self, window: WindowArgument = LATEST, limit: Rows = 10) -> dict[str, Any]:
+    def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """Words whose meaning changed since the window before, surest first.
 
         Each has sentences, the words it was used like before and now, who wrote it, and addresses
-        of documents. Rows that are not `significant` may be chance.
+        of documents. _Rows that are not `significant` may be chance.
         """
         with _in_a_sentence():
             report = self._programs.report(window)
@@ -116,7 +116,7 @@ class WordTools:
         window: WindowArgument = LATEST,
         first: Annotated[str, Field(description="A source, to compare; empty: none.")] = "",
         second: Annotated[str, Field(description="Another source, with `first`.")] = "",
-        limit: Rows = 10,
+        limit: _Rows = 10,
     ) -> dict[str, Any]:
         """The sources of a window and what each brought; with two of them the words that they use
         differently, surest first, in sentences and with addresses of documents.
@@ -144,7 +144,9 @@ class WordTools:
 
     def server(self) -> MCPServer:
         """The server with these tools."""
-        server = MCPServer("yeoron", instructions=ABOUT, version=__version__, log_level="WARNING")
+        server = MCPServer(
+            "yeoron", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
+        )
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         for tool in (self.stories, self.moved, self.word, self.compare, self.sources):
             server.add_tool(tool, annotations=reads)

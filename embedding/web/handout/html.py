@@ -12,7 +12,7 @@ from markupsafe import Markup
 from embedding.web import formats
 from embedding.web.handout.content import Handout, RateChart
 
-COLOURS = ("#0f6b6b", "#c2491d", "#5b4bb0", "#947000")
+LINE_COLOURS = ("#0f6b6b", "#c2491d", "#5b4bb0", "#947000")
 """Of the lines of a chart, as on the page."""
 _WIDE, _HIGH, _LEFT, _TOP, _BOTTOM = 640, 200, 44, 12, 26
 
@@ -29,14 +29,19 @@ def picture(chart: RateChart) -> Markup:
         return Markup("")
     top = max(known) or 1.0
     lines = [
-        _line(values, top, COLOURS[at % len(COLOURS)]) for at, (_, values) in enumerate(chart.lines)
+        _line(values, top, LINE_COLOURS[at % len(LINE_COLOURS)])
+        for at, (_, values) in enumerate(chart.lines)
     ]
     said = "; ".join(
         f"{name} {formats.rate(next((v for v in reversed(values) if v is not None), None))}"
         for name, values in chart.lines
     )
     legend = [
-        _markup('<tspan fill="{}">● </tspan><tspan>{}   </tspan>', COLOURS[at % len(COLOURS)], name)
+        _markup(
+            '<tspan fill="{}">● </tspan><tspan>{}   </tspan>',
+            LINE_COLOURS[at % len(LINE_COLOURS)],
+            name,
+        )
         for at, (name, _) in enumerate(chart.lines)
     ]
     return _markup(
@@ -92,8 +97,8 @@ def _line(values: Sequence[float | None], top: float, colour: str) -> Markup:
 
 
 def _x(at: int, n: int) -> float:
-    span = _WIDE - _LEFT - 24
-    return _LEFT + 12 + (span * at / (n - 1) if n > 1 else span / 2)
+    span = _WIDE - _LEFT - 48
+    return _LEFT + 20 + (span * at / (n - 1) if n > 1 else span / 2)
 
 
 def _y(share: float) -> float:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from embedding.web.handout.content import make_handout
 from embedding.web.handout.writing import FORMATS, write_handout
+from embedding.web.pages import computing
 from embedding.web.site import Site
 
 
@@ -22,7 +23,9 @@ def handout_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     def handout(request: Request, id: str, format: str) -> Response:  # noqa: A002
         if format not in FORMATS:
             raise HTTPException(404)
-        report = site.programs.report(id)
+        report = site.reader.report(site.reader.open(id).id)
+        if report is None:
+            return computing(site, request)
         share = site.config.trends.false_discovery
         content = make_handout(report, site.programs.where, site.reading(request), share)
         name = f"yeoron-{report.snapshot.id}.{format}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pptx import Presentation
@@ -14,7 +15,7 @@ from pptx.util import Emu, Inches, Pt
 
 from embedding.web import formats
 from embedding.web.handout.content import Handout, HandoutRanking, HandoutStory
-from embedding.web.handout.html import COLOURS
+from embedding.web.handout.html import LINE_COLOURS
 
 _WIDE, _HIGH = Inches(13.333), Inches(7.5)
 _MARGIN = Inches(0.7)
@@ -26,6 +27,25 @@ _LINE = tuple[str, str]
 """A text and the address that it leads to; empty: none."""
 
 
+@dataclass(frozen=True)
+class _Box:
+    """Where a text stands, in inches."""
+
+    top: float
+    height: float
+    left: float = 0.7
+    width: float = 11.9
+
+
+@dataclass(frozen=True)
+class _Font:
+    """How a text looks; size in points."""
+
+    size: int
+    bold: bool = False
+    colour: RGBColor = _INK
+
+
 def as_slides(handout: Handout) -> bytes:
     """The file: a title, a slide for each story and each ranking, what was read, the method."""
     deck = Presentation()
@@ -34,12 +54,12 @@ def as_slides(handout: Handout) -> bytes:
     deck.core_properties.language = handout.language
     first = deck.slides.add_slide(deck.slide_layouts[_BLANK])
     against = f" · {handout.against}" if handout.against else ""
-    _write(first, [(handout.title + against, "")], top=1.2, height=0.6, size=18, colour=_SOFT)
-    _write(first, [(handout.headline, "")], top=1.8, height=1.6, size=44, bold=True)
+    _write(first, [(handout.title + against, "")], _Box(1.2, 0.6), _Font(18, colour=_SOFT))
+    _write(first, [(handout.headline, "")], _Box(1.8, 1.6), _Font(44, bold=True))
     lines = [(text, "") for text in (*handout.lede, *handout.notes)]
     if not handout.stories:
         lines.insert(0, (handout.stories_none, ""))
-    _write(first, lines, top=3.6, height=2.8, size=18)
+    _write(first, lines, _Box(3.6, 2.8), _Font(18))
     for story in handout.stories:
         _story(deck, handout, story)
     for ranking in handout.rankings:
@@ -52,7 +72,7 @@ def as_slides(handout: Handout) -> bytes:
 
 def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
     slide = _titled(deck, story.title)
-    _write(slide, [(text, "") for text in story.said], top=1.35, height=1.2, size=16)
+    _write(slide, [(text, "") for text in story.said], _Box(1.35, 1.2), _Font(16))
     if story.chart.lines:
         data = CategoryChartData()
         data.categories = [_plain(label) for label in story.chart.labels]
@@ -65,14 +85,14 @@ def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
         (f"{one.word}: {one.role}, {one.documents_before} → {one.documents}", one.page)
         for one in story.words
     ]
-    _write(slide, words, top=2.6, height=2.4, size=13, left=8.4, width=4.3)
+    _write(slide, words, _Box(2.6, 2.4, left=8.4, width=4.3), _Font(13))
     found = [
         (f"{formats.short_address(url, 60)} ({source}, {day})", url)
         for url, source, day in story.documents
     ]
     if found:
         title = (handout.documents_title, "")
-        _write(slide, [title, *found], top=5.1, height=2.0, size=12, left=8.4, width=4.3)
+        _write(slide, [title, *found], _Box(5.1, 2.0, left=8.4, width=4.3), _Font(12))
 
 
 def _ranking(deck: Any, ranking: HandoutRanking) -> None:
@@ -85,7 +105,7 @@ def _ranking(deck: Any, ranking: HandoutRanking) -> None:
         table.columns[column].width = Emu(int((_WIDE - 2 * _MARGIN) * share))
     for at, (word, said, sure, page) in enumerate(ranking.rows):
         for column, line in enumerate(((word, page), (said, ""), (sure, ""))):
-            _fill(table.cell(at, column).text_frame, [line], 12, _INK, bold=column == 0)
+            _fill(table.cell(at, column).text_frame, [line], _Font(12, bold=column == 0))
 
 
 def _sources(deck: Any, handout: Handout) -> None:
@@ -103,12 +123,12 @@ def _sources(deck: Any, handout: Handout) -> None:
         _coloured(chart)
     lines = [*((text, "") for text in handout.explained), (handout.page_title, handout.page)]
     method = (handout.basis, "")
-    _write(slide, [*lines, method], top=1.5, height=5, size=13, left=8.4, width=4.3)
+    _write(slide, [*lines, method], _Box(1.5, 5, left=8.4, width=4.3), _Font(13))
 
 
 def _titled(deck: Any, title: str) -> Any:
     slide = deck.slides.add_slide(deck.slide_layouts[_BLANK])
-    _write(slide, [(title, "")], top=0.5, height=0.8, size=28, bold=True, colour=_ACCENT)
+    _write(slide, [(title, "")], _Box(0.5, 0.8), _Font(28, bold=True, colour=_ACCENT))
     return slide
 
 
@@ -125,7 +145,7 @@ def _styled(chart: Any, title: str) -> None:
 
 def _coloured(chart: Any) -> None:
     for at, series in enumerate(chart.plots[0].series):
-        colour = RGBColor.from_string(COLOURS[at % len(COLOURS)][1:].upper())
+        colour = RGBColor.from_string(LINE_COLOURS[at % len(LINE_COLOURS)][1:].upper())
         if chart.chart_type == XL_CHART_TYPE.LINE_MARKERS:
             series.smooth = False
             series.format.line.color.rgb = colour
@@ -136,34 +156,20 @@ def _coloured(chart: Any) -> None:
             series.format.fill.fore_color.rgb = colour
 
 
-def _write(
-    slide: Any,
-    lines: Sequence[_LINE],
-    *,
-    top: float,
-    height: float,
-    size: int,
-    bold: bool = False,
-    colour: RGBColor = _INK,
-    left: float = 0.7,
-    width: float = 11.9,
-) -> None:
-    """A box of text; places in inches."""
-    place = (Inches(left), Inches(top), Inches(width), Inches(height))
+def _write(slide: Any, lines: Sequence[_LINE], box: _Box, font: _Font) -> None:
+    place = (Inches(each) for each in (box.left, box.top, box.width, box.height))
     frame = slide.shapes.add_textbox(*place).text_frame
     frame.word_wrap = True
-    _fill(frame, lines, size, colour, bold=bold)
+    _fill(frame, lines, font)
 
 
-def _fill(
-    frame: Any, lines: Sequence[_LINE], size: int, colour: RGBColor, *, bold: bool = False
-) -> None:
+def _fill(frame: Any, lines: Sequence[_LINE], font: _Font) -> None:
     for at, (text, address) in enumerate(lines):
         paragraph = frame.paragraphs[0] if at == 0 else frame.add_paragraph()
         run = paragraph.add_run()
         run.text = _plain(text)
-        run.font.size, run.font.bold = Pt(size), bold
-        run.font.color.rgb = colour
+        run.font.size, run.font.bold = Pt(font.size), font.bold
+        run.font.color.rgb = font.colour
         if address:
             run.hyperlink.address = _plain(address)
 
