@@ -141,8 +141,9 @@ def _addresses(report: TrendReport, evidence: Path | None, word: str) -> list[st
 
     if evidence is None:
         return []
-    times = (datetime.fromisoformat(at) for at in (report.snapshot.start, report.snapshot.end))
-    found = EvidenceStore(evidence).find(word, *times, _ADDRESSES)
+    window = report.snapshot
+    start, end = datetime.fromisoformat(window.start), datetime.fromisoformat(window.end)
+    found = EvidenceStore(evidence).find(word, start, end, _ADDRESSES)
     return [one.url for one in found if one.url.startswith(("http://", "https://"))]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import smtplib
 import ssl
+from collections.abc import Callable
 from email.message import EmailMessage
 from functools import partial
 
@@ -28,7 +29,11 @@ def deliver(
 
     Raises PlatformError that names the channel and what went wrong, never its secret.
     """
-    send = {"email": partial(_mail, attachment=attachment), "webhook": _post}[channel]
+    ways: dict[str, Callable[[Notice, NotifyConfig], None]] = {
+        "email": partial(_mail, attachment=attachment),
+        "webhook": _post,
+    }
+    send = ways[channel]
     try:
         for attempt in tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),

@@ -75,7 +75,8 @@ def atom(site: Site, to: Reading) -> bytes:
     entries = [(report, one) for report in reports for one in report.significant_stories()]
     for report, story in entries[:ENTRIES]:
         _entry(feed, own, story, report, site.programs.where(story, report), to)
-    return ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return body
 
 
 def _answer(request: Request, body: bytes) -> Response:

@@ -57,7 +57,7 @@ class WordTools:
         and addresses of documents. Those that are not `significant` may be chance.
         """
         with _in_a_sentence():
-            return _plain(self._programs.stories(window, limit, self._reading()))
+            return {**_plain(self._programs.stories(window, limit, self._reading()))}
 
     def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """Words whose meaning changed since the window before, surest first.

@@ -75,4 +75,5 @@ def token_of(scope: Scope) -> str:
     root, path = str(scope.get("root_path", "")), str(scope["path"])
     if path.removeprefix(root) != FEED:
         return ""
-    return parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+    query: str = scope["query_string"].decode("latin-1")
+    return parse_qs(query).get("token", [""])[0]
