@@ -60,6 +60,10 @@ def test_ids_stay_and_what_a_reader_has_is_not_sent_again(feed, client):
     assert (same.status_code, same.content) == (304, b"")
 
 
+def test_a_page_says_where_the_feed_is(client):
+    assert 'type="application/atom+xml"' in client.get("/").text
+
+
 def test_a_token_is_in_no_link_of_the_feed(client):
     answer = client.get("/feed.atom", params={"lang": "en"})
     assert "token" not in answer.text
