@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from embedding.commands.common import log_to_stderr, settings_of
-from embedding.commands.store_options import SnapshotStoreOption
+from embedding.commands.store_options import EvidenceOption, SnapshotStoreOption, page_of
 
 
 def register(app: typer.Typer) -> None:
@@ -18,9 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def mcp(
     snapshots: SnapshotStoreOption = None,
-    evidence: Annotated[
-        Path | None, typer.Option(help="Folder of addresses of documents; with --snapshots.")
-    ] = None,
+    evidence: EvidenceOption = None,
     page: Annotated[
         str | None, typer.Option(help="Address of the page, for links in answers.")
     ] = None,
@@ -36,9 +33,5 @@ def mcp(
 
     log_to_stderr("mcp")
     chosen = settings_of(snapshots)
-    config = chosen.page
-    if snapshots is not None:
-        # Reports and addresses of the settings belong to the snapshots of the settings.
-        places = {"snapshots": str(snapshots), "reports": None, "evidence": evidence}
-        config = config.model_copy(update=places)
+    config = page_of(chosen, snapshots, evidence)
     WordTools(config, page or chosen.trends_url).server().run("stdio")

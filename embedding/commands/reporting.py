@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from embedding.commands.common import console, print_line, settings_of
-from embedding.commands.store_options import SnapshotStoreOption
+from embedding.commands.store_options import EvidenceOption, SnapshotStoreOption, page_of
 
 
 def register(app: typer.Typer) -> None:
@@ -28,9 +28,7 @@ def report(
     ] = None,
     lang: Annotated[str, typer.Option("--lang", help="Language: ko or en.")] = "ko",
     snapshots: SnapshotStoreOption = None,
-    evidence: Annotated[
-        Path | None, typer.Option(help="Folder of addresses of documents; with --snapshots.")
-    ] = None,
+    evidence: EvidenceOption = None,
     page: Annotated[
         str | None, typer.Option(help="Address of the page, for links in the report.")
     ] = None,
@@ -48,11 +46,7 @@ def report(
     chosen = settings_of(snapshots)
     format = format or (out.suffix[1:] if out and out.suffix else "html")  # noqa: A001
     named_format(format)
-    config = chosen.page
-    if snapshots is not None:
-        # Reports and addresses of the settings belong to the snapshots of the settings.
-        places = {"snapshots": str(snapshots), "reports": None, "evidence": evidence}
-        config = config.model_copy(update=places)
+    config = page_of(chosen, snapshots, evidence)
     maker = HandoutMaker(config, page or chosen.trends_url, lang)
     with console.status("Writing the report …"):
         file = maker.attachment(maker.report(window), format)
