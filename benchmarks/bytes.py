@@ -83,7 +83,7 @@ def train(
         chosen = [*options_of(side), f"--nodes={nodes}", f"--seed={seed}", *setting.options()]
         chosen.append(f"--block-tokens={block}")
         done = run([*before, *module, "train", str(corpus), *chosen, "--json", "--out", store])
-        export = ["snapshot", "export", store, "--format=word2vec", f"--out={vectors}"]
+        export = ["export", "vectors", store, "--format=word2vec", f"--out={vectors}"]
         run([*module, *export])
         found = json.loads(done)
         figures = {name: found[name] for name in KEPT}

@@ -72,7 +72,7 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, gold: Sequenc
         quality = {}
         if gold:
             out = ("--format=word2vec", f"--out={vectors}")
-            call("embedding.cli", "snapshot", "export", store, *out)
+            call("embedding.cli", "export", "vectors", store, *out)
             quality = judge(vectors, gold)
     tokens = told["tokens_trained"]
     ways = told["ways"]

@@ -12,17 +12,21 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
+    assistant,
     backup,
     bench,
     database,
     doctor,
+    exporting,
     forgetting,
     live,
     operate,
+    reporting,
     rollback,
     services,
     snapshots,
     sources,
+    tokens,
     training,
     trends,
 )
@@ -59,6 +63,10 @@ for _group in (
     training,
     snapshots,
     trends,
+    reporting,
+    exporting,
+    tokens,
+    assistant,
     rollback,
     forgetting,
     database,

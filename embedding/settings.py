@@ -459,7 +459,9 @@ class Settings(BaseSettings):
             "token_file": self.paths.home / "web-token",
             "team": self.paths.home / "team.json",
             "headlines_file": self.paths.home / "headlines.db",
+            "tokens": self.paths.home / "web-tokens.sqlite",
             "source_weights": self.node.source_weights,
+            "chromium": self.crawl.browser,
         }
         given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}
         return self.web.model_copy(update={**given, "trends": self.trends})

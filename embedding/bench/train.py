@@ -14,7 +14,7 @@ counts the words of its own part alone against the words of all (gensim 4.4,
 word2vec_corpusfile.pyx), so that the rate of n workers falls by an n-th only. Two workers learn at
 half as high a rate again on average, which in one epoch is worth more than all else here.
 
-Whole command: of Yeoron the wall time of the two processes `train` and `snapshot export`, imports
+Whole command: of Yeoron the wall time of the two processes `train` and `export`, imports
 and all; of gensim the time of counting, training and saving alone, without Python's start.
 """
 
@@ -116,7 +116,7 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
             cores=1 if way == "core" else None,
         )
         _, export = call(
-            "embedding.cli", "snapshot", "export", store, "--format=word2vec", f"--out={vectors}"
+            "embedding.cli", "export", "vectors", store, "--format=word2vec", f"--out={vectors}"
         )
     kept: tuple[str, ...] = (
         "tokens_trained",

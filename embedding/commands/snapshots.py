@@ -1,8 +1,7 @@
-"""`yeoron snapshot list|show|verify|neighbours|export`; `evaluate` has a file of its own."""
+"""`yeoron snapshot list|show|verify|neighbours`; `evaluate` has a file of its own."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from embedding.commands.store_options import (
     open_snapshot,
     open_store,
 )
+from embedding.kernel.errors import ConfigError
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +27,9 @@ def register(app: typer.Typer) -> None:
     group.command("withdraw")(withdraw)
     group.command("reinstate")(reinstate)
     group.command("neighbours")(neighbours)
-    group.command("export")(export_snapshot)
+    group.command("export", hidden=True, context_settings={"ignore_unknown_options": True})(
+        export_snapshot
+    )
     evaluating.register(group)
     app.add_typer(group, name="snapshot")
 
@@ -129,31 +131,8 @@ def neighbours(
 
 
 def export_snapshot(
-    out: Annotated[Path, typer.Option("--out", help="File to write.")],
-    id: Id = "latest",  # noqa: A002
-    format: Annotated[  # noqa: A002
-        str, typer.Option("--format", help="word2vec, word2vec-text or keyedvectors.")
-    ] = "word2vec",
-    snapshots: SnapshotStoreOption = None,
+    words: Annotated[list[str] | None, typer.Argument(help="Whatever it was called with.")] = None,
 ) -> None:
-    """Write the word vectors, most frequent word first, in a form that gensim opens.
-
-    Examples:
-
-    `yeoron snapshot export store --format word2vec --out vectors.bin`
-
-    `yeoron snapshot export 2020-02-a1b2c3d4 --format keyedvectors --out vectors.kv`
-    """
-    from embedding.snapshots.export import export
-
-    exported = export(open_snapshot(id, snapshots), format, out)
-    if exported.left_out:
-        errors.print(
-            f"{exported.left_out:,} words with white space in them, such as "
-            f"{exported.example!r}, were left out: {format} cannot tell them apart; "
-            "--format keyedvectors keeps them.",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
-    console.print(f"{exported.words:,} vectors written to {out}.", highlight=False)
+    """It is called `yeoron export vectors` now."""
+    del words
+    raise ConfigError("yeoron snapshot export is called yeoron export vectors now.")

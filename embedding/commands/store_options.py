@@ -8,16 +8,36 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import settings_of
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
+    from embedding.settings import Settings
     from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
+    from embedding.web.config import WebConfig
 
 SnapshotStoreOption = Annotated[
     Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
 ]
-ID_HELP = "Snapshot id, latest, or a folder: a snapshot's, or a store's for its latest."
+EvidenceOption = Annotated[
+    Path | None, typer.Option("--evidence", help="Folder of addresses; with --snapshots.")
+]
+ID_HELP = (
+    "Snapshot id, a window (2020-01), latest, or a folder: a snapshot's, or a store's for its "
+    "latest."
+)
 Id = Annotated[str, typer.Argument(help=ID_HELP)]
+
+
+def page_of(chosen: Settings, folder: Path | None, evidence: Path | None) -> WebConfig:
+    """What the page reads, of the store in `folder` where one is named."""
+    if folder is None:
+        if evidence is not None:
+            raise ConfigError(f"--evidence {evidence}: it is accepted with --snapshots alone.")
+        return chosen.page
+    # Reports and addresses of the settings belong to the snapshots of the settings.
+    places = {"snapshots": str(folder), "reports": None, "evidence": evidence}
+    return chosen.page.model_copy(update=places)
 
 
 def open_store(folder: Path | None) -> SnapshotStore:
@@ -28,8 +48,9 @@ def open_store(folder: Path | None) -> SnapshotStore:
 
 
 def open_snapshot(what: str, folder: Path | None) -> Snapshot:
-    """A snapshot by id in the store `folder`, or by its own folder or that of its store."""
+    """A snapshot by id or window in the store `folder`, or by its own folder or its store's."""
     from embedding.snapshots.format import MANIFEST
+    from embedding.snapshots.lookup import of_window
     from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
 
@@ -37,4 +58,5 @@ def open_snapshot(what: str, folder: Path | None) -> Snapshot:
     # An id never has a separator, so that a folder named like an id is reached as ./NAME.
     if folder is None and path.is_dir() and what != "latest":
         return Snapshot(path) if (path / MANIFEST).exists() else SnapshotStore(what).open()
-    return open_store(folder).open(what)
+    store = open_store(folder)
+    return store.open(of_window(store, what))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
@@ -22,11 +24,13 @@ class ExportFormat(StrEnum):
     word2vec       the binary file of word2vec.c
     word2vec-text  its text file; nine digits, so that float32 survives the round trip
     keyedvectors   gensim's own file (`KeyedVectors.load`), with counts; needs gensim
+    parquet        columns word, count and vector (a list of float32)
     """
 
     WORD2VEC = "word2vec"
     WORD2VEC_TEXT = "word2vec-text"
     KEYEDVECTORS = "keyedvectors"
+    PARQUET = "parquet"
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,12 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:  # noqa: A00
         write = _WRITERS[ExportFormat(format)]
     except ValueError as error:
         accepted = ", ".join(ExportFormat)
-        raise InputError(f"export format {format!r}: accepted are {accepted}.") from error
+        raise InputError(
+            f"export format {format[:40]!r}: of vectors accepted are {accepted}."
+        ) from error
     order = np.argsort(-snapshot.counts, kind="stable")
     left_out: list[str] = []
-    if write is not _keyedvectors:
+    if write not in (_keyedvectors, _parquet):
         words = snapshot.words
         fit = np.array([len(words[at].split()) == 1 for at in order], bool)
         left_out = [words[at] for at in order[~fit]]
@@ -61,7 +67,7 @@ def export(snapshot: Snapshot, format: str, out: Path) -> Exported:  # noqa: A00
     if not len(order):
         raise InputError(
             f"snapshot {snapshot.id}: no word is free of white space, and {format} holds no other; "
-            "keyedvectors is accepted."
+            "keyedvectors and parquet are accepted."
         )
     try:
         with replaced(out) as file:
@@ -99,8 +105,17 @@ def _keyedvectors(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
     vectors.save(file)
 
 
+def _parquet(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    vectors = np.ascontiguousarray(snapshot.vectors[order], dtype=np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), snapshot.dim)
+    words = [snapshot.words[at] for at in order]
+    table = pa.table({"word": words, "count": snapshot.counts[order], "vector": column})
+    pq.write_table(table, file, compression="zstd")
+
+
 _WRITERS: dict[ExportFormat, Callable[[Snapshot, IntArray, IO[bytes]], None]] = {
     ExportFormat.WORD2VEC: _binary,
     ExportFormat.WORD2VEC_TEXT: _text,
     ExportFormat.KEYEDVECTORS: _keyedvectors,
+    ExportFormat.PARQUET: _parquet,
 }

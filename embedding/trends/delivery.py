@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import smtplib
 import ssl
+from collections.abc import Callable
 from email.message import EmailMessage
+from functools import partial
 
 import httpx
 import tenacity
 
 from embedding.kernel.errors import PlatformError
-from embedding.trends.notice import Notice
+from embedding.trends.notice import Attachment, Notice
 from embedding.trends.notifying import NotifyConfig
 
 ATTEMPTS = 3
@@ -18,12 +20,20 @@ _LONGEST = 35_000
 """Characters of a webhook's text; Slack cuts at 40,000."""
 
 
-def deliver(notice: Notice, channel: str, config: NotifyConfig) -> None:
+def deliver(
+    notice: Notice, channel: str, config: NotifyConfig, attachment: Attachment | None = None
+) -> None:
     """Send by one channel (`email` or `webhook`), with two more tries.
+
+    attachment  goes with a mail
 
     Raises PlatformError that names the channel and what went wrong, never its secret.
     """
-    send = {"email": _mail, "webhook": _post}[channel]
+    ways: dict[str, Callable[[Notice, NotifyConfig], None]] = {
+        "email": partial(_mail, attachment=attachment),
+        "webhook": _post,
+    }
+    send = ways[channel]
     try:
         for attempt in tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
@@ -63,13 +73,18 @@ def as_slack(notice: Notice) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition("\n")[0] + "\n…"
 
 
-def _mail(notice: Notice, config: NotifyConfig) -> None:
+def _mail(notice: Notice, config: NotifyConfig, attachment: Attachment | None = None) -> None:
     message = EmailMessage()
     message["Subject"] = notice.subject
     message["From"] = config.email_from
     message["To"] = ", ".join(config.email_to)
     # Of short lines it would be eight-bit text, which not every mail server passes on whole.
     message.set_content(as_text(notice), cte="base64")
+    if attachment is not None:
+        main, _, sub = attachment.media_type.partition(";")[0].partition("/")
+        message.add_attachment(
+            attachment.content, maintype=main, subtype=sub, filename=attachment.name
+        )
     context = ssl.create_default_context()
     host, port, timeout = config.smtp_host, config.smtp_port, config.timeout_s
     with (

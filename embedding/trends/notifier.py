@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.delivery import deliver
-from embedding.trends.notice import compose
+from embedding.trends.notice import Attachment, compose
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import TrendReport
 
@@ -23,11 +24,17 @@ class Delivered:
 
 
 def notify(
-    report: TrendReport, store: SnapshotStore, folder: Path, config: NotifyConfig, page: str
+    report: TrendReport,
+    store: SnapshotStore,
+    folder: Path,
+    config: NotifyConfig,
+    page: str,
+    attach: Callable[[], Attachment] | None = None,
 ) -> Delivered:
     """Send the notice of a saved report by every channel that has not had it.
 
     folder  of saved reports; `.sent-<id>.json` there names the channels that have
+    attach  makes the file that goes with a mail; None: none does
     Raises PlatformError for a channel that cannot be used; those before it stay noted.
     """
     before = None if report.compared_with is None else store.open(report.compared_with.id)
@@ -38,7 +45,8 @@ def notify(
     for channel in config.channels if notice else ():
         if channel in had:
             continue
-        deliver(notice, channel, config)
+        goes_along = attach() if attach is not None and channel == "email" else None
+        deliver(notice, channel, config, goes_along)
         sent.append(channel)
         noted.write_text(json.dumps([*had, *sent]), encoding="utf-8")
     words = {title: len(lines) for title, lines in notice.sections}

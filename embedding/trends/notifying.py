@@ -39,6 +39,13 @@ class NotifyConfig(Config):
     email_from: str = "yeoron@localhost"
     """Address that mail comes from."""
 
+    attach: Literal["none", "html", "pdf", "pptx"] = "none"
+    """Report that goes with a mail, as `yeoron report` writes it; pdf and pptx need the extra
+    `report`."""
+
+    attach_language: str = "ko"
+    """Language of that report, of those that the page has."""
+
     smtp_host: str = ""
     """Mail server; needed with `email_to`."""
 

@@ -1,4 +1,4 @@
-"""The JSON answers under api/: reports, words, snapshots, suggestions, the live stream."""
+"""The JSON answers under api/v1: read only, described by OpenAPI, the same that the page shows."""
 
 from __future__ import annotations
 
@@ -9,78 +9,136 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.params import Depends
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from embedding.snapshots.store import LATEST
 from embedding.trends import storage, table
+from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS, ROLES
+from embedding.web.answer_models import (
+    ErrorAnswer,
+    RankingAnswer,
+    ScoresAnswer,
+    StoriesAnswer,
+    WindowsAnswer,
+)
 from embedding.web.site import Site
 
-API_WAIT_S = 60.0
-_RETRY_S = 3
-LimitQuery = Annotated[int | None, Query(ge=1, le=10_000)]
+PREFIXES = ("/api/v1", "/api")
+"""The address of this version, and the one that the page's own scripts and older programs use."""
+LimitQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Rows at most.")]
+IdQuery = Annotated[
+    str, Query(description="A window (`2020-03`), the id of a snapshot, or `latest`.")
+]
+WordQuery = Annotated[str, Query(description="The word.")]
+PageQuery = Annotated[int, Query(ge=1, le=10_000, description="Rows at most.")]
+OffsetQuery = Annotated[int, Query(ge=0, le=100_000_000, description="Rows to pass over.")]
 
 
-def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
+def described(model: Any = None) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a route's answers."""
+    sentence = {
+        400: "The question cannot be answered.",
+        401: "No token, or one that is not accepted.",
+        404: "There is no such window, word or source.",
+        429: "Too many questions: ask again after `Retry-After` seconds.",
+        503: "The answer is being computed: ask again after `Retry-After` seconds.",
+    }
+    answers: dict[int | str, dict[str, Any]] = {
+        code: {"model": ErrorAnswer, "description": text} for code, text in sentence.items()
+    }
+    return answers | ({} if model is None else {200: {"model": model, "description": "Found."}})
+
+
+def api_routes(site: Site, dependencies: Sequence[Depends], prefix: str = "/api/v1") -> APIRouter:
     """All JSON routes; `dependencies` guard each of them."""
-    routes = APIRouter(prefix="/api", dependencies=list(dependencies))
+    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=described())
 
-    @routes.get("/report")
-    def report(id: str = LATEST) -> Response:  # noqa: A002
-        return as_text(storage.dumps(_report(site, id)))
+    @routes.get("/report", summary="The whole report of a window")
+    def report(id: IdQuery = LATEST) -> Response:  # noqa: A002
+        """All rankings, stories, notes and figures of one window."""
+        return as_text(storage.dumps(site.programs.report(id)))
 
-    @routes.get("/stories")
-    def stories(id: str = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
-        found = _report(site, id)
-        head = {"snapshot": found.snapshot, "compared_with": found.compared_with}
-        return as_answer(to_plain({**head, "stories": found.stories[:limit]}))
+    @routes.get("/stories", summary="What happened in a window", responses=described(StoriesAnswer))
+    def stories(request: Request, id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
+        """Words that changed together, surest first: sentences, figures, addresses of documents.
 
-    @routes.get("/word/{word:path}")
+        The language of the sentences is that of `lang` or `Accept-Language`.
+        """
+        return as_record(site.programs.stories(id, limit, site.reading(request)))
+
+    @routes.get("/word/{word:path}", summary="One word over time", responses=described(WordHistory))
     def word(word: str) -> Response:
+        """A word through all windows: how often each source used it, how far it moved, what it is
+        near.
+        """
         return _word(site, word)
 
-    @routes.get("/word")
-    def word_by_query(w: str) -> Response:
+    @routes.get("/word", summary="One word over time, by query", responses=described(WordHistory))
+    def word_by_query(w: WordQuery) -> Response:
+        """The same for a word that no path can hold."""
         return _word(site, w)
 
-    @routes.get("/snapshots")
+    @routes.get("/windows", summary="All windows", responses=described(WindowsAnswer))
+    def windows(request: Request) -> Response:
+        """Each window with what was read in it, and how many words changed, where it is known."""
+        return as_record(site.programs.windows(site.reading(request)))
+
+    @routes.get(
+        "/scores", summary="Every word that was compared", responses=described(ScoresAnswer)
+    )
+    def scores(id: IdQuery = LATEST, offset: OffsetQuery = 0, limit: PageQuery = 1000) -> Response:  # noqa: A002
+        """How far each word moved and how sure that is, a part at a time."""
+        return as_record(site.programs.scores(id, offset, limit))
+
+    @routes.get("/snapshots", summary="All snapshots")
     def snapshots() -> Response:
+        """The snapshots that can be read, and the ids of those that cannot."""
         listing = site.reader.listing()
         rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
         return as_answer({"snapshots": rows, "broken": sorted(listing.broken)})
 
-    @routes.get("/suggest")
+    @routes.get("/suggest", summary="Words that begin so")
     def suggest(q: str = "", n: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
+        """Words of the latest window that begin with `q` or hold it, most frequent first."""
         if not site.reader.listing().refs:
             return as_answer({"query": q, "words": []})
         return as_answer({"query": q, "words": site.reader.vocabulary().suggest(q, n)})
 
-    @routes.get("/stream")
+    @routes.get("/stream", summary="The stream as it is now")
     def stream() -> Response:
+        """Words a second, lag and sources, as the parameter server says them."""
         return as_answer(site.stream.read())
 
-    @routes.get("/{ranking}")
-    def ranking(ranking: str, id: str = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
-        if ranking not in RANKINGS:
-            raise HTTPException(404, f"api/{ranking[:40]}: there is no such answer.")
-        return as_text(table.ranking_json(_report(site, id), ranking, limit))
+    for name in RANKINGS:
+        _add_ranking(routes, site, name)
+    return routes
+
+
+def unknown_routes(dependencies: Sequence[Depends], prefix: str) -> APIRouter:
+    """What is none of the answers; guarded as they are, so that nobody learns which there are."""
+    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), include_in_schema=False)
+
+    @routes.get("/{name:path}")
+    def unknown(name: str) -> Response:
+        raise HTTPException(404, f"{prefix[1:]}/{name[:40]}: there is no such answer.")
 
     return routes
 
 
-def _report(site: Site, id: str) -> TrendReport:  # noqa: A002
-    known = site.reader.open(id).id
-    report = site.reader.report(known, wait_s=API_WAIT_S)
-    if report is None:
-        raise not_yet()
-    return report
+def _add_ranking(routes: APIRouter, site: Site, name: str) -> None:
+    def ranking(id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
+        return as_text(table.ranking_json(site.programs.report(id), name, limit))
 
-
-def not_yet() -> HTTPException:
-    """The answer to ask again for."""
-    return HTTPException(
-        503, "the answer is being computed: ask again.", headers={"Retry-After": str(_RETRY_S)}
+    routes.add_api_route(
+        f"/{name}",
+        ranking,
+        name=name,
+        summary=f"Words that are {ROLES[name]}",
+        description="Surest first; `significant` marks those that are findings.",
+        responses=described(RankingAnswer),
     )
 
 
@@ -90,6 +148,11 @@ def _word(site: Site, word: str) -> Response:
         return as_text(table.word_json(history))
     nearest = site.reader.vocabulary().nearest_spellings(word)
     return as_answer({"error": "no snapshot holds this word.", "nearest": nearest}, 404)
+
+
+def as_record(value: object) -> Response:
+    """A record as JSON, figures rounded as in reports."""
+    return as_answer(to_plain(value))
 
 
 def as_answer(value: Any, status: int = 200) -> Response:

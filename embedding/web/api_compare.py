@@ -1,9 +1,9 @@
-"""The JSON answers of what is compared: positions on an axis, sources, maps, evidence."""
+"""The JSON answers of what is compared: words, windows, sources, an axis, maps, evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.params import Depends
@@ -11,21 +11,78 @@ from starlette.responses import Response
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
-from embedding.trends import table
+from embedding.trends import storage, table
 from embedding.trends.plain import to_plain
-from embedding.web.api import API_WAIT_S, as_answer, as_text, not_yet
+from embedding.web.answer_models import (
+    CompareAnswer,
+    ContrastAnswer,
+    EvidenceAnswer,
+    SourcesAnswer,
+)
+from embedding.web.answering import API_WAIT_S, LaterError
+from embedding.web.api import (
+    IdQuery,
+    LimitQuery,
+    WordQuery,
+    as_answer,
+    as_record,
+    as_text,
+    described,
+)
 from embedding.web.axisview import axis_view, said
 from embedding.web.changeview import change_view
 from embedding.web.site import Site
 from embedding.web.wordview import sources_of
 
+FirstQuery = Annotated[str, Query(description="The first.")]
+SecondQuery = Annotated[str, Query(description="The second.")]
 
-def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
+
+def comparing_routes(
+    site: Site, dependencies: Sequence[Depends], prefix: str = "/api/v1"
+) -> APIRouter:
     """These routes; `dependencies` guard each of them."""
-    routes = APIRouter(prefix="/api", dependencies=list(dependencies))
+    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=described())
 
-    @routes.get("/axis")
-    def axis(request: Request, w: str, name: str) -> Response:
+    @routes.get("/compare", summary="Two words over time", responses=described(CompareAnswer))
+    def compare(request: Request, a: FirstQuery, b: SecondQuery) -> Response:
+        """The histories of two words, and how near they stand in each window."""
+        return as_record(site.programs.compare(a, b, site.reading(request)))
+
+    @routes.get("/between", summary="Any two windows")
+    def between(then: FirstQuery, now: SecondQuery) -> Response:
+        """The report of a window against any earlier one, which need not be its neighbour."""
+        return as_text(storage.dumps(site.programs.between(then, now)))
+
+    @routes.get("/sources", summary="The sources of a window", responses=described(SourcesAnswer))
+    def sources(id: IdQuery = LATEST) -> Response:  # noqa: A002
+        """What each source brought, and how well the model serves it."""
+        return as_record(site.programs.sources(id))
+
+    @routes.get("/contrast", summary="Two sources of a window", responses=described(ContrastAnswer))
+    def contrast(
+        a: FirstQuery,
+        b: SecondQuery,
+        id: IdQuery = LATEST,  # noqa: A002
+        limit: LimitQuery = None,
+    ) -> Response:
+        """Words that the two sources use differently, surest first."""
+        return as_text(table.as_json(site.programs.contrast(a, b, id, limit)))
+
+    @routes.get(
+        "/evidence", summary="Documents that hold a word", responses=described(EvidenceAnswer)
+    )
+    def evidence(
+        w: WordQuery,
+        id: IdQuery = LATEST,  # noqa: A002
+        n: Annotated[int, Query(ge=1, le=200, description="Documents at most.")] = 20,
+    ) -> Response:
+        """Addresses of documents of a window, newest first; never their text."""
+        return as_record(site.programs.evidence(w, id, n))
+
+    @routes.get("/axis", summary="A word between two ends")
+    def axis(request: Request, w: WordQuery, name: str) -> Response:
+        """Where a word stands on one of the page's axes, by source and over time."""
         t = site.words(request)
         try:
             found = site.answers.axis(w, name)[1]
@@ -33,41 +90,23 @@ def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         except InputError as error:
             return as_answer({"error": str(error), "sentence": said(error, t)}, 400)
 
-    @routes.get("/evidence")
-    def evidence(w: str, id: str = LATEST, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Response:  # noqa: A002
-        return as_answer(_evidence(site, w, id, n))
-
-    @routes.get("/contrast")
-    def contrast(a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
-        found = site.answers.contrast(a, b, site.reader.open(id).id, API_WAIT_S)
-        if found is None:
-            raise not_yet()
-        return as_text(table.as_json(found))
-
-    @routes.get("/since")
-    def since(request: Request, w: str) -> Response:
+    @routes.get("/since", summary="When a word changed")
+    def since(request: Request, w: WordQuery) -> Response:
+        """The window since which a word is used differently, if one stands out."""
         found = site.answers.change(w, API_WAIT_S)
         if found is None:
-            raise not_yet()
+            raise LaterError
         said = change_view(found, site.words(request))
         return as_answer({**to_plain(found), "text": said.text, "about": said.about})
 
-    @routes.get("/bias")
-    def bias(id: str = LATEST) -> Response:  # noqa: A002
+    @routes.get("/bias", summary="Whom the model serves worst")
+    def bias(id: IdQuery = LATEST) -> Response:  # noqa: A002
+        """Losses by source, and weights of the sources that would even them."""
         return as_text(table.as_json(site.answers.bias(site.reader.open(id).id)))
 
-    @routes.get("/map")
-    def neighbour_map(w: str) -> Response:
+    @routes.get("/map", summary="A word's map")
+    def neighbour_map(w: WordQuery) -> Response:
+        """A word and its neighbours in two dimensions through all windows."""
         return as_text(table.as_json(site.answers.map(w)))
 
     return routes
-
-
-def _evidence(site: Site, word: str, id: str, n: int) -> dict[str, Any]:  # noqa: A002
-    window = site.reader.open(id).manifest.window
-    found = site.answers.evidence(word, window.start.isoformat(), window.end.isoformat(), n)
-    rows = [
-        {"url": one.url, "source": one.source, "published": one.published.isoformat()}
-        for one in found
-    ]
-    return {"word": word, "window": window.label, "documents": rows}

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends as Dependency
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from embedding import __version__
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.trends.team import TeamError, TeamStore
+from embedding.web.answering import LaterError
 from embedding.web.answers import Answers
-from embedding.web.api import api_routes
+from embedding.web.api import PREFIXES, api_routes, unknown_routes
 from embedding.web.api_compare import comparing_routes
 from embedding.web.api_headlines import headline_routes
 from embedding.web.config import WebConfig
 from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
+from embedding.web.feed import FEED, feed_routes
 from embedding.web.filters import FilterError
+from embedding.web.handout.routes import handout_routes
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.headlines import Headlines
 from embedding.web.headlinestore import HeadlineStore
@@ -33,8 +39,20 @@ from embedding.web.pages import error_page, page_routes
 from embedding.web.reader import Reader
 from embedding.web.site import STATIC_TYPES, Site
 from embedding.web.teampage import team_routes
+from embedding.web.token_access import TokenAccess, TokenGuard, TooManyError, bears_token
+from embedding.web.tokens import AccessTokens, TokenRefusedError
 
 log = logging.getLogger(__name__)
+
+RETRY_S = 3
+"""Seconds after which an answer that is being computed is asked for again."""
+OPENAPI = "/api/v1/openapi.json"
+_ABOUT = """What Yeoron's page shows, for programs: read only.
+
+Send a token that `yeoron token make NAME` printed: `Authorization: Bearer yeoron_…`. A window is
+its label (`2020-03`), the id of its snapshot, or `latest`. Figures are rounded to six digits, and
+null where they are not known. An answer that is still being computed is 503 with `Retry-After`.
+"""
 
 
 def create_app(
@@ -76,6 +94,8 @@ def create_app(
         openapi_url=None,
         root_path=root_path,
     )
+    programs = _programs(site, root_path)
+    app.add_middleware(TokenAccess, programs=programs)
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
@@ -83,13 +103,50 @@ def create_app(
         app.include_router(headline_routes(site, headlines, guards))
     if team is not None:
         app.include_router(team_routes(site, team, guards))
-    app.include_router(comparing_routes(site, guards))
-    app.include_router(api_routes(site, guards))
+    _program_routes(app, site, guards, programs)
     app.include_router(differing_routes(site, guards))
     app.include_router(page_routes(site, guards))
     app.include_router(exploring_routes(site, guards))
+    app.include_router(handout_routes(site, guards))
     threading.Thread(target=reader.warm, name="read-ahead", daemon=True).start()
     return app
+
+
+def _programs(site: Site, root_path: str) -> FastAPI:
+    """The application that answers who sends a token, and nobody else."""
+    config = site.config
+    guard = TokenGuard(AccessTokens(config.tokens), config.requests_per_minute)
+    app = FastAPI(
+        title="Yeoron",
+        version=__version__,
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        root_path=root_path,
+    )
+    _errors(app, site)
+    guards = [Depends(HTTPBearer(auto_error=False)), Depends(guard.require)]
+    _program_routes(app, site, guards, app)
+    app.include_router(unknown_routes(guards, ""))
+    return app
+
+
+def _program_routes(
+    app: FastAPI, site: Site, guards: Sequence[Dependency], programs: FastAPI
+) -> None:
+    """What programs ask for. The description is that of the application `programs`."""
+
+    @app.get(OPENAPI, dependencies=list(guards), include_in_schema=False)
+    def schema(request: Request) -> dict[str, Any]:
+        return {**programs.openapi(), "servers": [{"url": site.links(request).root or "/"}]}
+
+    for prefix in PREFIXES:
+        shown = prefix == PREFIXES[0]
+        for routes in (comparing_routes, api_routes):
+            app.include_router(routes(site, guards, prefix), include_in_schema=shown)
+    app.include_router(feed_routes(site, guards))
+    app.include_router(unknown_routes(guards, "/api"))
 
 
 def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) -> None:
@@ -124,7 +181,7 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
             answer.headers["Retry-After"] = str(wait)
             return answer
         if not login.accepts(form.get("token", "")):
-            login.tries.wrong(client)
+            login.tries.note(client)
             return site.render(request, "login.html", 403, next=target, wrong=True, wait=0)
         response = RedirectResponse(site.links(request).root + target, 303)
         login.start(request, response)
@@ -138,18 +195,22 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
 
 
 def _errors(app: FastAPI, site: Site) -> None:
-    """Every failure becomes a sentence: JSON below api/, a page elsewhere."""
+    """Every failure becomes a sentence: JSON for programs, a page for people."""
 
     def answer(request: Request, status: int, key: str = "", detail: str = "") -> Response:
         """key: what a page says in the reader's language; detail: the sentence for programs."""
-        if _path(request).startswith("/api/"):
+        if _for_programs(request):
             return JSONResponse({"error": detail or "there is no such answer."}, status)
         return error_page(site, request, status, key, detail)
 
+    _program_errors(app)
+    _faults(app, answer)
+
     @app.exception_handler(LoginRequiredError)
     def login_required(request: Request, _: LoginRequiredError) -> Response:
-        if _path(request).startswith("/api/"):
-            return JSONResponse({"error": "log in first."}, 401)
+        if _for_programs(request):
+            sentence = "log in first, or send a token (Authorization: Bearer yeoron_…)."
+            return JSONResponse({"error": sentence}, 401, {"WWW-Authenticate": "Bearer"})
         target = _path(request) + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(
             f"{site.links(request).page('login')}?{urlencode({'next': target})}", 303
@@ -171,7 +232,7 @@ def _errors(app: FastAPI, site: Site) -> None:
     @app.exception_handler(YeoronError)
     def known_error(request: Request, error: YeoronError) -> Response:
         if isinstance(error, SnapshotError):
-            if not site.reader.listing().refs and not _path(request).startswith("/api/"):
+            if not site.reader.listing().refs and not _for_programs(request):
                 broken = site.reader.listing().broken
                 return site.render(request, "empty.html", 404, broken=broken)
             # Where the store lies on this machine is nothing to a reader of the page.
@@ -182,11 +243,43 @@ def _errors(app: FastAPI, site: Site) -> None:
             return answer(request, 400, key, str(error))
         return answer(request, 500, "server_error", str(error))
 
+
+def _faults(app: FastAPI, answer: Callable[..., Response]) -> None:
+    """What nobody asked wrongly."""
+
+    @app.exception_handler(ModuleNotFoundError)
+    def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
+        return answer(request, 501, "server_error", f"{error.name} is not installed here.")
+
     @app.exception_handler(Exception)
     def unknown_error(request: Request, _: Exception) -> Response:
         response = answer(request, 500)
         response.headers.update(HEADERS)  # this answer is made outside the middleware
         return response
+
+
+def _program_errors(app: FastAPI) -> None:
+    """What a program alone may hear."""
+
+    @app.exception_handler(TokenRefusedError)
+    def token_refused(_: Request, error: TokenRefusedError) -> Response:
+        return JSONResponse({"error": str(error)}, 401, {"WWW-Authenticate": "Bearer"})
+
+    @app.exception_handler(TooManyError)
+    def too_many(_: Request, error: TooManyError) -> Response:
+        wait = {"Retry-After": str(error.seconds)}
+        return JSONResponse({"error": str(error)}, 429, wait)
+
+    @app.exception_handler(LaterError)
+    def later(_: Request, __: LaterError) -> Response:
+        sentence = "the answer is being computed: ask again."
+        return JSONResponse({"error": sentence}, 503, {"Retry-After": str(RETRY_S)})
+
+
+def _for_programs(request: Request) -> bool:
+    """Whether a program asks: below api/, for the feed, or with a token."""
+    path = _path(request)
+    return path.startswith("/api/") or path == FEED or bears_token(request.scope)
 
 
 def _path(request: Request) -> str:

@@ -60,6 +60,13 @@ class WebConfig(Config):
     token_file: Path = Path("var/web/token")
     """Holds the login token when the page is served alone; made (mode 600) when missing."""
 
+    tokens: Path = Path("var/web/tokens.sqlite")
+    """Digests of the tokens with which programs read (`yeoron token`); made (mode 600) when
+    missing."""
+
+    requests_per_minute: int = Field(default=600, ge=1, le=10_000)
+    """Answers that one token may have in a minute; beyond it a program waits."""
+
     session_hours: float = Field(default=12.0, gt=0, le=24 * 30)
     """How long a login lasts."""
 
@@ -97,6 +104,8 @@ class WebConfig(Config):
 
     headlines_file: Path = Path("var/headlines.db")
     """Where headlines are kept, if they are."""
+    chromium: Path | None = None
+    """Chromium that prints reports as PDF; left out: `crawl.browser`, else the system's."""
 
     open_snapshots: int = Field(default=64, ge=2, le=1000)
     """Snapshots kept open (memory-mapped) between requests."""

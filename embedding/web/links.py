@@ -44,6 +44,10 @@ class PagePaths:
         """A permanent link to the brief of one snapshot."""
         return self._keeping(self._window(snapshot))
 
+    def handout(self, snapshot: str, format: str) -> str:  # noqa: A002
+        """The report of one snapshot to hand on."""
+        return f"{self.window(snapshot)}/report.{format}"
+
     def disagreement(self, snapshot: str) -> str:
         """The section of a brief on what sources disagree on, for a brief that came before it."""
         return self._keeping(f"{self._window(snapshot)}/disagreement")

@@ -53,25 +53,29 @@ def ensure_token(path: Path) -> str:
 
 
 class Tries:
-    """Wrong tokens by client, so that nobody guesses fast; a pure function of the clock."""
+    """Tries by client, so that nobody guesses or asks too fast; a pure function of the clock.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    most  tries of one client in `TRY_SECONDS`
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST_TRIES) -> None:
         self._clock = clock
-        self._wrong: dict[str, list[float]] = {}
+        self._most = most
+        self._tries: dict[str, list[float]] = {}
 
     def wait(self, client: str) -> int:
         """Seconds that this client has to wait before it may try again; 0: none."""
-        times = [at for at in self._wrong.get(client, ()) if at > self._clock() - TRY_SECONDS]
-        if len(times) < MOST_TRIES:
+        times = [at for at in self._tries.get(client, ()) if at > self._clock() - TRY_SECONDS]
+        if len(times) < self._most:
             return 0
-        return int(times[-MOST_TRIES] + TRY_SECONDS - self._clock()) + 1
+        return int(times[-self._most] + TRY_SECONDS - self._clock()) + 1
 
-    def wrong(self, client: str) -> None:
-        """Note a wrong token; of too many clients the one that was quiet longest is forgotten."""
-        times = self._wrong.pop(client, [])
-        self._wrong[client] = [*times, self._clock()][-MOST_TRIES:]
-        if len(self._wrong) > MOST_CLIENTS:
-            del self._wrong[next(iter(self._wrong))]
+    def note(self, client: str) -> None:
+        """Note a try; of too many clients the one that was quiet longest is forgotten."""
+        times = self._tries.pop(client, [])
+        self._tries[client] = [*times, self._clock()][-self._most :]
+        if len(self._tries) > MOST_CLIENTS:
+            del self._tries[next(iter(self._tries))]
 
 
 class Login:

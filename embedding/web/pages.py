@@ -22,6 +22,7 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
+from embedding.web.handout.writing import FORMATS
 from embedding.web.plain import plain_history, plain_report
 from embedding.web.site import Site
 from embedding.web.timeline import timeline
@@ -177,6 +178,7 @@ def _brief(
         differing=differing,
         pending=pending,
         rows=site.config.front_rows,
+        handout_formats=[name for name, one in FORMATS.items() if one.there],
     )
 
 

@@ -24,6 +24,8 @@ from embedding.trends.history import WordHistory, word_history
 from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
+from embedding.trends.scores import expected_key
+from embedding.trends.scoretable import WordScores
 from embedding.web.checksums import Checksums
 from embedding.web.config import WebConfig
 from embedding.web.search import SearchVocabulary
@@ -32,6 +34,11 @@ from embedding.web.text import unit_of
 log = logging.getLogger(__name__)
 V = TypeVar("V")
 A = TypeVar("A")
+
+
+def label_of(ref: SnapshotRef) -> str:
+    """The label of a snapshot's window, which its id begins with."""
+    return ref.id.rpartition("-")[0]
 
 
 class Recent(Generic[V]):
@@ -112,7 +119,7 @@ class Reader:
     def unit(self) -> str:
         """What its windows are, of `text.UNITS`: as the latest one is."""
         refs = self.listing().refs
-        return unit_of(refs[-1].id.rpartition("-")[0]) if refs else "period"
+        return unit_of(label_of(refs[-1])) if refs else "period"
 
     def sources(self) -> tuple[str, ...]:
         """The sources of the latest window, most documents first."""
@@ -133,12 +140,14 @@ class Reader:
         return [*self.listing().refs]
 
     def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
-        """One snapshot, kept open; raises SnapshotError."""
+        """One snapshot by its id or its window's label, kept open; raises SnapshotError."""
+        refs = self.listing().refs
         if id == LATEST:
-            refs = self.listing().refs
             if not refs:
                 raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
             id = refs[-1].id  # noqa: A001
+        # The last of a window that was cut again counts.
+        id = next((ref.id for ref in reversed(refs) if label_of(ref) == id), id)  # noqa: A001
         if id in self.checksums.damaged:
             raise SnapshotError(self.checksums.damaged[id])
         snapshot = self._snapshots.get((id,), lambda: self._store.open(id))
@@ -154,6 +163,25 @@ class Reader:
         saved = self.saved_report(id)
         if saved is not None:
             return saved
+        return self._compute(id, wait_s)
+
+    def scores(self, report: TrendReport, wait_s: float) -> WordScores | None:
+        """The figures of every word that a report compared: the saved ones, else computed.
+
+        None while they are still being computed after `wait_s` seconds.
+        """
+        if report.scores is not None:
+            return report.scores
+        folder, id = self._config.reports, report.snapshot.id  # noqa: A001
+        if folder is not None:
+            key = expected_key(self, id, self._config.trends)
+            saved = storage.load_scores(folder, id, key)
+            if saved is not None:
+                return saved
+        computed = self._compute(id, wait_s)
+        return None if computed is None else computed.scores
+
+    def _compute(self, id: str, wait_s: float) -> TrendReport | None:  # noqa: A002
         self.open(id)
         config = self._config.trends
         task = self._computed.get(

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse
 from embedding.kernel.errors import SnapshotError
 from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
+from embedding.web.answering import ProgramAnswers, Reading, absolute
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.filters import FILTER_NAMES, FilterError, PageFilter
@@ -109,6 +110,16 @@ class Site:
             value, ensure_ascii=False
         )
         return environment
+
+    @cached_property
+    def programs(self) -> ProgramAnswers:
+        """What programs are answered."""
+        return ProgramAnswers(self.reader, self.answers)
+
+    def reading(self, request: Request) -> Reading:
+        """For whom an answer of this request is: language, and whole addresses of pages."""
+        origin = f"{request.url.scheme}://{request.url.netloc}"
+        return Reading(self.words(request), absolute(self.links(request), origin))
 
     def links(self, request: Request) -> PagePaths:
         """Addresses under the prefix of this request."""

@@ -48,7 +48,11 @@ class GuardedPage:
         if self._guard is None:
             async with self._lock:
                 self._guard = self._guard or self._build_guard()
-        await self._guard(scope, receive, send)
+        if _bears_token(scope):
+            # The page checks its own tokens; what they open is read only.
+            await (await self.page())(scope, receive, send)
+        else:
+            await self._guard(scope, receive, send)
 
     async def page(self) -> Response:
         """The page, as a response that lets it answer; 503 with a sentence when it cannot."""
@@ -80,6 +84,12 @@ class GuardedPage:
         )
         app.add_exception_handler(401, _to_login)  # type: ignore[arg-type]
         return app
+
+
+def _bears_token(scope: Scope) -> bool:
+    from embedding.web.token_access import bears_token
+
+    return bears_token(scope)
 
 
 async def _to_login(request: Request, error: HTTPException) -> Response:

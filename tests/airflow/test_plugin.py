@@ -125,6 +125,24 @@ def test_with_the_cookie_of_the_browser_too(web, token):
     assert web.get("/yeoron/", cookies={"_token": token}).status_code == 200
 
 
+def test_a_token_of_the_page_opens_its_answers_alone(web):
+    from embedding.settings import load_settings
+    from embedding.web.tokens import AccessTokens
+
+    tokens = AccessTokens(load_settings().page.tokens)
+    headers = {"Authorization": f"Bearer {tokens.make('a program')}"}
+    answer = web.get("/yeoron/api/v1/windows", headers=headers)
+    assert (answer.status_code, answer.json()) == (200, {"windows": []})
+    schema = web.get("/yeoron/api/v1/openapi.json", headers=headers).json()
+    assert schema["servers"] == [{"url": "/yeoron"}]
+    assert web.get("/yeoron/", headers=headers).status_code == 404
+    assert web.get("/api/v2/dags", headers=headers).status_code in {401, 403}
+    tokens.withdraw("a program")
+    answer = web.get("/yeoron/api/v1/windows", headers=headers)
+    assert answer.status_code == 401
+    assert "withdrawn" in answer.json()["error"]
+
+
 def test_airflow_lists_the_page_in_its_navigation(web, token):
     answer = web.get("/api/v2/plugins", headers={"Authorization": f"Bearer {token}"})
     mine = [plugin for plugin in answer.json()["plugins"] if plugin["name"] == "yeoron"]

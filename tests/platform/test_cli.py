@@ -25,9 +25,13 @@ COMMANDS = [
     "crawl",
     "train",
     "evaluate",
+    "export",
+    "report",
+    "mcp",
 ]
 GROUPS = {
-    "snapshot": ["list", "show", "verify", "neighbours", "export"],
+    "snapshot": ["list", "show", "verify", "neighbours"],
+    "token": ["make", "list", "withdraw"],
     "trends": ["moved", "born", "risen", "word", "bias", "report"],
     "sources": ["list"],
     "bench": ["stream", "kernel", "train"],

@@ -89,6 +89,9 @@ def run(program: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess
         "trends word 코로나",
         "snapshot list",
         "snapshot show",
+        "export findings -o findings.csv",
+        "export scores -o scores.jsonld",
+        "export neighbours -o words.gexf",
     ],
 )
 def test_a_command_that_reads_needs_the_core_alone(call: str, store: str, tmp_path: Path) -> None:
@@ -107,7 +110,13 @@ def test_python_reads_with_the_core_alone(store: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("call", "missing"),
-    [("train corpus.txt", "train"), ("crawl", "crawl"), ("web", "web"), ("up", "platform")],
+    [
+        ("train corpus.txt", "train"),
+        ("crawl", "crawl"),
+        ("web", "web"),
+        ("up", "platform"),
+        ("report", "report"),
+    ],
 )
 def test_what_an_extra_brings_is_named(call: str, missing: str, tmp_path: Path) -> None:
     (tmp_path / "corpus.txt").write_text("가 나 다\n" * 100, encoding="utf-8")

@@ -17,7 +17,7 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.delivery import as_slack, as_text
-from embedding.trends.notice import Notice, NoticeLine, compose
+from embedding.trends.notice import Attachment, Notice, NoticeLine, compose
 from embedding.trends.notifier import notify
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.report import build_report
@@ -109,6 +109,37 @@ def test_words_above_the_threshold_and_watched_ones_are_told(report, store, plan
     assert not compose(report, now, before, nothing, PAGE)
 
 
+def test_a_file_goes_with_a_mail_and_is_made_for_it_alone(report, store, mailbox, tmp_path):
+    made = []
+
+    def attach() -> Attachment:
+        made.append(1)
+        return Attachment("yeoron-2020-02.pdf", "application/pdf", b"%PDF-1.4 \x00\xff")
+
+    config = mail(mailbox, rankings=("moved",))
+    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ("email",)
+    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ()
+    (message,) = mailbox.got
+    (file,) = message.iter_attachments()
+    assert (file.get_filename(), file.get_content_type()) == (
+        "yeoron-2020-02.pdf",
+        "application/pdf",
+    )
+    assert file.get_content() == b"%PDF-1.4 \x00\xff"
+    assert "Moved in meaning" in message.get_body().get_content()
+    assert len(made) == 1
+
+
+def test_nothing_is_sent_where_the_file_cannot_be_made(report, store, mailbox, tmp_path):
+    def fail() -> Attachment:
+        raise PlatformError("no Chromium.")
+
+    config = mail(mailbox, rankings=("moved",))
+    with pytest.raises(PlatformError, match="no Chromium"):
+        notify(report, store, tmp_path, config, PAGE, fail)
+    assert mailbox.got == []
+
+
 def test_a_webhook_gets_it_once(report, store, hook, tmp_path):
     config = NotifyConfig(webhook=hook.address, rankings=("moved",))
     hook.answers = [503]
@@ -146,7 +177,7 @@ def test_what_went_out_is_not_sent_again_when_the_rest_fails(
     assert (len(mailbox.got), len(hook.got)) == (1, 2)
 
 
-def test_refusals_name_the_channel_and_no_secret(report, store, mailbox, hook, tmp_path):
+def test_refusals_name_the_channel_and_no_secret(report, store, mailbox, tmp_path):
     mailbox.code = 550
     with pytest.raises(PlatformError, match="notice by email: the mail server takes none of 1"):
         notify(report, store, tmp_path, mail(mailbox, rankings=("moved",)), PAGE)

@@ -64,7 +64,7 @@ def places(text: str) -> set[str]:
 def code() -> str:
     """All that makes the pages."""
     team = Path(trends.__file__).parent / "team.py"
-    made = (*CODE.glob("*.py"), *CODE.glob("templates/*.html"), team)
+    made = (*CODE.rglob("*.py"), *CODE.glob("templates/*.html"), team)
     return "\n".join(p.read_text() for p in made)
 
 

@@ -136,13 +136,13 @@ def test_tries_count_by_client_and_for_a_while():
     tries = Tries(lambda: now[0])
     for _ in range(MOST_TRIES):
         assert tries.wait("a") == 0
-        tries.wrong("a")
+        tries.note("a")
     assert (tries.wait("a"), tries.wait("b")) == (int(TRY_SECONDS) + 1, 0)
     now[0] = TRY_SECONDS + 0.1
     assert tries.wait("a") == 0
     for at in range(MOST_CLIENTS + 5):
-        tries.wrong(str(at))
-    assert len(tries._wrong) == MOST_CLIENTS
+        tries.note(str(at))
+    assert len(tries._tries) == MOST_CLIENTS
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedding_airflow.assets import TRENDS
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from embedding.settings import Settings
+    from embedding.trends.notice import Attachment
     from embedding.trends.rows import TrendReport
 
 _SHOWN = 10
@@ -80,9 +82,22 @@ class NotifyOfReport(YeoronOperator):
         store = SnapshotStore(str(settings.paths.snapshots))
         team = settings.page.team
         config = with_alerts(settings.notify, TeamStore(team)) if team else settings.notify
-        told = notify(load(folder, self.snapshot_id), store, folder, config, page)
+        report = load(folder, self.snapshot_id)
+        attach = (
+            partial(_attachment, settings, report) if settings.notify.attach != "none" else None
+        )
+        told = notify(report, store, folder, config, page, attach)
         self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
         return {"id": told.id, "sent": list(told.sent), "words": told.words}
+
+
+def _attachment(settings: Settings, report: TrendReport) -> Attachment:
+    """The report to hand on, as `notify.attach` says."""
+    from embedding.web.handout.making import HandoutMaker
+
+    chosen = settings.notify
+    maker = HandoutMaker(settings.page, settings.trends_url, chosen.attach_language)
+    return maker.attachment(report, chosen.attach)
 
 
 def summary_of(report: TrendReport) -> dict[str, Any]:

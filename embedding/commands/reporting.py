@@ -1,0 +1,59 @@
+"""`yeoron report`: a window's summary as a file to hand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from embedding.commands.common import console, print_line, settings_of
+from embedding.commands.store_options import EvidenceOption, SnapshotStoreOption, page_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("report")(report)
+
+
+def report(
+    window: Annotated[
+        str, typer.Argument(help="A window (2020-01), the id of a snapshot, or latest.")
+    ] = "latest",
+    format: Annotated[  # noqa: A002 - the option's name
+        str | None, typer.Option("--format", help="html, pdf or pptx; not given: as FILE ends.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write; not given: here.")
+    ] = None,
+    lang: Annotated[str, typer.Option("--lang", help="Language: ko or en.")] = "ko",
+    snapshots: SnapshotStoreOption = None,
+    evidence: EvidenceOption = None,
+    page: Annotated[
+        str | None, typer.Option(help="Address of the page, for links in the report.")
+    ] = None,
+) -> None:
+    """Write what happened in a window as one file to hand on: stories, charts, how sure, addresses.
+
+    Examples: `yeoron report` · `yeoron report 2020-03 --format pdf -o march.pdf` ·
+    `yeoron report 2020-03 -o march.pptx --lang en`
+    """
+    from embedding.kernel.durable import replaced
+    from embedding.kernel.errors import InputError
+    from embedding.web.handout.making import HandoutMaker
+    from embedding.web.handout.writing import named_format
+
+    chosen = settings_of(snapshots)
+    format = format or (out.suffix[1:] if out and out.suffix else "html")  # noqa: A001
+    named_format(format)
+    config = page_of(chosen, snapshots, evidence)
+    maker = HandoutMaker(config, page or chosen.trends_url, lang)
+    with console.status("Writing the report …"):
+        file = maker.attachment(maker.report(window), format)
+    path = out or Path(file.name)
+    try:
+        with replaced(path) as target:
+            target.write(file.content)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    print_line(str(path))

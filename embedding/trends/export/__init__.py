@@ -1,0 +1,1 @@
+"""What Yeoron found, as files for other programs: Parquet, CSV, JSON-LD, GEXF."""

@@ -1,0 +1,229 @@
+"""Answers for programs: the page's figures and sentences as records, with addresses of evidence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.snapshots.evidence import Evidence
+from embedding.trends.findings import findings_of
+from embedding.trends.history import WordHistory
+from embedding.trends.material import figures
+from embedding.trends.rows import Story, TrendReport
+from embedding.trends.scoretable import WordScores
+from embedding.trends.stories import StoryDocuments
+from embedding.web.answer_models import (
+    CompareAnswer,
+    ContrastAnswer,
+    DocumentAddress,
+    EvidenceAnswer,
+    FindingAnswer,
+    ScoresAnswer,
+    SourceAnswer,
+    SourcesAnswer,
+    StoriesAnswer,
+    StoryAnswer,
+    WindowAnswer,
+    WindowsAnswer,
+)
+from embedding.web.answers import Answers
+from embedding.web.findings import said_of_row, said_of_story, sureness
+from embedding.web.links import PagePaths
+from embedding.web.reader import Reader
+from embedding.web.text import PageText
+
+log = logging.getLogger(__name__)
+
+API_WAIT_S = 60.0
+"""Seconds that a program waits before it is told to ask again."""
+
+
+class LaterError(Exception):
+    """The answer is still being computed: ask again."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """For whom an answer is.
+
+    t      the texts of their language
+    paths  addresses of pages, absolute
+    """
+
+    t: PageText
+    paths: PagePaths
+
+
+class ProgramAnswers:
+    """Answers what a program asks, over what the pages read.
+
+    A window is `latest`, a label (`2020-03`) or the id of a snapshot. Every method raises
+    SnapshotError or InputError with one sentence, and LaterError where it takes too long.
+    """
+
+    def __init__(self, reader: Reader, answers: Answers) -> None:
+        self._reader = reader
+        self._answers = answers
+
+    def report(self, window: str) -> TrendReport:
+        """The report of a window."""
+        found = self._reader.report(self._reader.open(window).id, wait_s=API_WAIT_S)
+        if found is None:
+            raise LaterError
+        return found
+
+    def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
+        """What happened in a window."""
+        report = self.report(window)
+        rows = tuple(self._story(one, report, to) for one in report.stories[:limit])
+        return StoriesAnswer(report.snapshot, report.compared_with, report.notes, rows)
+
+    def findings(self, ranking: str, window: str, limit: int, to: Reading) -> list[FindingAnswer]:
+        """The first rows of a ranking in sentences."""
+        report = self.report(window)
+        return [
+            FindingAnswer(
+                word=row.word,
+                said=(
+                    *said_of_row(ranking, row, report, to.t),
+                    sureness(row.q, to.t, significant=row.significant),
+                ),
+                significant=row.significant,
+                q=row.q,
+                page=to.paths.word(row.word),
+                row=row,
+            )
+            for row in getattr(report, ranking)[:limit]
+        ]
+
+    def windows(self, to: Reading) -> WindowsAnswer:
+        """All windows; no report is computed for it."""
+        found = []
+        for ref in self._reader.listing().refs:
+            report = self._reader.known_report(ref.id)
+            known = None if report is None else findings_of(report)
+            about = figures(self._reader.open(ref.id))
+            found.append(WindowAnswer(about, known, to.paths.window(ref.id)))
+        return WindowsAnswer(tuple(found))
+
+    def word(self, word: str) -> WordHistory:
+        """A word through all windows; InputError with the nearest spellings for an unknown one."""
+        history = self._reader.history(word)
+        if not history.known:
+            near = self._reader.vocabulary().nearest_spellings(word)
+            about = f"the nearest spellings are {', '.join(near)}" if near else "none is near it"
+            raise InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
+        return history
+
+    def compare(self, first: str, second: str, to: Reading) -> CompareAnswer:
+        """Two words through all windows."""
+        words = (self.word(first), self.word(second))
+        nearness = self._answers.together(first, second)
+        return CompareAnswer(words, nearness, to.paths.compare(first, second))
+
+    def sources(self, window: str) -> SourcesAnswer:
+        """What each source brought in a window."""
+        report = self.report(window)
+        now, before, bias = report.snapshot, report.compared_with, report.bias
+        losses = {} if bias is None else bias.losses
+        earlier = {} if before is None else before.documents
+        rows = [
+            SourceAnswer(
+                source=name,
+                documents=now.documents.get(name, 0),
+                documents_before=earlier.get(name, 0),
+                tokens=now.tokens.get(name, 0),
+                loss=losses.get(name),
+                excess=None if bias is None or name not in losses else losses[name] - bias.mean,
+            )
+            for name in {*now.documents, *now.tokens, *earlier}
+        ]
+        rows.sort(key=lambda one: (-one.documents, one.source))
+        return SourcesAnswer(now, before, tuple(rows))
+
+    def contrast(
+        self, first: str, second: str, window: str, limit: int | None = None
+    ) -> ContrastAnswer:
+        """Words that two sources of a window use differently."""
+        known = self._reader.open(window)
+        for name in (first, second):
+            if name not in known.manifest.documents:
+                there = ", ".join(sorted(known.manifest.documents)) or "none"
+                raise InputError(f"source {name[:80]!r}: the window has none; there are {there}.")
+        found = self._answers.contrast(first, second, known.id, API_WAIT_S)
+        if found is None:
+            raise LaterError
+        values = {each.name: getattr(found, each.name) for each in fields(ContrastAnswer)}
+        return ContrastAnswer(**{**values, "rows": found.rows[:limit]})
+
+    def between(self, then: str, now: str) -> TrendReport:
+        """The report of a window against any earlier one."""
+        ids = (self._reader.open(then).id, self._reader.open(now).id)
+        found = self._answers.between(*ids, API_WAIT_S)
+        if found is None:
+            raise LaterError
+        return found
+
+    def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:
+        """Documents of a window that hold a word."""
+        about = self._reader.open(window).manifest.window
+        times = about.start.isoformat(), about.end.isoformat()
+        found = self._answers.evidence(word, *times, n)
+        return EvidenceAnswer(word, about.label, addresses(found))
+
+    def scores(self, window: str, offset: int, limit: int) -> ScoresAnswer:
+        """The figures of every word that was compared, `limit` of them from `offset` on."""
+        report = self.report(window)
+        found = self._reader.scores(report, API_WAIT_S)
+        if found is None:
+            raise LaterError
+        part = WordScores(found.table.slice(offset, limit), found.key)
+        rows = tuple(part.rows())
+        return ScoresAnswer(report.snapshot, report.compared_with, len(found), offset, rows)
+
+    def where(self, story: Story, report: TrendReport) -> StoryDocuments | None:
+        """Where a story stands; None where addresses are not kept or cannot be read."""
+        window = report.window_of(story)
+        if window is None:
+            return None
+        try:
+            return self._answers.sightings(story, window.start, window.end)
+        except SnapshotError as error:
+            log.warning("documents of story %s: %s", story.id, error)
+            return None
+
+    def _story(self, story: Story, report: TrendReport, to: Reading) -> StoryAnswer:
+        where = self.where(story, report)
+        days = (None, None) if where is None else (where.first, where.last)
+        return StoryAnswer(
+            id=story.id,
+            first=story.first,
+            said=said_of_story(story, report, to.t),
+            words=story.words,
+            q=story.q,
+            significant=story.significant,
+            documents=story.documents,
+            voices=story.voices,
+            sources=story.sources,
+            first_day=_day(days[0]),
+            last_day=_day(days[1]),
+            addresses=() if where is None else addresses(where.documents),
+            page=to.paths.window(report.snapshot.id),
+        )
+
+
+def addresses(found: Sequence[Evidence]) -> tuple[DocumentAddress, ...]:
+    """Documents as programs read them."""
+    return tuple(DocumentAddress(one.url, one.source, one.published.isoformat()) for one in found)
+
+
+def absolute(paths: PagePaths, origin: str) -> PagePaths:
+    """The same addresses with scheme and host."""
+    return replace(paths, root=origin.rstrip("/") + paths.root)
+
+
+def _day(when: datetime | None) -> str | None:
+    return None if when is None else f"{when.astimezone(UTC):%Y-%m-%d}"

@@ -1,0 +1,183 @@
+"""What a report to hand on says: the brief of a window, in the reader's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from embedding.trends.rows import RANKINGS, Story, TrendReport, TrendRow
+from embedding.trends.stories import StoryDocuments
+from embedding.web import brief, formats
+from embedding.web.answering import Reading
+from embedding.web.findings import said_of_row, said_of_story, sureness
+from embedding.web.plain import plain_report
+from embedding.web.text import PageText
+
+STORIES, ROWS, LINES, WORDS = 8, 10, 4, 8
+"""Stories, rows of one ranking, lines of a chart and words of a story that are shown."""
+
+
+@dataclass(frozen=True)
+class RateChart:
+    """Documents that hold each word, per 1,000, window by window.
+
+    labels  short labels of the windows, oldest first; lines: word and its rates, None: not known
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[float | None, ...]], ...]
+
+
+@dataclass(frozen=True)
+class HandoutWord:
+    """A word of a story: what happened to it, and documents before and now."""
+
+    word: str
+    role: str
+    documents_before: str
+    documents: str
+    page: str
+
+
+@dataclass(frozen=True)
+class HandoutStory:
+    """A story: `said` is what happened, and who wrote it with how sure that is."""
+
+    title: str
+    said: tuple[str, str]
+    words: tuple[HandoutWord, ...]
+    chart: RateChart
+    documents: tuple[tuple[str, str, str], ...]
+    """Address, source and day of each document."""
+
+
+@dataclass(frozen=True)
+class HandoutRanking:
+    """The findings of one ranking: word, sentences, how sure, address of the word's page."""
+
+    title: str
+    rows: tuple[tuple[str, str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Handout:
+    """The whole report; all texts are ready to be shown, and none is markup."""
+
+    language: str
+    title: str
+    against: str
+    headline: str
+    lede: tuple[str, ...]
+    notes: tuple[str, ...]
+    stories_title: str
+    stories_none: str
+    stories: tuple[HandoutStory, ...]
+    rankings: tuple[HandoutRanking, ...]
+    sources_title: str
+    sources: tuple[tuple[str, int], ...]
+    """Name and documents of each source, largest first."""
+    documents_title: str
+    explained: tuple[str, ...]
+    """What a finding is and how sure one is."""
+    page: str
+    page_title: str
+    basis: str
+
+
+def make_handout(
+    report: TrendReport,
+    where: Callable[[Story, TrendReport], StoryDocuments | None],
+    to: Reading,
+    false_discovery: float,
+) -> Handout:
+    """The content of a window's report.
+
+    where            the documents of a story; None where addresses are not kept
+    false_discovery  share of findings that may be flukes
+    """
+    t = to.t
+    report = plain_report(report)
+    before = report.compared_with
+    stories = report.significant_stories()[:STORIES]
+    headline = " · ".join(formats.short_word(word) for word in brief.headline(report))
+    return Handout(
+        language=t.language,
+        title=t("kicker", window=t.window(report.snapshot.label)),
+        against="" if before is None else t("against", window=t.window(before.label)),
+        headline=headline or t("nothing_moved"),
+        lede=(*brief.lede(report, t), brief.read(report, t)),
+        notes=tuple(brief.say(report.notes, report.snapshot.label, t)),
+        stories_title=t("stories"),
+        stories_none=t("stories_none"),
+        stories=tuple(_story(one, report, where(one, report), to) for one in stories),
+        rankings=tuple(_rankings(report, to)),
+        sources_title=t("completeness"),
+        sources=tuple((one.source, one.documents) for one in brief.completeness(report)),
+        documents_title=t("evidence"),
+        explained=(t("gloss_clear", share=f"{100 * false_discovery:g}"), t("gloss_stories")),
+        page=to.paths.window(report.snapshot.id),
+        page_title=t("handout_page"),
+        basis=t(
+            "basis",
+            estimator=report.estimator,
+            digest=report.config_digest[:8],
+            id=report.snapshot.id,
+        ),
+    )
+
+
+def _story(
+    story: Story, report: TrendReport, where: StoryDocuments | None, to: Reading
+) -> HandoutStory:
+    words = [one for one in story.words if to.paths.word(one.word)][:WORDS]
+    found = () if where is None else where.documents
+    return HandoutStory(
+        title=" · ".join(formats.short_word(word) for word in story.title),
+        said=said_of_story(story, report, to.t),
+        words=tuple(
+            HandoutWord(
+                word=formats.short_word(one.word),
+                role=to.t(f"role_{one.role}"),
+                documents_before=formats.number(one.documents_before),
+                documents=formats.number(one.documents),
+                page=to.paths.word(one.word),
+            )
+            for one in words
+        ),
+        chart=_chart([one.word for one in story.words[:LINES]], report, to.t),
+        documents=tuple((one.url, one.source, formats.day(one.published)) for one in found),
+    )
+
+
+def _chart(words: Sequence[str], report: TrendReport, t: PageText) -> RateChart:
+    """Of words that are in one of the rankings; what was before the report is not known."""
+    rows: dict[str, TrendRow] = {}
+    for name in RANKINGS:
+        for row in getattr(report, name):
+            rows.setdefault(row.word, row)
+    n = len(report.windows)
+    lines = []
+    for word in words:
+        if word in rows:
+            series = rows[word].series[-n:]
+            lines.append((formats.short_word(word, 24), (*[None] * (n - len(series)), *series)))
+    labels = tuple(formats.short_label(label) for label in report.windows)
+    return RateChart(t("per_1000"), labels, tuple(lines))
+
+
+def _rankings(report: TrendReport, to: Reading) -> list[HandoutRanking]:
+    found = []
+    for name in RANKINGS:
+        rows = tuple(
+            (
+                formats.short_word(row.word),
+                " ".join(said_of_row(name, row, report, to.t)),
+                sureness(row.q, to.t, significant=True),
+                to.paths.word(row.word),
+            )
+            for row in report.significant(name)[:ROWS]
+        )
+        if rows:
+            found.append(HandoutRanking(to.t(name), rows))
+    return found

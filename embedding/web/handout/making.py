@@ -1,0 +1,54 @@
+"""Making a report without the page: for the command line, and for a mail."""
+
+from __future__ import annotations
+
+from embedding.kernel.errors import InputError
+from embedding.trends.notice import Attachment
+from embedding.trends.rows import TrendReport
+from embedding.web.answering import ProgramAnswers, Reading
+from embedding.web.answers import Answers
+from embedding.web.config import WebConfig
+from embedding.web.handout.content import make_handout
+from embedding.web.handout.writing import named_format, write_handout
+from embedding.web.links import PagePaths
+from embedding.web.reader import Reader
+from embedding.web.text import LANGUAGES, PageText
+
+_PATIENCE_S = 24 * 3600.0
+
+
+class HandoutMaker:
+    """Writes reports of one store in one language.
+
+    page  address of the trends page, under which windows and words have theirs
+
+    Raises InputError for a language that has no catalogue.
+    """
+
+    def __init__(self, config: WebConfig, page: str, language: str) -> None:
+        if language not in LANGUAGES:
+            accepted = ", ".join(LANGUAGES)
+            raise InputError(f"language {language[:40]!r}: accepted are {accepted}.")
+        self._config = config
+        self._reader = Reader(config)
+        self._programs = ProgramAnswers(self._reader, Answers(config, self._reader))
+        self._paths = PagePaths(page.rstrip("/"))
+        self._language = language
+
+    def report(self, window: str) -> TrendReport:
+        """The report of a window (label, id or latest), however long it takes to compute."""
+        found = self._reader.report(self._reader.open(window).id, wait_s=_PATIENCE_S)
+        if found is None:
+            raise InputError(f"window {window[:80]}: its report took more than a day.")
+        return found
+
+    def attachment(self, report: TrendReport, format: str) -> Attachment:  # noqa: A002
+        """The report as a file; raises as `write_handout`."""
+        chosen = named_format(format)
+        to = Reading(PageText(self._language, self._reader.unit()), self._paths)
+        handout = make_handout(
+            report, self._programs.where, to, self._config.trends.false_discovery
+        )
+        content = write_handout(handout, format, self._config.chromium)
+        name = f"yeoron-{report.snapshot.label}.{format}"
+        return Attachment(name, chosen.media_type, content)

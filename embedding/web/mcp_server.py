@@ -1,0 +1,183 @@
+"""The page's answers as tools of the Model Context Protocol: read only, over standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from embedding import __version__
+from embedding.kernel.errors import YeoronError
+from embedding.snapshots.store import LATEST
+from embedding.trends.history import WordHistory
+from embedding.trends.plain import to_plain
+from embedding.web.answering import API_WAIT_S, LaterError, ProgramAnswers, Reading
+from embedding.web.answers import Answers
+from embedding.web.changeview import change_view
+from embedding.web.config import WebConfig
+from embedding.web.findings import said_of_use, sureness
+from embedding.web.links import PagePaths
+from embedding.web.reader import Reader
+from embedding.web.text import FALLBACK, PageText
+
+DOCUMENTS = 3
+"""Addresses of documents given for a word."""
+WINDOWS_SHOWN = 24
+"""Windows of a word's history, the last ones."""
+_INSTRUCTIONS = """What changed in what people write, by Yeoron: stories, words that moved, sources.
+Every answer has figures, how sure they are, and addresses of documents as evidence. Claim no more
+than is significant, name the addresses, and say when nothing stands out. `q` is the share of
+findings this sure that chance alone would give. A window is its label, such as 2020-03, or latest.
+"""
+_Rows = Annotated[int, Field(ge=1, le=100, description="_Rows at most.")]
+WindowArgument = Annotated[str, Field(description="Label of a window (2020-03), or latest.")]
+
+
+class WordTools:
+    """The tools. Each answers with a JSON object, or fails with one sentence.
+
+    page  address of the trends page, under which windows and words have theirs
+    """
+
+    def __init__(self, config: WebConfig, page: str) -> None:
+        self._reader = Reader(config)
+        self._answers = Answers(config, self._reader)
+        self._programs = ProgramAnswers(self._reader, self._answers)
+        self._paths = PagePaths(page.rstrip("/"))
+
+    def stories(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
+        """What happened in a window: words that changed together, surest first.
+
+        Each story says in sentences what happened and how sure that is (`said`), with figures, days
+        and addresses of documents. Those that are not `significant` may be chance.
+        """
+        with _in_a_sentence():
+            return {**_plain(self._programs.stories(window, limit, self._reading()))}
+
+    def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
+        """Words whose meaning changed since the window before, surest first.
+
+        Each has sentences, the words it was used like before and now, who wrote it, and addresses
+        of documents. _Rows that are not `significant` may be chance.
+        """
+        with _in_a_sentence():
+            report = self._programs.report(window)
+            found = self._programs.findings("moved", window, limit, self._reading())
+            head = {
+                "snapshot": report.snapshot,
+                "compared_with": report.compared_with,
+                "notes": report.notes,
+                "words_compared": report.compared("moved"),
+            }
+            rows = [{**_plain(one), **self._documents(one.word, window)} for one in found]
+            return {**_plain(head), "rows": rows}
+
+    def word(self, word: Annotated[str, Field(description="The word.")]) -> dict[str, Any]:
+        """One word over time: documents and sources that use it, its neighbours, since when it is
+        used differently and how clear that is, and addresses of documents of the latest window.
+        """
+        with _in_a_sentence():
+            history = self._programs.word(word)
+            change = self._answers.change(word, API_WAIT_S)
+            if change is None:
+                raise LaterError
+            said = change_view(change, self._reading().t)
+            return {
+                "changed": {**_plain(change), "said": f"{said.text} {said.about}".strip()},
+                **_shown(history),
+                **self._documents(word, history.points[-1].label),
+                "page": self._paths.word(word),
+            }
+
+    def compare(
+        self,
+        first: Annotated[str, Field(description="A word.")],
+        second: Annotated[str, Field(description="Another word.")],
+    ) -> dict[str, Any]:
+        """Two words over time: how often each is used, and how near they stand in each window
+        (cosine: 1 is the same use, 0 is none in common).
+        """
+        with _in_a_sentence():
+            found = self._programs.compare(first, second, self._reading())
+            words = [
+                {**_shown(one), **self._documents(one.word, one.points[-1].label)}
+                for one in found.words
+            ]
+            nearness = _plain(found.nearness)[-WINDOWS_SHOWN:]
+            return {"words": words, "nearness": nearness, "page": found.page}
+
+    def sources(
+        self,
+        window: WindowArgument = LATEST,
+        first: Annotated[str, Field(description="A source, to compare; empty: none.")] = "",
+        second: Annotated[str, Field(description="Another source, with `first`.")] = "",
+        limit: _Rows = 10,
+    ) -> dict[str, Any]:
+        """The sources of a window and what each brought; with two of them the words that they use
+        differently, surest first, in sentences and with addresses of documents.
+        """
+        with _in_a_sentence():
+            answer = _plain(self._programs.sources(window))
+            if bool(first) != bool(second):
+                raise ToolError("name two sources, or none.")
+            if not first:
+                return {**answer}
+            t = self._reading().t
+            found = self._programs.contrast(first, second, window, limit)
+            rows = [
+                {
+                    **_plain(row),
+                    "said": [
+                        *said_of_use(row, first, second, t),
+                        sureness(row.q, t, significant=row.significant),
+                    ],
+                    **self._documents(row.word, window),
+                }
+                for row in found.rows
+            ]
+            return {**answer, "words_compared": found.compared, "rows": rows}
+
+    def server(self) -> MCPServer:
+        """The server with these tools."""
+        server = MCPServer(
+            "yeoron", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
+        )
+        reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        for tool in (self.stories, self.moved, self.word, self.compare, self.sources):
+            server.add_tool(tool, annotations=reads)
+        return server
+
+    def _reading(self) -> Reading:
+        # A model reads English; the words themselves are as they were written.
+        return Reading(PageText(FALLBACK, self._reader.unit()), self._paths)
+
+    def _documents(self, word: str, window: str) -> dict[str, Any]:
+        if not self._answers.has_evidence:
+            return {"documents": []}
+        return {"documents": _plain(self._programs.evidence(word, window, DOCUMENTS).documents)}
+
+
+def _shown(history: WordHistory) -> dict[str, Any]:
+    """A history's last windows."""
+    points = _plain(history.points)[-WINDOWS_SHOWN:]
+    return {"word": history.word, "windows": points, "notes": _plain(history.notes)}
+
+
+def _plain(value: object) -> Any:
+    return to_plain(value)
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """What cannot be answered is the tool's failure, with the sentence that says why."""
+    try:
+        yield
+    except YeoronError as error:
+        raise ToolError(str(error)) from error
+    except LaterError as error:
+        raise ToolError("the answer is being computed: ask again.") from error
