@@ -94,8 +94,8 @@ def parse_mapping(given: Sequence[str]) -> dict[str, str]:
         name, _, column = each.partition("=")
         if name not in RECORD_FIELDS or not column or name in mapping:
             raise ConfigError(
-                f"--map {each}: FIELD=COLUMN is accepted, once for each of {', '.join(RECORD_FIELDS)}, as "
-                "in date=작성일."
+                f"--map {each}: FIELD=COLUMN is accepted, as in date=작성일, once for each of "
+                f"{', '.join(RECORD_FIELDS)}."
             )
         mapping[name] = column
     return mapping

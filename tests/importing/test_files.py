@@ -190,7 +190,8 @@ def test_what_is_wrong_with_a_record_is_counted_and_named(folder: Folder) -> Non
     text = (
         "date,text,source\n2024-02-01,one two,a\nnever,one two,a\n2024-02-02,,a\n2024-02-03\n"
         '2024-02-04,"=HYPERLINK(""http://evil"",""x"")",a\n,one,a\n'
-        "2024-01-01,하나 = 둘 아니면 셋,a\n2024-02-05,last,a,b\n"
+        "2024-01-01,하나 = 둘 아니면 셋 그리고 넷은 다섯보다 적고 여섯보다도 적다,a\n"
+        "2024-02-05,last,a,b\n"
     )
     result = folder.take("a.csv", text.encode() + b"2024-02-06,\xff broken,a\n")
     assert result.records == 2
