@@ -27,7 +27,7 @@ from embedding.kernel.errors import InputError
 from embedding.sources.times import parse_time
 
 _DELIMITERS = ",\t;|"
-_BLOCK = 1 << 22
+_BLOCK = 1 << 20
 """Bytes that Arrow parses at once; a record may not be longer."""
 _FIRST_LINES = 20
 _CUT = "the file ends in the middle of it"

@@ -14,6 +14,7 @@ from embedding.kernel.errors import ConfigError, InputError
 ENCODING_BYTES = 1 << 18
 """Bytes in which an encoding is looked for."""
 _GUESSED = 1 << 15
+_TAIL = 1 << 21
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -150,5 +151,5 @@ class Utf8Text(io.RawIOBase):
                 text = decoded.encode(errors="replace")
             self._begun = self._begun or bool(text)
             if text or not data:
-                self.tail = (self.tail + text)[-max(len(text), 1 << 22) :] if text else self.tail
+                self.tail = (self.tail + text)[-max(len(text), _TAIL) :] if text else self.tail
                 return text

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
-from embedding.importing.markup import plain_text
 from embedding.importing.opening import opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import InputError
+from embedding.sources.markup import plain_text
 
 _MOST = 1 << 27
 """Bytes of a file: it is read at once."""

@@ -9,10 +9,10 @@ from email.parser import BytesParser
 from email.utils import parseaddr
 from pathlib import Path
 
-from embedding.importing.markup import plain_text
 from embedding.importing.opening import UnpackedFile, opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import InputError
+from embedding.sources.markup import plain_text
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 25

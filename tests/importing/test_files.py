@@ -250,7 +250,7 @@ def test_a_packed_table_that_is_cut_off(folder: Folder) -> None:
         (
             "a.csv",
             'date,text\n2024-01-01,x\n2024-01-02,"open\n' + "2024-01-03,more words\n" * 300_000,
-            "behind record 2 a record has no end within 4 MB; a quote in it is opened",
+            "behind record 2 a record has no end within 1 MB; a quote in it is opened",
         ),
     ],
 )
