@@ -15,6 +15,7 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +24,7 @@ from benchmarks.kept import RESULTS
 from embedding.bench.results import ended, facts, keep
 
 PACKAGES = ("yeoron", "pyarrow", "numpy")
+BEGIN, YEAR = datetime(2023, 1, 1, tzinfo=UTC), 365 * 86_400
 SIDES = {"sorted": "utf-8", "shuffled": "cp949"}
 WORDS = "봄 여름 가을 겨울 정부 시장 학교 병원 도로 나침반 사람 이야기 뉴스 기사 오늘 어제"
 """What the texts are made of."""
@@ -52,11 +54,9 @@ def write(path: Path, lines: int, side: str) -> None:
     with path.open("w", encoding=SIDES[side]) as file:
         file.write("작성일,출처,작성자,제목,본문\n")
         for at in order:
-            day, minute = divmod(at * 1440 * 360 // lines, 1440)
-            month, day = divmod(day, 30)
-            when = f"2023-{month + 1:02}-{min(day, 27) + 1:02} {minute // 60:02}:{minute % 60:02}"
+            when = BEGIN + timedelta(seconds=at * YEAR // lines)
             name, text = f"사람{at % 5003}", texts[at % 997]
-            file.write(f'{when},게시판{at % 7},{name},제목 {at},"{text} {at}"\n')
+            file.write(f'{when:%Y-%m-%d %H:%M:%S},게시판{at % 7},{name},제목 {at},"{text} {at}"\n')
 
 
 def run_side(side: str, lines: int, folder: Path) -> dict[str, Any]:

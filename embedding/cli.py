@@ -13,6 +13,7 @@ import typer
 from embedding import __version__
 from embedding.commands import (
     backup,
+    beginning,
     bench,
     database,
     doctor,
@@ -52,6 +53,7 @@ _RENAMED = {"--groups": "--aggregators"}
 """Options that had another name; the old one is refused with a sentence."""
 
 for _group in (
+    beginning,
     operate,
     doctor,
     services,

@@ -103,9 +103,10 @@ class CorpusFile:
                 some = order[at : at + _TOGETHER]
                 last = ends[some]
                 first = last - marks["bytes"][some]
-                file.write(
-                    b"".join(text[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True))
-                )
+                places = zip(first.tolist(), last.tolist(), strict=True)
+                file.write(b"".join([text[start:end] for start, end in places]))
+                # What was looked at is no memory of this process any more.
+                text.madvise(mmap.MADV_DONTNEED)
 
 
 @contextmanager
