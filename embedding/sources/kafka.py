@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from embedding.kernel.errors import FetchError
@@ -88,11 +88,8 @@ class BrokerTopic:
             await consumer.stop()
 
     async def _messages(
-        self, consumer: object, offsets: Mapping[int, int], most: int
+        self, consumer: Any, offsets: Mapping[int, int], most: int
     ) -> tuple[Sequence[TopicMessage], bool]:
-        from aiokafka import AIOKafkaConsumer
-
-        assert isinstance(consumer, AIOKafkaConsumer)
         places = consumer.assignment()
         if not places:
             raise FetchError("parse", f"{self._place}: no such topic.")
