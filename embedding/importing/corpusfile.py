@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -95,18 +94,15 @@ class CorpusFile:
         ends = np.cumsum(marks["bytes"])
         with (
             _beside(self.path, "part").open("rb") as part,
-            mmap.mmap(part.fileno(), 0, access=mmap.ACCESS_READ) as text,
             replaced(self.path) as file,
         ):
             os.fchmod(file.fileno(), 0o600)
             for at in range(0, len(order), _TOGETHER):
                 some = order[at : at + _TOGETHER]
-                last = ends[some]
-                first = last - marks["bytes"][some]
-                places = zip(first.tolist(), last.tolist(), strict=True)
-                file.write(b"".join([text[start:end] for start, end in places]))
-                # What was looked at is no memory of this process any more.
-                text.madvise(mmap.MADV_DONTNEED)
+                first = ends[some] - marks["bytes"][some]
+                places = zip(first.tolist(), marks["bytes"][some].tolist(), strict=True)
+                # Not by a map of the file: the pages around each line would count as memory.
+                file.write(b"".join([os.pread(part.fileno(), n, start) for start, n in places]))
 
 
 @contextmanager
