@@ -14,11 +14,13 @@ from embedding import __version__
 from embedding.commands import (
     assistant,
     backup,
+    beginning,
     bench,
     database,
     doctor,
     exporting,
     forgetting,
+    importing,
     live,
     operate,
     reporting,
@@ -55,6 +57,7 @@ _RENAMED = {"--groups": "--aggregators"}
 """Options that had another name; the old one is refused with a sentence."""
 
 for _group in (
+    beginning,
     operate,
     doctor,
     services,
@@ -69,6 +72,7 @@ for _group in (
     assistant,
     rollback,
     forgetting,
+    importing,
     database,
     backup,
     bench,

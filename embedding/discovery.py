@@ -46,7 +46,11 @@ def discover(
     chosen = config or settings.discover
     path = file or settings.paths.sources
     known = load_sources(path) if path.exists() or file is not None else ()
-    begin = tuple(seeds) or chosen.seeds or tuple(sorted({_site(one.url) for one in known} - {""}))
+    begin = (
+        tuple(seeds)
+        or chosen.seeds
+        or tuple(sorted({_site(one.url) for one in known if one.on_the_web}))
+    )
     if not begin:
         raise ConfigError(
             "nothing to start from: give addresses, or set discover.seeds or paths.sources."

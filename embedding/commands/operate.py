@@ -107,7 +107,7 @@ def down() -> None:
 
 def demo(
     corpus: Annotated[
-        Path | None, typer.Option(help="Dated corpus (.jsonl, .jsonl.xz or a folder).")
+        Path | None, typer.Option(help="Dated corpus, a folder with one, or what is imported.")
     ] = None,
     seconds_per_month: Annotated[
         float | None, typer.Option(help="Wall seconds in which a month is played.")
@@ -115,11 +115,16 @@ def demo(
 ) -> None:
     """Start the platform, play a dated corpus through it, and print what moved.
 
-    Examples: `yeoron demo` · `yeoron demo --corpus posts.jsonl`
+    Examples: `yeoron demo` · `yeoron demo --corpus posts.jsonl` · `yeoron demo --corpus posts.xlsx`
     """
+    from embedding.commands.importing import imported, is_corpus
     from embedding.platform.demo import run_demo
 
     keep_private()
+    if corpus is not None and not is_corpus(corpus):
+        kept = settings().paths.home / "demo-corpus.jsonl"
+        kept.unlink(missing_ok=True)
+        corpus = imported(corpus, kept)
     raise typer.Exit(run_demo(settings(), corpus, seconds_per_month, console))
 
 

@@ -23,7 +23,9 @@ WINDOW = 5
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
-CorpusOption = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
+CorpusOption = Annotated[
+    Path, typer.Argument(help="Text (a sentence a line) or, dated, what is imported.")
+]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
 ]

@@ -12,6 +12,7 @@ import typer
 from embedding.commands import train_options as options
 from embedding.commands.common import Json, console, errors, print_json, settings
 from embedding.commands.evaluating import GOLD_FAILED
+from embedding.commands.importing import as_corpus
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.commands.store_options import ID_HELP, open_snapshot
@@ -51,6 +52,8 @@ EXAMPLES = """Examples:
 
 `yeoron train posts.jsonl --dated --window month --context 8 --out store`
 
+`yeoron train posts.csv --dated --window month --tokenizer kiwi`, whatever `yeoron import` reads
+
 `yeoron train news.txt --model sppmi --out counted`
 
 `yeoron train large.txt --out store --state-dir state`; after a crash the same again goes on.
@@ -88,7 +91,8 @@ def train(
         output=output,
     )
     request = options.request_of(chosen, _named(context), taken(given_settings()))
-    result = _train(request, output.out, output.state_dir)
+    with as_corpus(request) as readable:
+        result = _train(readable, output.out, output.state_dir)
     _say_unreadable(result, output.out)
     if output.as_json:
         print_json(result.to_dict())

@@ -277,9 +277,10 @@ def _refuse_status(url: str, status: int, headers: Mapping[str, str]) -> None:
         return
     reason = f"http_{status // 100}xx" if 100 <= status < 600 else "protocol"
     again = status >= 500 or status in _LATER
+    login = "; it wants a login" if status in (401, 407) else ""
     raise FetchError(
         reason,
-        f"{url}: answered with status {status}.",
+        f"{url}: answered with status {status}{login}.",
         retry_after=_retry_after(headers) if again else None,
         status=status,
     )

@@ -16,6 +16,7 @@ REASONS = {
     "http_4xx": "A status from 400 to 499: the site refuses.",
     "http_5xx": "A status from 500 to 599: the site fails.",
     "internal": "A defect of Yeoron: please report it.",
+    "login": "The source wants a login: a password, or a right that is missing.",
     "near_duplicate": "Nearly the same text was read under another address.",
     "no_browser": "A rendered source without a Chromium; it is skipped.",
     "not_html": "An image or another file that is no page.",

@@ -142,7 +142,7 @@ class _Look:
         self.found.fault, self.found.sentence = reason, sentence
 
     async def _look(self) -> None:
-        if self.source.url:
+        if self.source.on_the_web:
             await self._ask_robots()
         items = await self._list()
         self.found.reachable = True

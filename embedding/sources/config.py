@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from embedding.kernel.config import Config, Secret, read_toml, validate
 from embedding.kernel.errors import ConfigError
 from embedding.sources.kinds import SOURCES
 
+_WEB = ("http", "https")
 AUTO = "auto"
 """The value of `answers` by which lists are found by their shape."""
 
@@ -36,10 +45,11 @@ class SourceConfig(Config):
     name: str = Field(pattern=r"^[\w.-]{1,80}$")
     """Unique short name, by which reports and trends call the source."""
     kind: Annotated[str, AfterValidator(SOURCES.check)]
-    """feed, sitemap, page, rendered, comments or replayed, or one that another package adds
-    (docs/extending.md)."""
+    """feed, sitemap, page, rendered, comments, mastodon, redis, kafka or replayed, or one that
+    another package adds (docs/extending.md)."""
     url: str = ""
-    """Address of the listing (http or https); every kind but `replayed` needs it."""
+    """Address of the listing (http or https), of a server (redis://host:6379/0, kafka://host:9092);
+    every kind but `replayed` needs it."""
     group: str = Field("default", pattern=r"^[\w.-]{1,80}$")
     """Sources of one group are scheduled together and shown together."""
     language: str | None = "ko"
@@ -83,6 +93,10 @@ class SourceConfig(Config):
     addresses, or `auto`, which finds them by their shape; null reads the shown page. With an
     expression `items id link …` are dotted names in the answer (found by shape when left out);
     with `auto` they are selectors, used where no answer has the shape."""
+    stream: str | None = Field(None, min_length=1, max_length=250)
+    """Key of a Redis stream (redis), or name of a topic (kafka)."""
+    password: Secret | None = None
+    """Password of a Redis server."""
     path: Path | None = None
     """Dated JSONL file (plain, .gz or .xz) that a `replayed` source plays back."""
     proxy: Secret | None = None
@@ -95,6 +109,11 @@ class SourceConfig(Config):
     post_cookies: bool = False
     """Whether they also go with POST requests of a rendered page: some boards ask for items so.
     Then whoever writes a script of the page may write in your name."""
+
+    @property
+    def on_the_web(self) -> bool:
+        """Whether it is fetched by HTTP, so that robots.txt has a word."""
+        return urlsplit(self.url).scheme in _WEB
 
     @property
     def proxy_address(self) -> str | None:
@@ -136,9 +155,10 @@ class SourceConfig(Config):
 
     @field_validator("url")
     @classmethod
-    def _address(cls, value: str) -> str:
+    def _address(cls, value: str, info: ValidationInfo) -> str:
         if value:
-            check_address(value)
+            kind = info.data.get("kind")
+            check_address(value, SOURCES.traits(kind).schemes if kind else _WEB)
         return value
 
     @field_validator("proxy")
@@ -172,11 +192,12 @@ class SourceConfig(Config):
         return self
 
 
-def check_address(url: str) -> None:
-    """Raise ValueError, which says why, for what is no http or https address with a host."""
+def check_address(url: str, schemes: Sequence[str] = _WEB) -> None:
+    """Raise ValueError, which says why, for what is no address of these with a host."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("not an http or https address")
+    if parts.scheme not in schemes or not parts.hostname:
+        article = "an" if schemes[0].startswith("http") else "a"
+        raise ValueError(f"not {article} {' or '.join(schemes)} address")
     if any(c.isspace() for c in url):
         raise ValueError("an address without spaces is expected")
     if parts.port == 0:

@@ -36,7 +36,8 @@ def add_sources(path: Path, sources: Sequence[SourceConfig]) -> list[str]:
 def source_table(source: SourceConfig) -> str:
     """One `[[source]]` with what differs from the defaults."""
     values = source.model_dump(mode="json", exclude_defaults=True, context=WITH_SECRETS)
-    lines = [f"{key} = {_value(value)}" for key, value in values.items() if value is not None]
+    # What has a default and is None is written as nothing: a language that is mixed.
+    lines = [f"{key} = {_value('' if value is None else value)}" for key, value in values.items()]
     return "\n".join(["[[source]]", *lines]) + "\n"
 
 

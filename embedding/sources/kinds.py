@@ -41,6 +41,9 @@ class SourceTraits:
     noun: str = ""
     """What a listing of it is called in a sentence, as in `a feed`."""
 
+    schemes: tuple[str, ...] = ("http", "https")
+    """How its `url` may begin. What is no web address is read without robots.txt and rates."""
+
     listing: bool = False
     """One answer of `url` is one listing: its adapter has `listing(source, page)`."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.sources.config import SourceConfig
+from redisserver import redis_server
 
 PAGE = "<html><title>글</title><article><p>{0}</p></article></html>"
 
@@ -102,3 +105,29 @@ async def test_a_listing_whose_host_rests_is_no_fault_of_its_own(
     assert "http_4xx" in report["busy"]["errors"]
     assert "host_down" not in report["busy"]["errors"]
     assert report["list"]["errors"].keys() <= {"http_4xx"}
+
+
+async def test_a_stream_that_stops_is_unreachable(quick: Any, tmp_path: Path) -> None:
+    from redis import Redis
+
+    with ExitStack() as stack:
+        url = stack.enter_context(redis_server(tmp_path))
+        with Redis.from_url(url) as client:
+            client.xadd("posts", {"text": "스트림의 글", "date": "2020-02-03"})
+        source = SourceConfig(name="s", kind="redis", url=url, stream="posts", every=0.02)
+        frontier = Frontier("sqlite://")
+        crawler = Crawler([source], quick(), frontier)
+
+        def stopped() -> bool:
+            row = crawler.report()["s"]
+            if row["documents"] == 1:
+                stack.close()
+            return row["alarm"] is not None
+
+        await watched(crawler, stopped)
+        row = crawler.report()["s"]
+        frontier.close()
+    assert row["documents"] == 1
+    assert row["alarm"] is not None
+    assert row["alarm"]["event"] == "unreachable"
+    assert "no connection" in row["last_error"]

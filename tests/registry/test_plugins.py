@@ -19,6 +19,7 @@ NAMES = {
     "embedding.trends.estimators:ESTIMATORS": "outside-squared",
     "embedding.text.tokenizers:TOKENIZERS": "outside-words",
     "embedding.sources.kinds:SOURCES": "outside-lines",
+    "embedding.importing.readers:READERS": "outside-tabs",
 }
 SUITES = (
     "server/test_policies.py",
@@ -27,6 +28,7 @@ SUITES = (
     "trends/test_shift.py",
     "text/test_tokenizers.py",
     "sources/test_contract.py",
+    "importing/test_contract.py",
 )
 BUILT_IN = {
     "policy": "embedding.server.policies",
@@ -35,6 +37,7 @@ BUILT_IN = {
     "estimator": "embedding.trends",
     "tokenizer": "embedding.text",
     "source": "embedding.sources",
+    "reader": "embedding.importing",
 }
 """File of `yeoron_outside` → the package where a built-in one of its kind lies."""
 JOIN = """

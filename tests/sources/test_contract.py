@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ import pytest
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import Adapter, Found, Inline, Pseudonyms, Reference
 from embedding.sources.config import SourceConfig
+from embedding.sources.kafka import KafkaAdapter, TopicMessage
 from embedding.sources.kinds import SOURCES
 from embedding.sources.registry import make_adapter
+from redisserver import redis_server
 
 BASE = "https://example.org"
 N = 3
@@ -51,9 +55,43 @@ COMMENTS = json.dumps(
 )
 
 
+POSTS = json.dumps(
+    [
+        {
+            "id": str(i),
+            "url": f"{BASE}/@hong/{i}",
+            "created_at": f"2020-02-02T{15 + i}:00:00.000Z",
+            "content": f"<p>글 {i}</p>",
+            "language": "ko",
+            "account": {"acct": "홍길동"},
+        }
+        for i in range(N)
+    ]
+)
+RECORDS = [
+    {"text": f"글 {i}", "date": f"2020-02-03T0{i}:00:00", "author": "홍길동"} for i in range(N)
+]
+"""What streams and files hold."""
+
+
+class FakeTopic:
+    """A topic of one partition in memory; `test_streams.py` compares it with a broker."""
+
+    def __init__(self, values: list[bytes]) -> None:
+        self.values = values
+
+    async def read(
+        self, offsets: Mapping[int, int], most: int
+    ) -> tuple[Sequence[TopicMessage], bool]:
+        first = offsets.get(0, 0)
+        found = enumerate(self.values[first : first + most], first)
+        messages = [TopicMessage(0, at, 1.58e9 + at, value) for at, value in found]
+        return messages, first + len(messages) >= len(self.values)
+
+
 def source(kind: str, **more: Any) -> SourceConfig:
     url = {} if kind == "replayed" else {"url": f"{BASE}/list"}
-    return SourceConfig(name="s", kind=kind, **url, **more)
+    return SourceConfig(**{"name": "s", "kind": kind, **url, **more})
 
 
 def build(kind: str, web: Any, folder: Path, **more: Any) -> Adapter:
@@ -76,12 +114,19 @@ def build(kind: str, web: Any, folder: Path, **more: Any) -> Adapter:
             extra = {"items": "li", "text": "p"}
         case "replayed":
             path = folder / "old.jsonl"
-            lines = [
-                {"text": f"글 {i}", "date": f"2020-02-03T0{i}:00:00", "author": "홍길동"}
-                for i in range(N)
-            ]
-            path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+            path.write_text("\n".join(map(json.dumps, RECORDS)), encoding="utf-8")
             extra = {"path": path, "author": "author"}
+        case "mastodon":
+            # The same posts come before every ID, as nothing here looks at it.
+            web.pages[f"{BASE}/list?limit=40"] = POSTS
+            for i in range(N):
+                web.pages[f"{BASE}/list?limit=40&max_id={i}"] = "[]"
+        case "kafka":
+            values = [json.dumps(record).encode() for record in RECORDS]
+            chosen = source(kind, url="kafka://broker", stream="posts", **more)
+            return KafkaAdapter(chosen, Pseudonyms(b"key"), FakeTopic(values))
+        case "redis":
+            extra = {"url": web.redis(RECORDS), "stream": "posts"}
         case _:  # of another package
             web.pages[f"{BASE}/list"] = sys.modules[SOURCES.get(kind).__module__].EXAMPLE
     return make_adapter(source(kind, **{**extra, **more}), Pseudonyms(b"key"))
@@ -93,8 +138,23 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def make(kind: str, web: Any, tmp_path: Path) -> Callable[..., Adapter]:
-    return lambda **more: build(kind, web, tmp_path, **more)
+def make(kind: str, web: Any, tmp_path: Path) -> Iterator[Callable[..., Adapter]]:
+    with ExitStack() as stack:
+        if kind == "redis":
+            url = stack.enter_context(redis_server(tmp_path))
+            web.redis = partial(filled, url)
+        yield lambda **more: build(kind, web, tmp_path, **more)
+
+
+def filled(url: str, records: list[dict[str, str]]) -> str:
+    """The server with these records and no others in the stream `posts`."""
+    from redis import Redis
+
+    with Redis.from_url(url) as client:
+        client.delete("posts")
+        for at, record in enumerate(records):
+            client.xadd("posts", record, id=f"{1_580_000_000_000 + at}-0")
+    return url
 
 
 async def poll(adapter: Adapter, web: Any) -> list[Any]:
@@ -131,10 +191,10 @@ async def test_no_name_of_an_author_gets_out(make: Any, web: Any) -> None:
 
 
 async def test_rubbish_is_a_fetch_error(kind: str, make: Any, web: Any) -> None:
-    if kind in ("replayed", "rendered", "page"):
+    if kind in ("replayed", "rendered", "page", "redis", "kafka"):
         pytest.skip("lines are skipped one by one; a page without links is only empty")
     adapter = make()
-    web.pages[f"{BASE}/list"] = "<<<%%% not what you think"
+    web.pages = dict.fromkeys([*web.pages, f"{BASE}/list"], "<<<%%% not what you think")
     with pytest.raises(FetchError) as caught:
         await poll(adapter, web)
     assert caught.value.reason == "parse"
@@ -142,7 +202,7 @@ async def test_rubbish_is_a_fetch_error(kind: str, make: Any, web: Any) -> None:
 
 
 async def test_an_unreachable_listing_is_a_fetch_error(kind: str, make: Any, web: Any) -> None:
-    if kind in ("replayed", "rendered"):
+    if kind in ("replayed", "rendered", "redis", "kafka"):
         pytest.skip("no listing of its own to fetch")
     adapter = make()
     web.pages.clear()

@@ -1,0 +1,153 @@
+"""`yeoron init`: five questions, and a sources.toml and a yeoron.toml for one's own sites."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from embedding.commands.common import console, errors, print_line, settings
+from embedding.commands.option_groups import grouped
+from embedding.kernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from embedding.platform.beginning import Beginning
+    from embedding.sources.config import SourceConfig
+
+T = TypeVar("T")
+_TRIES = 5
+"""Times that a question is asked again."""
+_MIXED = "mixed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeginningOptions:
+    """Answers that are given on the command line; what is missing is asked."""
+
+    name: Annotated[str | None, typer.Option(help="Name of the project.")] = None
+    site: Annotated[
+        list[str] | None, typer.Option(help="Address of a site or a feed; may be repeated.")
+    ] = None
+    language: Annotated[
+        str | None, typer.Option(help="Of the texts: two letters such as ko, or mixed.")
+    ] = None
+    tokenizer: Annotated[
+        str | None, typer.Option(help="How texts become words (default: by language).")
+    ] = None
+    window: Annotated[
+        str | None, typer.Option(help="In which time is cut: hour, day, week or month.")
+    ] = None
+    home: Annotated[Path | None, typer.Option(help="Folder in which all data lie.")] = None
+    contact: Annotated[
+        str, typer.Option(help="Mail or page by which sites can reach you; they are told.")
+    ] = ""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("init")(grouped(begin))
+
+
+def begin(given: BeginningOptions) -> None:
+    """Ask five questions and write sources.toml and yeoron.toml in this folder.
+
+    Each answer is checked at once: a site must answer, robots.txt must allow it, and a feed, a
+    sitemap or a list of articles must be found. Files that are there are not written over. With
+    all options nothing is asked.
+
+    Examples: `yeoron init` · `yeoron init --name news --site https://news.example.kr --language ko
+    --window day --home var`
+    """
+    from embedding.platform import beginning
+
+    folder = Path()
+    beginning.check_new(folder)
+    name = _answer("Name of the project", given.name, folder.absolute().name, beginning.check_name)
+    answers = beginning.Beginning(name=name, contact=given.contact)
+    _sites(answers, given.site)
+    language = _answer(
+        "Language of the texts (ko, en, … or mixed)",
+        given.language,
+        "ko",
+        lambda text: beginning.check_language("" if text.strip() == _MIXED else text),
+    )
+    answers.language = language
+    usual = beginning.LANGUAGES.get(language, "script")
+    answers.tokenizer = beginning.check_tokenizer(given.tokenizer or usual)
+    answers.sources = [
+        one.model_copy(update={"language": language or None}) for one in answers.sources
+    ]
+    answers.window = _answer(
+        "Compare by hour, day, week or month", given.window, "day", beginning.check_window
+    )
+    answers.home = _answer(
+        "Folder for the data",
+        None if given.home is None else str(given.home),
+        "var",
+        lambda text: beginning.check_home(Path(text.strip())),
+    )
+    for path in beginning.write_beginning(folder, answers):
+        print_line(f"Written: {path}")
+    if not answers.contact:
+        print_line("Set crawl.user_agent in yeoron.toml to an address by which you can be reached.")
+    print_line("Next: yeoron crawl, to see what comes; then yeoron up.")
+
+
+def _sites(answers: Beginning, given: list[str] | None) -> None:
+    """The second question; a site that cannot be read is said, and another is asked for."""
+    if given is not None:
+        for url in given:
+            answers.sources.append(_site(url, answers.sources))
+        return
+    while True:
+        more = "Another site or feed (empty: no more)" if answers.sources else "A site or feed"
+        url = _ask(more, "" if answers.sources else None)
+        if not url.strip() and answers.sources:
+            return
+        try:
+            answers.sources.append(_site(url, answers.sources))
+        except ConfigError as error:
+            print_sentence(error)
+
+
+def _site(url: str, others: list[SourceConfig]) -> SourceConfig:
+    from embedding.platform.beginning import find_source
+
+    with errors.status(f"Looking at {url} …"):
+        found = find_source(url, settings().crawl, [one.name for one in others])
+    if found.source.url in {one.url for one in others}:
+        raise ConfigError(f"{url}: {found.source.url} is read already.")
+    console.print(f"  {found.what}", markup=False, highlight=False, soft_wrap=True)
+    return found.source
+
+
+def _answer(question: str, given: str | None, usual: str, check: Callable[[str], T]) -> T:
+    """A checked answer: the one given, or what a person says; asked again where it is wrong."""
+    if given is not None:
+        return check(given)
+    for _ in range(_TRIES):
+        try:
+            return check(_ask(question, usual))
+        except ConfigError as error:
+            print_sentence(error)
+    raise ConfigError(f"{question}: no answer that can be taken; begin again with `yeoron init`.")
+
+
+def _ask(question: str, usual: str | None) -> str:
+    try:
+        return str(typer.prompt(question, default=usual, show_default=bool(usual)))
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise ConfigError(
+            f"{question}: nobody answers; give --name, --site, --language, --window and --home."
+        ) from None
+
+
+def print_sentence(error: ConfigError) -> None:
+    """What is wrong with an answer."""
+    errors.print(f"  {error}", style="red", markup=False, highlight=False, soft_wrap=True)

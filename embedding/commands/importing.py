@@ -1,0 +1,211 @@
+"""`yeoron import`: other people's files become a dated corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from embedding.commands.common import Json, console, errors, print_json, print_line, settings
+from embedding.commands.option_groups import grouped
+from embedding.kernel.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from embedding.importing.importing import FilePlan, ImportRequest, ImportResult
+    from embedding.training import TrainRequest
+
+_CORPUS = (".jsonl", ".jsonl.xz", ".txt", ".txt.xz")
+"""Ends of names of files that are read as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """How files are read."""
+
+    reader: Annotated[
+        str | None, typer.Option(help="What the files are (default: as each says itself).")
+    ] = None
+    map: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=COLUMN, as in date=작성일; of date, text, title, source, author."),
+    ] = None
+    encoding: Annotated[str | None, typer.Option(help="Of text files (default: found).")] = None
+    timezone: Annotated[str, typer.Option(help="Zone of times that are written without one.")] = (
+        "UTC"
+    )
+    date_format: Annotated[
+        str | None, typer.Option(help="How dates are written, as in %d/%m/%Y (default: found).")
+    ] = None
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("import")(grouped(import_files))
+
+
+def import_files(
+    files: Annotated[list[Path], typer.Argument(help="Files to import.")],
+    how: ImportOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Corpus to write; a new file.")] = Path(
+        "corpus.jsonl"
+    ),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take the columns as found.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a dated corpus of CSV, Excel, JSON, Parquet, WARC, mbox, RSS, GDELT and the like.
+
+    The columns that were found are shown first. What has no date or no text is left out, counted
+    and named. The same command goes on after an interruption.
+
+    Examples: `yeoron import posts.csv` · `yeoron import NewsResult.xlsx -o news.jsonl --yes` ·
+    `yeoron import a.csv b.csv --map date=작성일 --map text=본문 --yes` ·
+    `yeoron import crawl.warc.gz --timezone Asia/Seoul`
+    """
+    from embedding.importing.importing import plan_import
+
+    request = request_of(files, out, how)
+    plans = plan_import(request)
+    _confirm(plans, yes=yes)
+    result = import_shown(request, plans)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print(request, result)
+
+
+def request_of(files: list[Path], out: Path, how: ImportOptions) -> ImportRequest:
+    """What the options ask for."""
+    from embedding.importing.columns import parse_mapping
+    from embedding.importing.importing import ImportRequest
+
+    return ImportRequest(
+        files=tuple(files),
+        out=out,
+        reader=how.reader,
+        columns=parse_mapping(how.map or ()),
+        encoding=how.encoding,
+        timezone=how.timezone,
+        date_format=how.date_format,
+        key=settings().crawl.pseudonym_key.get_secret_value().encode(),
+    )
+
+
+def is_corpus(path: Path) -> bool:
+    """Whether a training or the demo reads a file as it is: a corpus, a text, a folder."""
+    return path.is_dir() or not path.suffix or path.name.lower().endswith(_CORPUS)
+
+
+@contextmanager
+def as_corpus(request: TrainRequest) -> Iterator[TrainRequest]:
+    """The request with a corpus that nodes read; what is made of another file goes at the end."""
+    if request.dated is None or is_corpus(request.corpus):
+        yield request
+        return
+    if request.state_dir is not None:
+        raise ConfigError(
+            f"--state-dir with {request.corpus}: a training goes on from a corpus that stays; "
+            f"`yeoron import {request.corpus}` makes one."
+        )
+    with TemporaryDirectory(prefix="yeoron-") as folder:
+        corpus = imported(request.corpus, Path(folder) / "corpus.jsonl")
+        yield request.model_copy(update={"corpus": corpus})
+
+
+def imported(path: Path, out: Path) -> Path:
+    """A file of another kind as a dated corpus `out`; what was found is said."""
+    from embedding.importing.importing import plan_import
+
+    request = request_of([path], out, ImportOptions())
+    plans = plan_import(request)
+    show_plans(plans)
+    say_left_out(import_shown(request, plans))
+    return out
+
+
+def show_plans(plans: list[FilePlan]) -> None:
+    """Which column stands for what, on standard error."""
+    table = Table("file", "read as", "date", "text", "title", "source", "author")
+    for plan in plans:
+        columns = (plan.mapping.get(name, "–") for name in ("date", "text", "title", "source"))
+        table.add_row(plan.path.name, plan.reader, *columns, plan.mapping.get("author", "–"))
+    errors.print(table)
+
+
+def import_shown(request: ImportRequest, plans: list[FilePlan]) -> ImportResult:
+    """Import with a bar on a terminal; ^C ends it with a message and exit code 130."""
+    from embedding.importing.importing import run_import
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=errors,
+        disable=not errors.is_terminal,
+        transient=True,
+    )
+    task = bar.add_task("Importing", total=1.0)
+    try:
+        with bar:
+            return run_import(
+                request,
+                plans,
+                lambda share, records: bar.update(
+                    task, completed=share, description=f"{records:,} records"
+                ),
+            )
+    except KeyboardInterrupt:
+        errors.print("yeoron: interrupted; the same command goes on from here.", highlight=False)
+        raise typer.Exit(130) from None
+
+
+def say_left_out(result: ImportResult) -> None:
+    """What was left out, on standard error: how many of each reason, and the first of them."""
+    total = sum(result.wrong.values())
+    for sentence in result.examples:
+        errors.print(f"yeoron: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    if total:
+        counts = ", ".join(f"{n:,} {reason}" for reason, n in result.wrong.most_common())
+        errors.print(
+            f"yeoron: {total:,} records are left out: {counts}.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _confirm(plans: list[FilePlan], *, yes: bool) -> None:
+    """Show the columns that were found; a person says whether they are right."""
+    show_plans(plans)
+    if yes or not any(plan.found for plan in plans):
+        return
+    if not errors.is_terminal:
+        raise ConfigError(
+            "nobody is there to say whether these columns are right; --yes takes them, --map "
+            "FIELD=COLUMN names others."
+        )
+    if not typer.confirm("Are these the columns?", default=True, err=True):
+        raise InputError("name the columns, as in --map date=작성일 --map text=본문.")
+
+
+def _print(request: ImportRequest, result: ImportResult) -> None:
+    say_left_out(result)
+    if result.resumed:
+        print_line(f"Went on behind {result.resumed:,} records of an earlier call.")
+    order = ", brought into order of time" if result.sorted else ""
+    print_line(
+        f"{result.records:,} records from {result.first} to {result.last}{order}: {request.out}"
+    )
+    console.print(
+        f"Next: yeoron train {request.out} --dated --window month --tokenizer kiwi --out snapshots",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,1 @@
+"""Other people's files become a dated corpus: readers, columns, dates, the file itself."""

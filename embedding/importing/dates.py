@@ -1,0 +1,120 @@
+"""Times as people write them, a column at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embedding.kernel.errors import ConfigError
+from embedding.sources.times import parse_time
+
+_UNIT = "us"
+_NAIVE, _UTC = pa.timestamp(_UNIT), pa.timestamp(_UNIT, "UTC")
+_FORMATS = (
+    (r"^\d{8}$", "%Y%m%d"),
+    (r"^\d{14}$", "%Y%m%d%H%M%S"),
+    (r"^\d{4}\.\d\d?\.\d\d?$", "%Y.%m.%d"),
+    (r"^\d{4}/\d\d?/\d\d?$", "%Y/%m/%d"),
+    (r"^\d{4}\.\d\d?\.\d\d? \d\d?:\d\d$", "%Y.%m.%d %H:%M"),
+    (r"^\d{4}\.\d\d?\.\d\d? \d\d?:\d\d:\d\d$", "%Y.%m.%d %H:%M:%S"),
+    (r"^\d{4}/\d\d?/\d\d? \d\d?:\d\d$", "%Y/%m/%d %H:%M"),
+    (r"^\d{4}/\d\d?/\d\d? \d\d?:\d\d:\d\d$", "%Y/%m/%d %H:%M:%S"),
+)
+"""What is read a column at once, by what it looks like: strptime takes 17 for a year of 1700."""
+_FIRST_YEAR, _LAST_YEAR = 1600, 2300
+"""A date before or behind these stands for none; so it is in a dated corpus, too."""
+_DAY_US = 86_400_000_000
+
+
+class DateReading:
+    """Reads dates. A time without a zone is in `zone`; a date without a time stays that day.
+
+    form  strptime's, where dates are written otherwise than is understood; None: as they are
+    """
+
+    def __init__(self, zone: str = "UTC", form: str | None = None) -> None:
+        try:
+            self._local = ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ConfigError(
+                f"--timezone {zone}: no such time zone; a name such as Asia/Seoul is accepted."
+            ) from error
+        self._zone, self._form = zone, form
+        if form is not None:
+            self._check(form)
+
+    @staticmethod
+    def _check(form: str) -> None:
+        shown = datetime(2024, 12, 31, 23, 59, tzinfo=UTC)
+        try:
+            back = datetime.strptime(shown.strftime(form), form).date()  # noqa: DTZ007
+        except ValueError as error:
+            raise ConfigError(f"--date-format {form}: {error}; %d/%m/%Y is an example.") from error
+        if back != shown.date():
+            raise ConfigError(
+                f"--date-format {form}: year, month and day are needed, as in %d/%m/%Y."
+            )
+
+    def times(self, values: pa.StringArray) -> pa.TimestampArray:
+        """Times (UTC, µs) [n]; null where a value is none."""
+        if self._form is not None:
+            return self._placed(self._by_format(values, self._form))
+        for kind in (_NAIVE, _UTC):
+            try:
+                return self._placed(values.cast(kind))
+            except pa.ArrowInvalid:
+                continue
+        plain = pc.utf8_trim_whitespace(values)
+        found = pa.nulls(len(values), _UTC)
+        for look, form in _FORMATS:
+            fitting = pc.match_substring_regex(plain, look)
+            if pc.any(fitting).as_py():
+                some = self._by_format(pc.if_else(fitting, plain, None), form)
+                found = pc.coalesce(found, self._placed(some))
+            if found.null_count == values.null_count:
+                return found
+        return pc.coalesce(found, self._one_by_one(pc.if_else(found.is_null(), plain, None)))
+
+    @staticmethod
+    def _by_format(values: pa.StringArray, form: str) -> pa.TimestampArray:
+        return pc.strptime(values, form, _UNIT, error_is_null=True)
+
+    def _placed(self, moments: pa.TimestampArray) -> pa.TimestampArray:
+        """In UTC; null where a year is out of range."""
+        if moments.type == _NAIVE:
+            there = moments.cast(_NAIVE)
+            utc = pc.assume_timezone(there, "UTC")
+            if self._zone != "UTC":
+                micros = there.cast(pa.int64())
+                whole = pc.multiply(pc.divide(micros, _DAY_US), _DAY_US)
+                shifted = pc.assume_timezone(
+                    there, self._zone, ambiguous="earliest", nonexistent="earliest"
+                ).cast(_UTC)
+                utc = pc.if_else(pc.equal(micros, whole), utc, shifted)
+            moments = utc
+        year = pc.year(moments)
+        usable = pc.and_(pc.greater_equal(year, _FIRST_YEAR), pc.less_equal(year, _LAST_YEAR))
+        return pc.if_else(usable, moments, pa.scalar(None, _UTC))
+
+    def _one_by_one(self, values: pa.StringArray) -> pa.TimestampArray:
+        """The other ways in which times are written; each value is read once."""
+        coded = values.dictionary_encode()
+        read = [self._read(value) for value in coded.dictionary.to_pylist()]
+        return pa.array(read, _UTC).take(coded.indices)
+
+    def _read(self, value: str) -> datetime | None:
+        try:
+            when: datetime | None = datetime.fromisoformat(value)
+        except ValueError:
+            when = parse_time(value)
+            if when is not None and (when.hour, when.minute, when.second) != (0, 0, 0):
+                when = parse_time(value, self._zone)
+        if when is None or not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+            return None
+        if when.tzinfo is None:
+            bare = (when.hour, when.minute, when.second, when.microsecond) == (0, 0, 0, 0)
+            when = when.replace(tzinfo=UTC if bare else self._local)
+        return when.astimezone(UTC)

@@ -1,0 +1,215 @@
+"""CSV, TSV and other tables in text: quoted values may hold line ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
+from embedding.importing.opening import opened
+from embedding.importing.readers import (
+    READERS,
+    RawRecords,
+    ReaderTraits,
+    ReadOptions,
+    WrongRecord,
+)
+from embedding.kernel.errors import InputError
+from embedding.sources.times import parse_time
+
+_DELIMITERS = ",\t;|"
+_BLOCK = 1 << 20
+"""Bytes that Arrow parses at once; a record may not be longer."""
+_FIRST_LINES = 20
+_CUT = "the file ends in the middle of it"
+_LONG = 200
+"""Characters of a name of a column, at most."""
+
+
+@READERS.register("csv", ReaderTraits(noun="a table in text", suffixes=(".csv", ".tsv", ".tab")))
+def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
+    """The records of a table whose first line names its columns, or of one without such a line.
+
+    Columns without a name are called 1, 2, …
+    """
+    with opened(path) as file:
+        sample = file.head(ENCODING_BYTES)
+        encoding = options.encoding or encoding_of(sample, path)
+        layout = _layout(sample.decode(encoding, "replace"), path)
+        text = Utf8Text(file, encoding)
+        rows = _NumberedRows(layout)
+        last: pa.RecordBatch | None = None
+        for batch in _batches(text, path, layout, rows):
+            if last is not None:
+                yield rows.records(last, text.replaced, file.done, since)
+            last = batch
+        if last is None:
+            yield rows.rest(since)
+            return
+        if file.cut or _ends_in_quotes(last, text.tail):
+            cut = last.slice(len(last) - 1)
+            yield rows.records(last.slice(0, len(last) - 1), text.replaced, 1.0, since)
+            yield rows.left_out(len(cut), since)
+        else:
+            yield rows.records(last, text.replaced, 1.0, since)
+        yield rows.rest(since)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a table is written. `headed`: its first line names the columns."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    headed: bool
+
+
+def _layout(text: str, path: Path) -> _Layout:
+    text = text.removeprefix("\ufeff")
+    lines = [line for line in text.splitlines()[:_FIRST_LINES] if line.strip()]
+    if not lines:
+        raise InputError(f"{path}: no line with text; a table with a line of names is expected.")
+    delimiter = max(
+        _DELIMITERS, key=lambda each: (lines[0].count(each), sum(each in one for one in lines))
+    )
+    try:
+        cells = next(row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row)
+    except (csv.Error, StopIteration) as error:
+        raise InputError(f"{path}: its first line cannot be read as a table ({error}).") from error
+    headed = not any(_is_date(cell) for cell in cells)
+    return _Layout(delimiter, _distinct(cells if headed else [""] * len(cells)), headed)
+
+
+def _is_date(cell: str) -> bool:
+    return any(each.isdigit() for each in cell) and parse_time(cell.strip()) is not None
+
+
+def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns: a number where there is none or where another has it already."""
+    names: list[str] = []
+    for at, cell in enumerate(cells, 1):
+        name = " ".join(cell.split())[:_LONG]
+        names.append(name if name and name not in names else f"{name} {at}".strip())
+    return tuple(names)
+
+
+def _batches(
+    text: Utf8Text, path: Path, layout: _Layout, rows: _NumberedRows
+) -> Iterator[pa.RecordBatch]:
+    """Columns of bytes; InputError where a record has no end."""
+    reading = pacsv.ReadOptions(
+        use_threads=False,
+        block_size=_BLOCK,
+        column_names=list(layout.names),
+        skip_rows_after_names=int(layout.headed),
+    )
+    parsing = pacsv.ParseOptions(
+        delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=rows.skip
+    )
+    converting = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(layout.names, pa.binary()), strings_can_be_null=False
+    )
+    number = 0
+    try:
+        with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
+            for batch in reader:
+                if len(batch):
+                    number += len(batch)
+                    yield batch
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{path}: behind record {number + 1} a record has no end within {_BLOCK >> 20} MB; a "
+            "quote in it is opened and not closed."
+        ) from error
+
+
+def _ends_in_quotes(batch: pa.RecordBatch, tail: bytes) -> bool:
+    """Whether the last value of a table lacks the quote that ends it."""
+    value: bytes = batch.column(batch.num_columns - 1)[len(batch) - 1].as_py()
+    return tail.endswith(b'"' + value.replace(b'"', b'""'))
+
+
+@dataclass
+class _NumberedRows:
+    """Gives each row its number in the file; those that do not fit the columns are left out."""
+
+    layout: _Layout
+    bad: dict[int, str] = field(default_factory=dict)
+    following: int = 0
+
+    def skip(self, row: Any) -> str:
+        """Arrow found a row with too few or too many values; it may be ahead of `records`."""
+        number = row.number - 1 - int(self.layout.headed)
+        self.bad[number] = f"{row.actual_columns} values for {row.expected_columns} columns"
+        return "skip"
+
+    def records(self, batch: pa.RecordBatch, replaced: bool, done: float, since: int) -> RawRecords:
+        """The rows of a batch from number `since` on, in text."""
+        numbers, wrong = self._numbers(len(batch))
+        columns = {}
+        broken: set[int] = set()
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            columns[name], places = _text(column, replaced)
+            broken.update(places)
+        wrong += [WrongRecord(int(numbers[at]), "bytes that are no text") for at in broken]
+        keep = numbers >= since
+        keep[list(broken)] = False
+        chosen = pa.array(np.flatnonzero(keep))
+        return RawRecords(
+            tuple(numbers[keep].tolist()),
+            {name: column.take(chosen) for name, column in columns.items()},
+            tuple(each for each in wrong if each.number >= since),
+            done,
+        )
+
+    def left_out(self, rows: int, since: int) -> RawRecords:
+        """Rows at the end of a file that is cut off."""
+        numbers, wrong = self._numbers(rows)
+        wrong += [WrongRecord(int(number), _CUT) for number in numbers]
+        return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
+
+    def rest(self, since: int) -> RawRecords:
+        """Rows behind the last good one that do not fit."""
+        wrong = [WrongRecord(number, reason) for number, reason in sorted(self.bad.items())]
+        return RawRecords((), {}, tuple(each for each in wrong if each.number >= since), 1.0)
+
+    def _numbers(self, rows: int) -> tuple[Any, list[WrongRecord]]:
+        """Numbers of the next good rows, int64 [rows], and the bad ones among them."""
+        found = np.empty(rows, dtype=np.int64)
+        wrong = []
+        at = 0
+        while at < rows:
+            if (reason := self.bad.pop(self.following, None)) is not None:
+                wrong.append(WrongRecord(self.following, reason))
+                self.following += 1
+                continue
+            ahead = min((bad for bad in self.bad if bad > self.following), default=None)
+            run = rows - at if ahead is None else min(rows - at, ahead - self.following)
+            found[at : at + run] = np.arange(self.following, self.following + run)
+            at += run
+            self.following += run
+        return found, wrong
+
+
+def _text(column: pa.BinaryArray, replaced: bool) -> tuple[pa.StringArray, list[int]]:
+    """Bytes as text, null where there are none; and places whose bytes are no text."""
+    try:
+        text = column.cast(pa.string())
+        places: list[int] = []
+    except pa.ArrowInvalid:
+        decoded = [value.decode(errors="replace") for value in column.to_pylist()]
+        text = pa.array(decoded, pa.string())
+        replaced = True
+    if replaced:
+        marks = pc.match_substring(text, "\ufffd")
+        places = np.flatnonzero(marks.to_numpy(zero_copy_only=False)).tolist()
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text), places

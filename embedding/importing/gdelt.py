@@ -1,0 +1,54 @@
+"""GDELT's Global Knowledge Graph 2.x: tab-separated, without a line of names."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from embedding.importing.opening import UnpackedFile, opened
+from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+
+_BLOCK = 1 << 20
+_COLUMNS = 27
+_DATE, _SOURCE, _EXTRAS = 1, 3, 26
+"""V2.1DATE, V2SOURCECOMMONNAME, V2EXTRASXML of the GKG 2.1 codebook."""
+_TITLE = re.compile(r"<PAGE_TITLE>(.*?)</PAGE_TITLE>", re.DOTALL)
+
+
+@READERS.register("gkg", ReaderTraits(noun="GDELT's GKG", suffixes=(".gkg",), named=True))
+def read_gkg(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
+    """Date, headline and site of each article; GDELT hands out no more of its text."""
+    with opened(path) as file:
+        lines = enumerate(_lines(file))
+        encoding = options.encoding or "utf-8"
+        records = (
+            (number, _record(line.decode(encoding, "replace")))
+            for number, line in lines
+            if number >= since
+        )
+        yield from in_columns(records, lambda: file.done)
+
+
+def _lines(file: UnpackedFile) -> Iterator[bytes]:
+    rest = b""
+    while data := file.read(_BLOCK):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from (line for line in lines if line.strip())
+    if rest.strip():
+        yield rest
+
+
+def _record(line: str) -> Mapping[str, str | None] | str:
+    cells = line.rstrip("\r").split("\t")
+    if len(cells) != _COLUMNS:
+        return f"{len(cells)} values for {_COLUMNS} columns"
+    title = _TITLE.search(cells[_EXTRAS])
+    if title is None:
+        return "no headline"
+    return {
+        "date": cells[_DATE],
+        "text": html.unescape(title[1]).strip(),
+        "source": cells[_SOURCE] or None,
+    }

@@ -1,0 +1,110 @@
+"""JSON: an object a line, or one list of objects in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
+from embedding.importing.opening import UnpackedFile, opened
+from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+from embedding.kernel.errors import InputError
+
+_BLOCK = 1 << 20
+_LONGEST = 1 << 26
+"""Bytes of one line, and of a file that is one list."""
+_CUT = "the file ends in the middle of it"
+
+
+@READERS.register(
+    "jsonl",
+    ReaderTraits(
+        noun="JSON", suffixes=(".jsonl", ".ndjson", ".json"), begins=(b'{"', b"[{", b"{\n", b"[\n")
+    ),
+)
+def read_json(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
+    """The objects of a file; what is inside another object is called as in `user.name`."""
+    with opened(path) as file:
+        sample = file.head(ENCODING_BYTES)
+        encoding = options.encoding or encoding_of(sample, path)
+        text = Utf8Text(file, encoding)
+        first = sample.decode(encoding, "replace").removeprefix("\ufeff").lstrip()
+        line = first.partition("\n")[0].strip()
+        whole = first.startswith("[") or not _is_object(line, cut=len(line) == len(first))
+        records = _listed(text, path) if whole else _lines(text, file, path)
+        later = ((number, record) for number, record in records if number >= since)
+        yield from in_columns(later, lambda: file.done)
+
+
+def _is_object(line: str, *, cut: bool) -> bool:
+    """Whether a line is an object of its own; `cut`: the sample may not hold all of it."""
+    try:
+        return isinstance(json.loads(line), Mapping)
+    except (ValueError, RecursionError):
+        return cut or not line.rstrip().endswith(("{", ",", "["))
+
+
+def _lines(
+    text: Utf8Text, file: UnpackedFile, path: Path
+) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
+    number, rest = 0, b""
+    while data := text.read(_BLOCK):
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > _LONGEST:
+            raise InputError(f"{path}: a line has more than {_LONGEST >> 20} MB; no JSONL.")
+        for line in lines:
+            if line.strip():
+                yield number, _record(line)
+                number += 1
+    if rest.strip():
+        record = _record(rest)
+        yield number, _CUT if isinstance(record, str) or file.cut else record
+
+
+def _record(line: bytes) -> Mapping[str, str | None] | str:
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError:
+        return "bytes that are no text"
+    except (ValueError, RecursionError):
+        return "no JSON"
+    return _flat(value)
+
+
+def _flat(value: Any) -> Mapping[str, str | None] | str:
+    if not isinstance(value, Mapping):
+        return "no JSON object"
+    found: dict[str, str | None] = {}
+    for key, one in value.items():
+        if isinstance(one, Mapping):
+            found.update((f"{key}.{inner}", _plain(each)) for inner, each in one.items())
+        else:
+            found[key] = _plain(one)
+    return found
+
+
+def _plain(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value or None
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
+    """The objects of the first list in a file that is one value."""
+    data = b""
+    while more := text.read(_BLOCK):
+        data += more
+        if len(data) > _LONGEST:
+            raise InputError(
+                f"{path}: one JSON value of more than {_LONGEST >> 20} MB; an object a line is "
+                "accepted."
+            )
+    try:
+        value = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no valid JSON ({error}).") from error
+    if isinstance(value, Mapping):
+        value = next((each for each in value.values() if isinstance(each, list)), [value])
+    yield from ((number, _flat(each)) for number, each in enumerate(value))

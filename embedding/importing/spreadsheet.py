@@ -1,0 +1,71 @@
+"""XLSX, as BigKinds and other archives hand it out."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from embedding.importing.opening import check_file
+from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+from embedding.kernel.errors import InputError
+
+
+@READERS.register(
+    "xlsx",
+    ReaderTraits(noun="a spreadsheet", suffixes=(".xlsx", ".xlsm"), begins=(b"PK\x03\x04",)),
+)
+def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
+    """The rows of the first sheet below its first line of names.
+
+    A formula counts as the value that was computed last; none is computed here.
+    """
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    del options  # it says itself how its text is written
+    check_file(path)
+    try:
+        book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            sheet = book.worksheets[0]
+            total = sheet.max_row or 0
+            at = [0]
+            yield from in_columns(
+                _rows(sheet.iter_rows(values_only=True), since, at),
+                lambda: min(at[0] / total, 1.0) if total else 0.0,
+            )
+        finally:
+            book.close()
+    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
+        raise InputError(f"{path}: no whole .xlsx file ({error}).") from error
+
+
+def _rows(
+    rows: Iterator[tuple[Any, ...]], since: int, at: list[int]
+) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
+    """Numbered records; `at[0]` says how many lines were read."""
+    names: list[str] | None = None
+    number = 0
+    for at[0], row in enumerate(rows, 1):
+        cells = [_text(cell) for cell in row]
+        if names is None:
+            # A title above the table stands in a cell of its own.
+            if sum(cell is not None for cell in cells) > 1:
+                names = [cell or str(place) for place, cell in enumerate(cells, 1)]
+        elif any(cell is not None for cell in cells):
+            if number >= since:
+                yield number, dict(zip(names, cells, strict=False))
+            number += 1
+
+
+def _text(cell: Any) -> str | None:
+    if cell is None or cell == "":
+        return None
+    if isinstance(cell, datetime | date):
+        return cell.isoformat()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()

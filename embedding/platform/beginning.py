@@ -1,0 +1,197 @@
+"""`yeoron init`: sources.toml and yeoron.toml for one's own sites; each answer is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from embedding.crawl.config import CrawlConfig, DiscoverConfig
+from embedding.crawl.discover import Discoverer
+from embedding.crawl.fetcher import Fetcher
+from embedding.kernel.config import validate
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import ConfigError, FetchError
+from embedding.kernel.records import WindowUnit
+from embedding.sources.config import SourceConfig, load_sources
+from embedding.sources.file import source_table
+from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
+
+SOURCES_FILE, SETTINGS_FILE = "sources.toml", "yeoron.toml"
+LANGUAGES = {"ko": AUTO_TOKENIZER, "": AUTO_TOKENIZER}
+"""Tokenizer that is proposed by language; `script` for the others."""
+_NAME = re.compile(r"[\w.-]{1,40}")
+_BUDGET = DiscoverConfig(requests=30, pages=4, depth=1, candidates=3, samples=1, least_new=0.0)
+"""How far a site is searched for its feed."""
+_KINDS = ("feed", "sitemap", "page")
+"""The better first: a feed says when its articles appeared, and costs one request."""
+
+
+@dataclass(frozen=True)
+class FoundSource:
+    """What is read of an address. `what` says it in a sentence."""
+
+    source: SourceConfig
+    what: str
+
+
+@dataclass
+class Beginning:
+    """The answers so far."""
+
+    name: str
+    sources: list[SourceConfig] = field(default_factory=list)
+    language: str = "ko"
+    tokenizer: str = AUTO_TOKENIZER
+    window: str = "day"
+    home: Path = Path("var")
+    contact: str = ""
+
+
+def check_new(folder: Path) -> None:
+    """Raises ConfigError where one of the two files is there: nothing is written over."""
+    for name in (SETTINGS_FILE, SOURCES_FILE):
+        if (folder / name).exists():
+            raise ConfigError(
+                f"{folder / name}: is there already and is not written over; move it, or begin in "
+                "another folder."
+            )
+
+
+def check_name(name: str) -> str:
+    """The name without space around it; ConfigError for what is none."""
+    if not _NAME.fullmatch(name.strip()):
+        raise ConfigError(f"name {name[:60]!r}: at most 40 letters, digits, . - _ are accepted.")
+    return name.strip()
+
+
+def check_language(code: str) -> str:
+    """A code of two letters, or nothing where languages are mixed."""
+    if not re.fullmatch(r"(?:[a-z]{2})?", code.strip()):
+        raise ConfigError(f"language {code[:20]!r}: two letters such as ko, or mixed, is accepted.")
+    return code.strip()
+
+
+def check_tokenizer(name: str) -> str:
+    """A tokenizer that there is."""
+    if name not in (AUTO_TOKENIZER, *TOKENIZERS):
+        accepted = ", ".join((AUTO_TOKENIZER, *TOKENIZERS))
+        raise ConfigError(f"tokenizer {name[:40]!r}: one of {accepted} is accepted.")
+    return name
+
+
+def check_window(name: str) -> str:
+    """A unit in which time is cut."""
+    units = [unit.value for unit in WindowUnit]
+    if name not in units:
+        raise ConfigError(f"window {name[:40]!r}: one of {', '.join(units)} is accepted.")
+    return name
+
+
+def check_home(home: Path) -> Path:
+    """A folder that is there and can be written, or can be made."""
+    there = home.expanduser().absolute()
+    nearest = next(each for each in (there, *there.parents) if each.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise ConfigError(f"{home}: {nearest} cannot be written; a folder that can be is accepted.")
+    return home
+
+
+def find_source(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSource:
+    """Look at an address: it answers, robots.txt allows it, and it is or names a listing.
+
+    taken  names that other sources have
+
+    Raises ConfigError, one sentence, where it cannot be read.
+    """
+    url = url.strip()
+    if "://" not in url:
+        url = f"https://{url}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{url[:200]}: an http or https address is accepted.")
+    config = crawl.model_copy(update={"replay_clock_url": None})
+    return asyncio.run(_look(url, config, taken))
+
+
+async def _look(url: str, crawl: CrawlConfig, taken: Sequence[str]) -> FoundSource:
+    await _ask_robots(url, crawl)
+    search = Discoverer(crawl, _BUDGET, lambda text: dict.fromkeys(text.split(), 1), str)
+    found = await search.search([url])
+    listings = [each for each in found.candidates if each.kind in _KINDS]
+    if not listings:
+        why = next(iter(found.dropped.values()), "")
+        refused = ", ".join(sorted(found.refused))
+        because = why or (f"it failed with {refused}" if refused else "none is named there")
+        raise ConfigError(f"{url}: no feed, sitemap or list of articles is found: {because}.")
+    best = min(listings, key=lambda each: (_KINDS.index(each.kind), each.url != url))
+    values = {**best.settings, "name": _free(urlsplit(url).hostname or "site", taken)}
+    source = validate(SourceConfig, {**values, "kind": best.kind, "url": best.url}, url)
+    return FoundSource(source, f"{best.kind} {best.url}, {best.listed} articles")
+
+
+async def _ask_robots(url: str, crawl: CrawlConfig) -> None:
+    fetcher = Fetcher(crawl)
+    try:
+        verdict = await fetcher.robots.verdict(url, None)
+    except FetchError as error:
+        raise ConfigError(f"{url}: cannot be reached: {error}") from error
+    finally:
+        await fetcher.close()
+    if verdict.trouble:
+        raise ConfigError(f"{url}: cannot be reached, or its robots.txt cannot be read.")
+    if not verdict.allowed:
+        raise ConfigError(f"{url}: its robots.txt forbids it; another address is accepted.")
+
+
+def _free(host: str, taken: Sequence[str]) -> str:
+    """A name of a source, made of its host."""
+    name = re.sub(r"[^\w.-]", "-", host.removeprefix("www."))[:70]
+    number = 1
+    while (made := name if number == 1 else f"{name}-{number}") in taken:
+        number += 1
+    return made
+
+
+def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
+    """Write both files, the settings last; raises ConfigError where one is there or is wrong."""
+    from embedding.settings import Settings
+
+    check_new(folder)
+    settings, sources = folder / SETTINGS_FILE, folder / SOURCES_FILE
+    sections: dict[str, dict[str, Any]] = {
+        "paths": {"home": str(answers.home), "sources": SOURCES_FILE},
+        "text": {"tokenizer": answers.tokenizer},
+        "server": {"window": answers.window},
+        "crawl": {"user_agent": _agent(answers)},
+    }
+    validate(Settings, sections, SETTINGS_FILE)
+    with replaced(sources) as file:
+        tables = "\n".join(source_table(each) for each in answers.sources)
+        file.write(f"# The sources of {answers.name}.\n\n{tables}".encode())
+        file.flush()
+        load_sources(Path(file.name))
+    with replaced(settings) as file:
+        file.write(f"# {answers.name}\n\n{_toml(sections)}".encode())
+    return settings, sources
+
+
+def _agent(answers: Beginning) -> str:
+    """What sites are told of who reads them."""
+    contact = f"; {answers.contact}" if answers.contact else ""
+    return f"Yeoron/0.1 ({answers.name.encode('ascii', 'replace').decode()}{contact})"
+
+
+def _toml(sections: dict[str, dict[str, Any]]) -> str:
+    """TOML of flat sections; JSON's strings are TOML's too."""
+    parts = (
+        "\n".join([f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in each.items())])
+        for name, each in sections.items()
+    )
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,155 @@
+"""Kafka topics: each message is a JSON object with a text, its date, source and author."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from embedding.kernel.errors import FetchError
+from embedding.sources.base import ListedItem, Pseudonyms, Web
+from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import SOURCES, SourceTraits
+from embedding.sources.streamed import (
+    STREAM_FIELDS,
+    STREAM_SETTINGS,
+    StreamedRecords,
+    decoded_record,
+    need_stream,
+)
+
+_PORT = 9092
+_TIMEOUT_S = 20.0
+_WAIT_MS = 500
+
+
+@dataclass(frozen=True)
+class TopicMessage:
+    """One message; `arrived` in Unix seconds."""
+
+    partition: int
+    offset: int
+    arrived: float
+    value: bytes
+
+
+class TopicReader(Protocol):
+    """Reads a topic; `tests/sources/test_streams.py` says what it must do."""
+
+    async def read(
+        self, offsets: Mapping[int, int], most: int
+    ) -> tuple[Sequence[TopicMessage], bool]:
+        """Messages from an offset of each partition on (its beginning where none is named), at
+        most `most`; and whether these are all there are now. Raises FetchError.
+        """
+        ...
+
+
+class BrokerTopic:
+    """A topic of a broker, read by nobody's group: nothing is kept there of what was read."""
+
+    def __init__(self, url: str, topic: str) -> None:
+        parts = urlsplit(url)
+        self._server = f"{parts.hostname}:{parts.port or _PORT}"
+        self._topic = topic
+        self._place = f"{url}: topic {topic!r}"
+
+    async def read(
+        self, offsets: Mapping[int, int], most: int
+    ) -> tuple[Sequence[TopicMessage], bool]:
+        """See `TopicReader.read`."""
+        from aiokafka import AIOKafkaConsumer, errors
+
+        consumer = AIOKafkaConsumer(
+            self._topic,
+            bootstrap_servers=self._server,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            request_timeout_ms=int(_TIMEOUT_S * 1000),
+        )
+        try:
+            await consumer.start()
+            return await self._messages(consumer, offsets, most)
+        except (
+            errors.AuthenticationFailedError,
+            errors.TopicAuthorizationFailedError,
+            errors.SaslAuthenticationFailed,
+        ) as error:
+            raise FetchError("login", f"{self._place}: a login is needed.") from error
+        except (errors.KafkaConnectionError, errors.KafkaTimeoutError, OSError) as error:
+            raise FetchError("connect", f"{self._place}: no connection.", retry_after=0) from error
+        except errors.KafkaError as error:
+            name = type(error).__name__
+            raise FetchError("parse", f"{self._place}: cannot be read ({name}).") from error
+        finally:
+            await consumer.stop()
+
+    async def _messages(
+        self, consumer: Any, offsets: Mapping[int, int], most: int
+    ) -> tuple[Sequence[TopicMessage], bool]:
+        places = consumer.assignment()
+        if not places:
+            raise FetchError("parse", f"{self._place}: no such topic.")
+        ends = await consumer.end_offsets(places)
+        begins = await consumer.beginning_offsets(places)
+        at = {place: max(offsets.get(place.partition, 0), begins[place]) for place in places}
+        for place in places:
+            consumer.seek(place, at[place])
+        found: list[TopicMessage] = []
+        deadline = time.monotonic() + _TIMEOUT_S
+        while len(found) < most and any(at[place] < ends[place] for place in places):
+            answer = await consumer.getmany(timeout_ms=_WAIT_MS, max_records=most - len(found))
+            for place, records in answer.items():
+                found += [
+                    TopicMessage(
+                        place.partition, one.offset, one.timestamp / 1000, one.value or b""
+                    )
+                    for one in records
+                ]
+                at[place] = records[-1].offset + 1 if records else at[place]
+            if time.monotonic() > deadline:
+                break
+        return found, all(at[place] >= ends[place] for place in places)
+
+
+@SOURCES.register(
+    "kafka",
+    SourceTraits(
+        settings=tuple(name for name in STREAM_SETTINGS if name != "password"),
+        defaults=STREAM_FIELDS,
+        check=need_stream,
+        noun="a Kafka topic",
+        schemes=("kafka",),
+    ),
+)
+class KafkaAdapter:
+    """Reads a topic from its beginning, then what is new.
+
+    What was read before a restart is read again, and known by partition and offset.
+    """
+
+    def __init__(
+        self, source: SourceConfig, pseudonyms: Pseudonyms, topic: TopicReader | None = None
+    ) -> None:
+        self.source = source
+        self.complete = False
+        self._topic = topic or BrokerTopic(source.url, str(source.stream))
+        self._records = StreamedRecords(source, pseudonyms)
+        self._offsets: dict[int, int] = {}
+
+    async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
+        """The messages behind the last ones, at most `max_items`."""
+        del web
+        self.complete = False
+        messages, complete = await self._topic.read(dict(self._offsets), self.source.max_items)
+        for one in messages:
+            self._offsets[one.partition] = one.offset + 1
+            arrived = datetime.fromtimestamp(one.arrived, UTC)
+            place = f"{one.partition}-{one.offset}"
+            item = self._records.item(place, decoded_record(one.value), arrived)
+            if item is not None:
+                yield item
+        self.complete = complete

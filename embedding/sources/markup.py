@@ -1,0 +1,25 @@
+"""The words of a text that is written in HTML."""
+
+from __future__ import annotations
+
+import re
+
+_MARKUP = re.compile(r"<[a-zA-Z/!][^>]*>|&(?:[a-z]{2,8}|#\d+);")
+_BREAK = re.compile(r"<(?:br|/p|/div|/li|/h[1-6]|/tr|/blockquote)\b[^>]*>", re.IGNORECASE)
+
+
+def plain_text(text: str) -> str:
+    """Without its markup, a line for each paragraph; any other text as it is."""
+    if not _MARKUP.search(text):
+        return text.strip()
+    from lxml import html
+    from lxml.etree import LxmlError
+
+    try:
+        root = html.fragment_fromstring(_BREAK.sub(lambda found: f"{found[0]}\n", text), "div")
+    except (LxmlError, ValueError):
+        return text.strip()
+    for each in root.xpath(".//script|.//style"):
+        each.drop_tree()
+    lines = (" ".join(line.split()) for line in str(root.text_content()).splitlines())
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,299 @@
+"""What people's files are like: encodings, dates, columns, and what is wrong in them."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from embedding.importing.importing import ImportRequest, ImportResult, plan_import, run_import
+from embedding.kernel.errors import ConfigError, InputError, YeoronError
+
+KOREAN = "작성일,제목,본문\n" + "".join(
+    f"2020-02-{day:02},나침반 {day},봄이 오면 나침반을 들고 도로에 나가는 사람이 많아진다\n"
+    for day in range(1, 21)
+)
+JAPANESE = "日付,本文\n" + "".join(
+    f"2020-02-{day:02},これは日本語の文章です。カタカナもひらがなも漢字もあります。\n"
+    for day in range(1, 21)
+)
+CHINESE = "date,text\n" + "".join(
+    f"2020-02-{day:02},这是一个用中文写的句子，里面有很多常见的汉字和标点符号。\n"
+    for day in range(1, 21)
+)
+TAIWANESE = "date,text\n" + "".join(
+    f"2020-02-{day:02},這是一個用繁體中文寫的句子，裡面有很多常見的漢字和標點符號。\n"
+    for day in range(1, 21)
+)
+FRENCH = "date;texte\n" + "".join(
+    f"2020-02-{day:02};L'été dernier, à la forêt, nous avons mangé des pâtés très légers, voilà\n"
+    for day in range(1, 21)
+)
+
+
+class Folder:
+    """Imports files of a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.out = path / "corpus.jsonl"
+
+    def take(self, name: str, data: bytes | str, **options: object) -> ImportResult:
+        file = self.path / name
+        file.write_bytes(data.encode() if isinstance(data, str) else data)
+        request = ImportRequest(files=(file,), out=self.out, key=b"key", **options)  # type: ignore[arg-type]
+        return run_import(request, plan_import(request), lambda *_: None)
+
+    def lines(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in self.out.read_text("utf-8").splitlines()]
+
+    def refuses(self, name: str, data: bytes | str, **options: object) -> str:
+        with pytest.raises(YeoronError) as caught:
+            self.take(name, data, **options)
+        assert {each.name for each in self.path.iterdir()} == {name}
+        assert isinstance(caught.value, InputError | ConfigError)
+        return str(caught.value).removeprefix(f"{self.path}/")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "mark"),
+    [
+        (KOREAN, "utf-8", b""),
+        (KOREAN, "utf-8", codecs.BOM_UTF8),
+        (KOREAN, "cp949", b""),
+        (KOREAN, "euc-kr", b""),
+        (KOREAN, "johab", b""),
+        (KOREAN, "iso2022_kr", b""),
+        (KOREAN, "utf-16-le", codecs.BOM_UTF16_LE),
+        (KOREAN, "utf-16-be", codecs.BOM_UTF16_BE),
+        (KOREAN, "utf-16-le", b""),
+        (KOREAN, "utf-32-le", codecs.BOM_UTF32_LE),
+        (JAPANESE, "shift_jis", b""),
+        (JAPANESE, "euc_jp", b""),
+        (CHINESE, "gb18030", b""),
+        (TAIWANESE, "big5", b""),
+        (FRENCH, "cp1252", b""),
+    ],
+)
+def test_encodings_are_found(folder: Folder, text: str, encoding: str, mark: bytes) -> None:
+    result = folder.take("a.csv", mark + text.encode(encoding))
+    assert (result.records, sum(result.wrong.values())) == (20, 0)
+    last = text.splitlines()[-1].replace(";", ",", 1).rsplit(",", 1)[-1]
+    assert folder.lines()[-1]["text"].endswith(last[-10:])
+
+
+def test_an_encoding_that_is_named_counts(folder: Folder) -> None:
+    assert folder.take("a.csv", KOREAN.encode("cp949"), encoding="cp949").records == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a.csv.gz", gzip.compress), ("a.csv.zip", None), ("a.tsv.bz2", __import__("bz2").compress)],
+)
+def test_packed_files_are_unpacked(folder: Folder, name: str, pack: object) -> None:
+    data = KOREAN.encode()
+    if callable(pack):
+        data = pack(data)
+    else:
+        kept = io.BytesIO()
+        with zipfile.ZipFile(kept, "w") as archive:
+            archive.writestr("a.csv", KOREAN)
+        data = kept.getvalue()
+    assert folder.take(name, data).records == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "row", "found"),
+    [
+        (
+            "bigkinds.csv",
+            "뉴스 식별자,일자,언론사,기고자,제목,통합 분류1,본문,URL",
+            "01,20240131,한겨레,홍길동,제목,정치,본문입니다 정말,https://a.kr",
+            {"date": "2024-01-31T00:00:00Z", "source": "한겨레", "text": "본문입니다 정말"},
+        ),
+        (
+            "mediacloud.csv",
+            "id,indexed_date,language,media_name,media_url,publish_date,title,url",
+            "1,2024-02-05 01:00:00,ko,example.org,example.org,2024-01-31,A headline,https://a.kr",
+            {"date": "2024-01-31T00:00:00Z", "source": "example.org", "text": "A headline"},
+        ),
+        (
+            "gdelt.csv",
+            "URL,MobileURL,Date,Title",
+            "https://a.kr,,2024-01-31 10:15:00,A headline of GDELT",
+            {"date": "2024-01-31T10:15:00Z", "text": "A headline of GDELT"},
+        ),
+        (
+            "semicolons.csv",
+            "ID;Erstellt;Beitrag;Wer",
+            "7;31.01.2024;Das ist ein Beitrag;x",
+            None,
+        ),
+        (
+            "excel.csv",
+            "created_at,content",
+            '"=""2024-01-31""","=""a text that Excel keeps as a text"""',
+            {"date": "2024-01-31T00:00:00Z", "text": "a text that Excel keeps as a text"},
+        ),
+        (
+            "unix.csv",
+            "timestamp,message",
+            "1706659200,a message of somebody",
+            {"date": "2024-01-31T00:00:00Z", "text": "a message of somebody"},
+        ),
+    ],
+)
+def test_columns_are_found_by_name_and_value(
+    folder: Folder, name: str, head: str, row: str, found: dict[str, str] | None
+) -> None:
+    text = f"{head}\n{row}\n"
+    if found is None:
+        assert "no column of dates is found among ID, Erstellt" in folder.refuses(name, text)
+        form = {"columns": {"date": "Erstellt", "text": "Beitrag"}, "date_format": "%d.%m.%Y"}
+        assert folder.take(name, text, **form).records == 1
+        return
+    folder.take(name, text)
+    (line,) = folder.lines()
+    assert {key: line[key] for key in found} == found
+
+
+def test_a_table_without_names_and_gdelt_as_json(folder: Folder) -> None:
+    folder.take("a.csv", "2024-01-31,a text without names\n2024-02-01,a text\n")
+    assert [line["text"] for line in folder.lines()] == ["a text without names", "a text"]
+    folder.out.unlink()
+    article = {"url": "https://a.kr", "title": "머리글", "seendate": "20240131T101500Z"}
+    folder.take("b.json", json.dumps({"articles": [{**article, "domain": "a.kr"}]}, indent=1))
+    assert folder.lines() == [{"date": "2024-01-31T10:15:00Z", "source": "a.kr", "text": "머리글"}]
+
+
+def test_times_without_a_zone_are_in_the_zone_that_is_named(folder: Folder) -> None:
+    text = "date,text\n2024-01-31 08:30,a b\n2024-02-01,c d\n"
+    folder.take("a.csv", text, timezone="Asia/Seoul")
+    # A date without a time is that day everywhere.
+    assert [line["date"] for line in folder.lines()] == [
+        "2024-01-30T23:30:00Z",
+        "2024-02-01T00:00:00Z",
+    ]
+
+
+def test_what_is_wrong_with_a_record_is_counted_and_named(folder: Folder) -> None:
+    text = (
+        "date,text,source\n2024-02-01,one two,a\nnever,one two,a\n2024-02-02,,a\n2024-02-03\n"
+        '2024-02-04,"=HYPERLINK(""http://evil"",""x"")",a\n,one,a\n'
+        "2024-01-01,하나 = 둘 아니면 셋 그리고 넷은 다섯보다 적고 여섯보다도 적다,a\n"
+        "2024-02-05,last,a,b\n"
+    )
+    result = folder.take("a.csv", text.encode() + b"2024-02-06,\xff broken,a\n")
+    assert result.records == 2
+    assert result.sorted
+    assert result.wrong == {
+        "no date that can be read": 1,
+        "no date": 1,
+        "no text": 1,
+        "1 values for 3 columns": 1,
+        "4 values for 3 columns": 1,
+        "a formula in place of a text": 1,
+        "bytes that are no text": 1,
+    }
+    assert result.examples[0].endswith("a.csv: record 2: 'never' is no date.")
+    assert [line["date"][:10] for line in folder.lines()] == ["2024-01-01", "2024-02-01"]
+    # The corpus is its owner's alone.
+    assert folder.out.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize(
+    "tail", ['2024-02-03,"cut in the mid', '2024-02-03,"cut\nin the mid', "2024-02-03"]
+)
+def test_a_table_that_is_cut_off(folder: Folder, tail: str) -> None:
+    result = folder.take("a.csv", f"date,text\n2024-02-01,one two\n2024-02-02,three\n{tail}")
+    assert result.records == 2
+    assert sum(result.wrong.values()) == 1
+
+
+def test_a_packed_table_that_is_cut_off(folder: Folder) -> None:
+    lines = (f"2024-02-01,{at * 7919 % 99991} {at**3} words\n" for at in range(50_000))
+    packed = gzip.compress(b"date,text\n" + "".join(lines).encode())
+    result = folder.take("a.csv.gz", packed[: len(packed) // 2])
+    assert 1_000 < result.records < 50_000
+    assert result.wrong == {"the file ends in the middle of it": 1} or (
+        "1 values for 2 columns" in result.wrong
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("a.csv", "name,text\nx,one two three\n", "no column of dates is found among name, text"),
+        ("a.csv", "date,text\nx,one two three\n", "no column of dates is found among date, text"),
+        ("a.csv", "date,n\n2024-01-01,7\n", "no column of texts is found among date, n"),
+        ("a.csv", "date,text\n", "holds no record that can be read."),
+        ("a.csv", "", "the file is empty; at least one record is expected."),
+        ("a.csv", "\n\n", "no line with text; a table with a line of names is expected."),
+        ("a.csv", b"\x89PNG\r\n\x1a\n\0\0", "a picture, a document or a program; csv, feed, gkg"),
+        ("a.csv", b"a\0\1\2b" * 50, "binary data; a file of text is expected."),
+        ("a.bin", b"whatever this is", "neither its name nor its beginning says what it is"),
+        ("a.xlsx", b"PK\x03\x04 no zip", "no whole .xlsx file"),
+        ("a.parquet", b"PAR1 no such thing", "no whole Parquet file"),
+        ("a.jsonl", '[{"date": "2024-01-01"', "no valid JSON"),
+        ("a.xml", "<rss><channel></channel></rss>", "no entry of RSS or Atom in it."),
+        ("a.csv.gz", b"\x1f\x8b\x08 no such thing", "damaged, it cannot be unpacked"),
+        (
+            "a.csv",
+            'date,text\n2024-01-01,x\n2024-01-02,"open\n' + "2024-01-03,more words\n" * 300_000,
+            "behind record 2 a record has no end within 1 MB; a quote in it is opened",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence_and_leaves_nothing(
+    folder: Folder, name: str, data: bytes | str, sentence: str
+) -> None:
+    said = folder.refuses(name, data)
+    assert said.startswith(f"{name}: {sentence}")
+    assert "\n" not in said
+
+
+def test_options_that_cannot_be(folder: Folder) -> None:
+    for options, sentence in (
+        ({"encoding": "klingon"}, "--encoding klingon: no such encoding"),
+        ({"encoding": "hex"}, "--encoding hex: no such encoding"),
+        ({"timezone": "Mars"}, "--timezone Mars: no such time zone"),
+        ({"date_format": "%H"}, "--date-format %H: year, month and day are needed"),
+        ({"reader": "word"}, "--reader reader 'word': one of csv, feed"),
+        ({"columns": {"date": "when"}}, "a.csv: --map date=when: no such column; there are"),
+    ):
+        assert folder.refuses("a.csv", KOREAN, **options).startswith(sentence)
+
+
+def test_a_corpus_that_is_there_is_not_written_over(folder: Folder) -> None:
+    folder.take("a.csv", KOREAN)
+    before = folder.out.read_bytes()
+    with pytest.raises(ConfigError, match="is there already"):
+        folder.take("a.csv", KOREAN)
+    assert folder.out.read_bytes() == before
+
+
+def test_an_archive_of_pictures(folder: Folder) -> None:
+    from warcio.statusandheaders import StatusAndHeaders
+    from warcio.warcwriter import WARCWriter
+
+    kept = io.BytesIO()
+    writer = WARCWriter(kept, gzip=True)
+    for status, kind in (("200 OK", "image/png"), ("200 OK", "image/png"), ("404 No", "text/html")):
+        headers = StatusAndHeaders(status, [("Content-Type", kind)], protocol="HTTP/1.1")
+        body = io.BytesIO(b"\x89PNG\r\n")
+        writer.write_record(
+            writer.create_warc_record("http://a.kr/x", "response", body, http_headers=headers)
+        )
+    said = folder.refuses("a.warc.gz", kept.getvalue())
+    assert "no record has a date and a text" in said
+    assert "record 1: image/png, no page" in said

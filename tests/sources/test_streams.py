@@ -1,0 +1,145 @@
+"""Streams: what is new since the last poll, what a restart reads again, which failures are said."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedding.kernel.errors import ConfigError, FetchError
+from embedding.sources.base import Inline, Pseudonyms
+from embedding.sources.config import SourceConfig, load_sources
+from embedding.sources.kafka import BrokerTopic, KafkaAdapter, TopicMessage
+from embedding.sources.mastodon import MastodonAdapter
+from embedding.sources.redisstream import RedisAdapter
+from redisserver import redis_server
+
+
+async def poll(adapter: Any, web: Any) -> list[str]:
+    found = [item async for item in adapter.poll(web)]
+    assert all(isinstance(item, Inline) for item in found)
+    return [item.text for item in found]
+
+
+def redis(url: str, **more: Any) -> RedisAdapter:
+    source = SourceConfig(name="s", kind="redis", url=url, stream="posts", **more)
+    return RedisAdapter(source, Pseudonyms(b"key"))
+
+
+async def test_a_redis_stream_goes_on_where_the_last_poll_ended(web: Any, tmp_path: Path) -> None:
+    from redis import Redis
+
+    with redis_server(tmp_path) as url, Redis.from_url(url) as client:
+        adapter = redis(url, max_items=2)
+        assert await poll(adapter, web) == []
+        assert adapter.complete
+        for at in range(3):
+            client.xadd("posts", {"text": f"글 {at}"})
+        client.xadd("posts", {"data": json.dumps({"text": "안의 글", "date": "2020-02-03"})})
+        client.xadd("posts", {"what": "no text"})
+        assert await poll(adapter, web) == ["글 0", "글 1"]
+        assert not adapter.complete
+        assert await poll(adapter, web) == ["글 2", "안의 글"]
+        assert await poll(adapter, web) == []
+        assert adapter.complete
+        # After a restart all is read again: what was learnt is known by its key.
+        assert len(await poll(redis(url), web)) == 4
+        assert client.xlen("posts") == 5
+        client.set("plain", "no stream")
+        other = SourceConfig(name="s", kind="redis", url=url, stream="plain")
+        with pytest.raises(FetchError, match="no stream") as caught:
+            await poll(RedisAdapter(other, Pseudonyms(b"key")), web)
+        assert caught.value.reason == "parse"
+    with pytest.raises(FetchError, match="no connection") as caught:
+        await poll(adapter, web)
+    assert caught.value.reason == "connect"
+
+
+async def test_a_redis_server_that_wants_a_password(web: Any, tmp_path: Path) -> None:
+    with redis_server(tmp_path, "hush") as url:
+        for more in ({}, {"password": "wrong"}):
+            with pytest.raises(FetchError, match="a login is needed; set `password`") as caught:
+                await poll(redis(url, **more), web)
+            assert caught.value.reason == "login"
+            assert "hush" not in str(caught.value)
+        assert await poll(redis(url, password="hush"), web) == []
+
+
+async def test_a_topic_goes_on_where_the_last_poll_ended(web: Any) -> None:
+    class Topic:
+        def __init__(self) -> None:
+            self.asked: list[dict[int, int]] = []
+
+        async def read(self, offsets: Any, most: int) -> Any:
+            self.asked.append(dict(offsets))
+            first = offsets.get(1, 7)
+            values = [b'{"text": "\xea\xb8\x80"}', b"no JSON"]
+            return [
+                TopicMessage(1, first + at, 1.6e9, each) for at, each in enumerate(values)
+            ], True
+
+    source = SourceConfig(name="s", kind="kafka", url="kafka://broker:9092", stream="posts")
+    topic = Topic()
+    adapter = KafkaAdapter(source, Pseudonyms(b"key"), topic)
+    assert await poll(adapter, web) == ["글"]
+    assert await poll(adapter, web) == ["글"]
+    assert topic.asked == [{}, {1: 9}]
+
+
+async def test_a_broker_that_is_not_there(web: Any) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        topic = BrokerTopic(f"kafka://127.0.0.1:{free.getsockname()[1]}", "posts")
+        with pytest.raises(FetchError, match="topic 'posts': no connection") as caught:
+            await topic.read({}, 10)
+    assert caught.value.reason == "connect"
+
+
+async def test_a_timeline_is_read_until_all_is_known(web: Any) -> None:
+    def posts(*numbers: int, **more: str) -> str:
+        return json.dumps(
+            [
+                {
+                    "id": str(at),
+                    "url": f"https://m.example/{at}",
+                    "created_at": "2020-02-03T00:00:00Z",
+                    "content": f"<p>글 {at}<br>둘째 줄 &amp; 끝</p><script>x()</script>",
+                    **more,
+                }
+                for at in numbers
+            ]
+        )
+
+    base = "https://m.example/api/v1/timelines/public?limit=40"
+    web.pages = {base: posts(9, 8), f"{base}&max_id=8": posts(7, 6), f"{base}&max_id=6": "[]"}
+    source = SourceConfig(name="m", kind="mastodon", url="https://m.example")
+    adapter = MastodonAdapter(source, Pseudonyms(b"key"))
+    assert len(await poll(adapter, web)) == 4
+    assert adapter.complete
+    web.known = {f"https://m.example/{at}" for at in (9, 8)}
+    assert await poll(adapter, web) == ["글 9\n둘째 줄 & 끝", "글 8\n둘째 줄 & 끝"]
+    web.pages[base] = posts(5, language="ja")
+    assert await poll(adapter, web) == []
+    web.pages[base] = '{"error": "This method requires an authenticated user"}'
+    with pytest.raises(FetchError, match="no list of posts"):
+        await poll(adapter, web)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ('kind = "redis"\nurl = "redis://a:6379/0"', "needs `stream`"),
+        ('kind = "redis"\nurl = "https://a.kr"\nstream = "x"', "not a redis or rediss address"),
+        ('kind = "kafka"\nurl = "redis://a"\nstream = "x"', "not a kafka address"),
+        ('kind = "feed"\nurl = "redis://a"', "not an http or https address"),
+        ('kind = "redis"\nurl = "redis://u:p@a"\nstream = "x"', "take them out"),
+    ],
+)
+def test_settings_that_cannot_work(tmp_path: Path, table: str, sentence: str) -> None:
+    path = tmp_path / "sources.toml"
+    path.write_text(f'[[source]]\nname = "s"\n{table}\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=sentence):
+        load_sources(path)
