@@ -43,6 +43,8 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
             from embedding.training.running import train
 
             result = train(request, store, progress, resume, count, sources)
+        last = SnapshotStore(store).open()
+        result = replace(result, unreadable=last.unreadable)
     refs = result.snapshots
     if request.out is not None:
         refs = SnapshotStore(request.out).list()

@@ -187,6 +187,7 @@ class TrainResult:
     sync              how nodes were kept in step: policy, changes, drops, staleness, rounds
     ways              rows and bytes by way (server, all-reduce, within a host), density
     snapshots         one, or one a window for a dated corpus
+    unreadable        why the last of them cannot be read yet, and what is missing; None: it can
     """
 
     tokens_trained: int
@@ -203,6 +204,7 @@ class TrainResult:
     nodes: dict[str, dict[str, Any]]
     ways: dict[str, Any] = field(default_factory=dict)
     snapshots: list[SnapshotRef] = field(default_factory=list)
+    unreadable: str | None = None
     resumed_tokens: int = 0
     replayed_tokens: int = 0
     bytes_per_entry: float | None = None

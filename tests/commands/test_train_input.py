@@ -17,8 +17,6 @@ DATED = '{"date": "2020-02-03", "text": "one two"}\n'
 FILES = {
     "text.txt": PLAIN.encode(),
     "empty.txt": b"",
-    "blank.txt": b"\n  \n\n",
-    "rare.txt": b"one two three\n",
     "binary.txt": b"\x89PNG\r\n\x1a\n\0\0\0",
     "latin.txt": PLAIN.encode() * 10_000 + "caf\xe9\n".encode("latin-1"),
     "cut.txt.xz": lzma.compress(PLAIN.encode() * 100_000)[:-40],
@@ -156,9 +154,6 @@ def test_it_is_refused_before_anything_starts(
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ("blank.txt", ["blank.txt", "no word occurs 5 times"]),
-        ("rare.txt", ["rare.txt", "no word occurs 5 times", "min_count"]),
-        ("text.txt --min-count 11", ["text.txt", "no word occurs 11 times"]),
         ("latin.txt", ["latin.txt", "line 100001", "UTF-8"]),
         ("cut.txt.xz", ["cut.txt.xz", "damaged"]),
         ("text.txt --sync gossip", ["gossip", "ssp"]),
