@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 import torch
-from named import QUICK, named
+from named import LEARNT, QUICK, named
 from threads import fleet, sharded
 
 from embedding.evaluation.best import NearestRows
@@ -98,6 +98,9 @@ def test_what_a_node_just_pushed_is_in_the_answer(server, node, ask):
 def test_all_words_are_fewer_than_were_asked_for(connect, server, ask):
     node = connect(server)
     node.words("하나", "둘")
+    with pytest.raises(RefusedError, match="about 50,000 more words are needed"):
+        ask("neighbours", {"word": "하나", "n": 1000})
+    server.state.report(node.client.node, LEARNT)
     (only,) = ask("neighbours", {"word": "하나", "n": 1000})
     assert only["word"] == "둘"
 
@@ -265,6 +268,7 @@ def test_vectors_of_fasttext_are_composed(connect, device):
     ) as server:
         node = connect(server)
         node.words("바다", "바다가", "하늘")
+        server.state.report(node.client.node, LEARNT)
         vectors = server.state.composer.centres(
             node.ids, server.state.vocabulary.slots(node.ids, "")
         )
