@@ -68,6 +68,8 @@ def check_options(request: TrainRequest) -> None:
         _check_torch(request)
     if request.dated is not None:
         _check_dated(request)
+    if request.rehearsal_passes:
+        _check_rehearsal(request)
     tokenizer = request.text.tokenizer
     if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
@@ -144,6 +146,28 @@ def _check_dated(request: TrainRequest) -> None:
             f"{request.corpus}: plain text has no dates; a .jsonl file (or .jsonl.xz) with date "
             "and text on each line is accepted."
         )
+
+
+def _check_rehearsal(request: TrainRequest) -> None:
+    """Where nothing is rehearsed a budget for it would be a promise."""
+    model, topology = request.model, request.topology
+    for found, what in (
+        (request.dated is None, "a corpus that is not dated: it has no windows"),
+        (
+            not (model.traits.weighs_sentences and model.traits.draws_noise),
+            f"model {model.model}: it does not learn sentences again",
+        ),
+        (request.split == "columns", "split columns: the shards train"),
+        (topology.traits.sums, f"topology {topology.kind}: its nodes are in step by their sums"),
+        (
+            topology.aggregators > 0,
+            f"aggregators {topology.aggregators}: what they push is one sum",
+        ),
+    ):
+        if found:
+            raise ConfigError(
+                f"rehearsal_passes {request.rehearsal_passes:g} with {what}; 0 is accepted."
+            )
 
 
 def check_corpus(request: TrainRequest) -> tuple[str, ...]:
