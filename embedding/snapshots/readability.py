@@ -84,11 +84,16 @@ def unreadable(figures: Mapping[str, float]) -> str | None:
         )
     if not reasons:
         return None
-    missing = USUAL_WORDS - (read or 0.0)
-    if missing > 0:
-        wanted = f"about {math.ceil(missing / 1000) * 1000:,} more words are needed"
+    if missing := missing_words(figures):
+        wanted = f"about {missing:,} more words are needed"
     elif too_few:
         wanted = "text with more different words is needed"
     else:
         wanted = "its text has to be rehearsed longer (node.rehearsal_passes)"
     return f"the model cannot be read yet: {' and '.join(reasons)}; {wanted}."
+
+
+def missing_words(figures: Mapping[str, float]) -> int:
+    """How many more words a model that cannot be read has to read, about; 0: it has read enough."""
+    missing = USUAL_WORDS - figures.get("words_read", 0.0)
+    return max(0, math.ceil(missing / 1000) * 1000)
