@@ -95,6 +95,20 @@ def test_what_a_node_just_pushed_is_in_the_answer(server, node, ask):
     assert len(ask("neighbours", {"word": "w0"})) == 10
 
 
+def test_what_cannot_be_read_yet_is_refused_with_what_is_missing(server, node, ask):
+    node.push((RowDelta(Table.IN, node.ids, np.full((len(node.ids), DIM), 50, np.float32)),))
+    with pytest.raises(RefusedError, match=r"nearly the same way .* more words are needed"):
+        ask("neighbours", {"word": "w0"})
+
+
+def test_what_predicts_no_better_than_frequencies_is_refused(server, node, ask):
+    assert len(ask("neighbours", {"word": "w0"})) == 10
+    figures = {**LEARNT["rehearsal"], "held_out_loss": 2.69}
+    server.state.report(node.client.node, {"rehearsal": figures})
+    with pytest.raises(RefusedError, match="no better than word frequencies"):
+        ask("neighbours", {"word": "w0"})
+
+
 def test_all_words_are_fewer_than_were_asked_for(connect, server, ask):
     node = connect(server)
     node.words("하나", "둘")
