@@ -24,6 +24,7 @@ from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
 from embedding.training.resume import TrainingResume
+from embedding.training.survey import CorpusSurvey
 from embedding.training.vocabulary import Counted, CountingThread
 from embedding.worker.lifetime import peak_memory
 
@@ -37,11 +38,11 @@ def train(
     progress: Progress,
     resume: TrainingResume | None,
     count: CountingThread | Counted | None,
-    sources: tuple[str, ...] = (),
+    survey: CorpusSurvey,
 ) -> TrainResult:
     """Start the server and the nodes, have the words counted, and see the nodes through.
 
-    sources  those that are told apart (`sources.py`)
+    survey  what is known of the corpus
     """
     with (
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
@@ -58,7 +59,7 @@ def train(
                 resume.counted(total // request.epochs)
         refresh(placement.servers)
         before = server.state.meters.tokens
-        specs = node_specs(request, server.location, sources)
+        specs = node_specs(request, server.location, survey)
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
         server.groups.settle()
         _cut(request, server)
