@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy.random  # noqa: F401  before two threads import it: Python may see a deadlock there
 
-from embedding.kernel.errors import InputError
 from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory
 from embedding.training.request import TrainRequest
@@ -41,12 +40,10 @@ class CountingThread:
         self._stop.set()
 
     def wait(self) -> CountedWords:
-        """Wait; the words that get rows. Raises InputError where there is none, and ConfigError
-        where memory cannot hold their rows."""
+        """Wait; the words that get rows, maybe none. Raises ConfigError where memory cannot hold
+        their rows."""
         request = self._request
         counted = self._counted.result().at_least(request.min_count)
-        if not len(counted.counts):
-            raise nothing_admitted(request)
         counted = CountedWords(
             counted.words[: request.max_words], counted.counts[: request.max_words]
         )
@@ -109,11 +106,3 @@ def counting(
             yield pass_
         finally:
             pass_.stop()
-
-
-def nothing_admitted(request: TrainRequest) -> InputError:
-    """The error for a corpus of which no word gets a row."""
-    return InputError(
-        f"{request.corpus}: no word occurs {request.min_count} times, so there is nothing to "
-        "train; lower min_count or give more text."
-    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray
+from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
@@ -135,7 +136,7 @@ def word_history(
     if last.unreadable is not None:
         label = last.manifest.window.label
         sentence = f"{label}: {last.unreadable} Nearest words are not shown."
-        notes = [*notes, Note("unread_model", sentence)]
+        notes = [*notes, Note("unread_model", sentence, missing_words(last.manifest.quality))]
     return WordHistory(word, known, tuple(points), tuple(notes), parts)
 
 

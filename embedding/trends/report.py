@@ -8,6 +8,7 @@ from pathlib import Path
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.format import Manifest
+from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
@@ -129,8 +130,9 @@ def _no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
 
 
 def _unread(snapshot: Snapshot) -> Note:
-    label = snapshot.manifest.window.label
-    return Note("unread_model", f"{label}: {snapshot.unreadable} No word is compared with it.")
+    manifest = snapshot.manifest
+    sentence = f"{manifest.window.label}: {snapshot.unreadable} No word is compared with it."
+    return Note("unread_model", sentence, missing_words(manifest.quality))
 
 
 def _too_few(snapshot: Snapshot) -> Note:

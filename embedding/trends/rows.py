@@ -249,10 +249,14 @@ class Bias:
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader has to know: a stable code, and the sentence that says it."""
+    """Something a reader has to know: a stable code, and the sentence that says it.
+
+    words  of a model that cannot be read: how many more it has to read, about; else 0
+    """
 
     code: str
     text: str
+    words: int = 0
 
 
 @dataclass(frozen=True)

@@ -269,11 +269,17 @@ def _two(names: Sequence[str], a: str, b: str) -> list[str]:
 def _map(site: Site, request: Request, word: str) -> HTMLResponse:
     if not word:
         raise HTTPException(404)
-    found = site.answers.map(word)
-    if not found.windows:
+    history = site.reader.history(word)
+    if not history.known:
         return unknown(site, request, word)
-    t = site.words(request)
-    return site.render(request, "map.html", word=word, view=map_view(found, t))
+    found, t = site.answers.map(word), site.words(request)
+    return site.render(
+        request,
+        "map.html",
+        word=word,
+        view=map_view(found, t) if found.windows else None,
+        notes=brief.say(history.notes, history.points[-1].label, t),
+    )
 
 
 def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLResponse:

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 import torch
-from named import QUICK, named
+from named import LEARNT, QUICK, named
 from threads import fleet, sharded
 
 from embedding.evaluation.best import NearestRows
@@ -95,9 +95,26 @@ def test_what_a_node_just_pushed_is_in_the_answer(server, node, ask):
     assert len(ask("neighbours", {"word": "w0"})) == 10
 
 
+def test_what_cannot_be_read_yet_is_refused_with_what_is_missing(server, node, ask):
+    node.push((RowDelta(Table.IN, node.ids, np.full((len(node.ids), DIM), 50, np.float32)),))
+    with pytest.raises(RefusedError, match=r"nearly the same way .* more words are needed"):
+        ask("neighbours", {"word": "w0"})
+
+
+def test_what_predicts_no_better_than_frequencies_is_refused(server, node, ask):
+    assert len(ask("neighbours", {"word": "w0"})) == 10
+    figures = {**LEARNT["rehearsal"], "held_out_loss": 2.69}
+    server.state.report(node.client.node, {"rehearsal": figures})
+    with pytest.raises(RefusedError, match="no better than word frequencies"):
+        ask("neighbours", {"word": "w0"})
+
+
 def test_all_words_are_fewer_than_were_asked_for(connect, server, ask):
     node = connect(server)
     node.words("하나", "둘")
+    with pytest.raises(RefusedError, match="about 50,000 more words are needed"):
+        ask("neighbours", {"word": "하나", "n": 1000})
+    server.state.report(node.client.node, LEARNT)
     (only,) = ask("neighbours", {"word": "하나", "n": 1000})
     assert only["word"] == "둘"
 
@@ -265,6 +282,7 @@ def test_vectors_of_fasttext_are_composed(connect, device):
     ) as server:
         node = connect(server)
         node.words("바다", "바다가", "하늘")
+        server.state.report(node.client.node, LEARNT)
         vectors = server.state.composer.centres(
             node.ids, server.state.vocabulary.slots(node.ids, "")
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from named import QUICK, named
+from named import LEARNT, QUICK, named
 from threads import crash_primary, fleet, sharded
 
 from embedding.evaluation.gold import PairGold
@@ -137,6 +137,7 @@ def learnt(server, connect) -> dict[str, object]:
         rows = (RowDelta(Table.IN, ids, values), RowDelta(Table.OUT, ids, values[::-1].copy()))
         node.push((*rows, sub), named(WORDS, window=MARCH_1), window=MARCH_1)
     node.pull()
+    server.state.report(node.client.node, LEARNT)
     live = LiveModel(server.state)
     near = live.neighbours("확진", 3)
     gold = PairGold("집", (("확진", "확진자", 9.0), ("cat", "바다", 1.0), ("바다", "하늘", 5.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import WindowUnit
+from embedding.training.survey import WindowCharacters
 from embedding.worker.corpus import corpus, datedlines
 from embedding.worker.corpus.corpus import CorpusStretch
 from embedding.worker.corpus.datedlines import (
     DatedLines,
     dated_columns,
     dated_lines,
+    dated_stretches,
     listed,
     passing,
 )
@@ -74,6 +77,26 @@ def test_lines_of_two_objects_or_of_a_part_are_read_line_by_line() -> None:
         assert datedlines._by_arrow(CorpusStretch(0, text, 1.0), 0) is None
 
 
+def test_characters_of_windows_are_those_of_each_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 300)
+    path = tmp_path / "c.jsonl"
+    lines = [
+        json.dumps({"date": f"2020-{1 + at // 40:02}-07", "text": "가" * (1 + at % 7)})
+        for at in range(120)
+    ]
+    path.write_text("\n\nno date\n" + "\n".join(lines), encoding="utf-8")
+    counted = WindowCharacters(3, WindowUnit.MONTH)
+    for at, part in dated_stretches(CorpusShare(path=str(path)), report=False):
+        counted.add(at, part)
+    for index, found in enumerate(counted.by_node()):
+        expected: Counter[int] = Counter()
+        for line in dated_lines(CorpusShare(path=str(path), index=index, count=3)):
+            expected[WindowUnit.MONTH.start(line.when)] += len(line.text)
+        assert dict(found) == expected
+
+
 @pytest.mark.parametrize("since", [0, 1, 37, 120])
 def test_what_has_passed_of_a_window_goes_from_0_to_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: int
@@ -96,6 +119,10 @@ def test_what_has_passed_of_a_window_goes_from_0_to_1(
         before = sum(len(each.text) for each in of_window if each.number < line.number)
         whole = sum(len(each.text) for each in of_window)
         expected.append((before + len(line.text) / 2) / whole)
+    counted = WindowCharacters(1, WindowUnit.MONTH)
+    for at, part in dated_stretches(share):
+        counted.add(at, part)
+    share = share.model_copy(update={"window_characters": counted.by_node()[0]})
     parts = list(passing(share, WindowUnit.MONTH, since))
     assert np.concatenate([part.passed for part in parts] or [[]]).tolist() == expected[since:]
     plain = list(dated_columns(share, since))

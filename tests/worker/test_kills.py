@@ -61,9 +61,10 @@ if __name__ == "__main__":
 class Crawl:
     """A server, nodes that crawl, and their frontier; every process can be killed."""
 
-    def __init__(self, folder: Path, base: str) -> None:
+    def __init__(self, folder: Path, base: str, node: NodeConfig = NODE) -> None:
         self.folder = folder
         self.base = base
+        self.node = node
         self.config = ServerConfig(
             port=lasting_port(),
             state_dir=folder / "checkpoints",
@@ -107,7 +108,7 @@ class Crawl:
             ),
             text=TextConfig(tokenizer="whitespace", mask=False),
             model=MODEL,
-            node=NODE,
+            node=self.node,
             exchange=CLIENT,
         )
         self.nodes[name] = subprocess.Popen(
@@ -134,6 +135,10 @@ class Crawl:
     def learnt(self) -> int:
         found = self.client.status()["sources"].values()
         return sum(int(source["documents"]) for source in found)
+
+    def replayed(self) -> int:
+        """Tokens learnt again, that the server has heard of."""
+        return int(self.client.status()["replayed_tokens"])
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         until(condition, lambda: f"{what}: {self.client.status()['sources']}", seconds=300)
@@ -195,9 +200,9 @@ def documents() -> list[dict[str, object]]:
 
 
 @contextmanager
-def crawling(folder: Path) -> Iterator[Crawl]:
+def crawling(folder: Path, node: NodeConfig = NODE) -> Iterator[Crawl]:
     with running(None, documents()) as base:
-        found = Crawl(folder, base)
+        found = Crawl(folder, base, node)
         found.serve()
         try:
             yield found
@@ -238,6 +243,41 @@ def test_whatever_is_killed_each_document_is_learnt_once(tmp_path: Path) -> None
         numbered = {word: n for word, n in counts.items() if word.startswith("글")}
         assert numbered == {f"글{i}번": 2 for i in range(270)}
         assert counts["시장"] == 2 * 270
+
+
+def test_killed_while_it_rehearses_a_node_goes_on_and_counts_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    """What is learnt again is counted nowhere, whoever dies over it."""
+    budget = {"rehearsal_passes": 1_000.0, "rehearsal_share": 1.0, "held_out": 0.0}
+    chance = random.Random(5)
+    with crawling(tmp_path, NODE.model_copy(update=budget)) as found:
+        found.start("n0")
+        replayed = 0
+        for part, victim in enumerate(("process", "node", "server", "process")):
+            found.until(lambda part=part: found.learnt() > 50 * (part + 1), "some is fresh")
+            found.until(lambda more=replayed: found.replayed() > more + 10_000, "it rehearses")
+            told = found.client.status()["nodes"]["n0"]["report"]["rehearsal"]
+            assert not told["settled"], told
+            if victim == "process":
+                found.kill_one("n0", chance)
+            if victim == "node":
+                found.kill("n0")
+                found.start("n0")
+            if victim == "server":
+                found.kill_server()
+                found.serve()
+            replayed = found.replayed()
+        found.until(lambda: found.learnt() == 270, "all is learnt")
+        found.until(lambda: found.open() == 0, "everything is acknowledged")
+        found.until(lambda: found.replayed() > replayed + 10_000, "it rehearses at the end")
+        before = found.client.status()
+        counts = found.word_counts()
+        numbered = {word: n for word, n in counts.items() if word.startswith("글")}
+        assert numbered == {f"글{i}번": 2 for i in range(270)}
+        assert counts["시장"] == 2 * 270
+        assert before["tokens"] == sum(counts.values())
+        assert found.learnt() == 270
 
 
 def holders(shown: dict[str, Any]) -> list[str | None]:

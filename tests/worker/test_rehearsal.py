@@ -9,7 +9,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -18,6 +18,7 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning import rehearsal
+from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.rehearsal import INITIAL_TOKENS, replay_ratio
 
@@ -145,3 +146,61 @@ def test_a_node_draws_as_the_age_of_the_model_says(
     node.learn([block(0)])
     learnt = node.learn([block(1)])
     assert learnt.trained_tokens == learnt.fresh_tokens * times, "140 tokens were read"
+
+
+@pytest.mark.parametrize("kind", ["uniform", "loss", "gradient"])
+@pytest.mark.parametrize("policy", ["asp", "bsp", "ssp", "backup", "averaging"])
+def test_what_is_rehearsed_is_counted_nowhere(kind: str, policy: str) -> None:
+    """No count of a word, document or window, no decay, no context of a rare word, no sum of usage:
+    only rows move, and the total of what was replayed."""
+    config = ServerConfig(min_count=1, config_digest=MODEL.digest(), half_life_tokens=100.0)
+    with running_server(config, SyncConfig(policy=policy), dim=8) as server:
+        client = ParameterClient(
+            server.location, node="n0", config=ExchangeConfig(), config_digest=MODEL.digest()
+        )
+        client.hello()
+        memory = make_replay(StreamConfig(replay=kind), 1)
+        node = learner(client, memory)
+        for seed in range(3):
+            node.learn([block(seed)])
+        before, rows = counted(server), rows_of(server)
+        for _ in range(3):
+            order = Order(100, 1.0, decay=0.1)
+            told = node.push(node.train(node.prepare((), order=order)))
+            node.flush()
+            assert (told.fresh_tokens, told.keys) == (0, ())
+            assert told.trained_tokens > 50
+        assert counted(server) == before
+        assert server.state.meters.replayed_tokens > 150
+        assert not np.array_equal(rows_of(server), rows)
+        client.close()
+
+
+def counted(server: ParameterServer) -> dict[str, object]:
+    """All that a server counts of text; no row, and no bytes or clocks of what was sent."""
+    state = server.state
+    ids = state.vocabulary.alive()
+    status = server.status()
+    return {
+        "words": dict(zip(state.vocabulary.names(ids), state.vocabulary.counts(ids), strict=True)),
+        "last_seen": state.vocabulary.last_seen(ids).tolist(),
+        "windows": status["windows"],
+        "sources": {name: one["documents"] for name, one in status["sources"].items()},
+        "tokens": (status["tokens"], status["documents"]),
+        "rare": state.rare.held(ids, state.vocabulary.counts(ids)).at.tolist(),
+        "usage": [
+            (one.source, one.documents.tolist(), one.sums.tolist())
+            for start in state.accounts.windows.windows()
+            for one in state.accounts.usage.held([start])
+        ],
+        "by_window": [
+            state.accounts.windows.table(start).to_pydict()
+            for start in state.accounts.windows.windows()
+        ],
+    }
+
+
+def rows_of(server: ParameterServer) -> np.ndarray:
+    state = server.state
+    ids = state.vocabulary.alive()
+    return np.array(state.tables.read(Table.IN, state.vocabulary.slots(ids, "test")))

@@ -195,7 +195,10 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
     }
 
 
-_TOTALS = ("pushes", "duplicates", "refused", "tokens", "documents", "loss_sum", "pairs")
+_TOTALS = (
+    *("pushes", "duplicates", "refused", "tokens", "replayed_tokens", "documents"),
+    *("loss_sum", "pairs"),
+)
 
 
 def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) -> Content:
@@ -303,7 +306,7 @@ def _candidates(state: ServerState, table: pa.Table) -> dict[bytes, float]:
 def _restore_accounts(state: ServerState, content: Content) -> None:
     facts, accounts = content.facts, state.accounts
     for name in _TOTALS:
-        setattr(accounts.meters, name, facts["totals"][name])
+        setattr(accounts.meters, name, facts["totals"].get(name, 0))
     for name, (documents, tokens, late) in facts["sources"].items():
         meter = accounts.meters.source(name)
         meter.documents, meter.tokens, meter.late = documents, tokens, late

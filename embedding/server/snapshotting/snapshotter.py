@@ -255,7 +255,7 @@ class Snapshotter:
             began = time.monotonic()
             ids = vocabulary.alive()
             ids = ids[vocabulary.counts(ids) >= 0.5]
-            if not len(ids):
+            if not len(ids) and not self._config.in_step:
                 raise RefusedError(f"cut {window.label}: no word has a row yet.")
             starts = self._starts(window)
             tables = [state.accounts.windows.table(start) for start in starts]
