@@ -21,7 +21,7 @@ NAMES = {
     "embedding.sources.kinds:SOURCES": "outside-lines",
 }
 SUITES = (
-    "server/test_policies.py",
+    "server/policies/test_policies.py",
     "exchange/test_compression.py",
     "models/test_trainers.py",
     "trends/test_shift.py",

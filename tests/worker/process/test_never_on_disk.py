@@ -35,7 +35,7 @@ from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 MODEL = ModelConfig(dim=8, sample=0.0)
 SENTENCES = (
     "표식가을 표식겨울 표식바다 표식하늘 표식구름",
