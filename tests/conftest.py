@@ -41,7 +41,6 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
-        gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
