@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from browsing import CHROMIUM, drawn
+from browsing import CHROMIUM, drawn, visit
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [
@@ -44,7 +44,7 @@ async def named_and_in_order(page) -> None:
 @pytest.mark.parametrize("path", [*VIEWS, "/word?w=" + "가" * 1500])
 async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, path):
     async with page_of(viewport={"width": 390, "height": 844}) as page:
-        await page.goto(address + path)
+        await visit(page, address + path)
         await drawn(page)
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
         small = await page.evaluate(
@@ -68,7 +68,7 @@ async def test_text_is_readable_in_both_themes_and_all_has_a_name(page_of, addre
     async with page_of(color_scheme=scheme) as page:
         grounds = set()
         for path in VIEWS:
-            await page.goto(address + path)
+            await visit(page, address + path)
             assert await page.evaluate(CONTRAST) == [], path
             await named_and_in_order(page)
             grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
@@ -83,7 +83,7 @@ async def test_axe_finds_nothing_serious_in_any_view(page_of, address, language,
     # Run beside the page's own scripts, which its content policy allows and an injected one's not.
     async with page_of(locale=language, color_scheme=scheme, bypass_csp=True) as page:
         for path in VIEWS:
-            await page.goto(address + path)
+            await visit(page, address + path)
             await drawn(page)
             found = (await axe.run(page)).response["violations"]
             serious = [one for one in found if one["impact"] in ("serious", "critical")]
@@ -120,7 +120,7 @@ async def test_a_hostile_word_is_a_word_in_every_view(page_of, address, hostile,
     async with page_of(viewport={"width": 390, "height": 844}) as page:
         coded = quote(word, safe="")
         for path in (f"/word?w={coded}", f"/map?w={coded}", f"/compare?a={coded}&b=코로나"):
-            await page.goto(address + path)
+            await visit(page, address + path)
             await drawn(page)
             assert word in await page.locator("h1").inner_text()
             assert await page.evaluate("document.documentElement.scrollWidth") <= 390
