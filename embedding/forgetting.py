@@ -28,6 +28,8 @@ from embedding.snapshots.evidence import EvidenceStore, page_of
 from embedding.snapshots.format import ID, MANIFEST
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
+from embedding.trends.team import TeamStore
+from embedding.web.headlinestore import HeadlineStore
 
 _DAY = 86_400.0
 
@@ -77,6 +79,15 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
         word=wish.word, source=wish.source, page=page, dry=dry
     )
     done.append(f"Evidence: {rows:,} addresses of documents {verb} removed.")
+    kept = HeadlineStore(settings.page.headlines_file).erase(
+        word=wish.word, source=wish.source, page=page, dry=dry
+    )
+    if wish.word is not None and settings.page.team is not None:
+        shared = TeamStore(settings.page.team).erase(wish.word, dry=dry)
+        if shared:
+            done.append(f"The team's words and notes: {shared:,} {verb} removed.")
+    if kept:
+        done.append(f"Headlines: {kept:,} {verb} removed.")
     wanted = wish.word or wish.source or page or ""
     if paths.trends.is_dir():
         reports = storage.holding(paths.trends, wanted)
@@ -204,6 +215,13 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
         "Evidence, addresses of documents",
         lambda before: EvidenceStore(paths.evidence).erase(before=before, dry=dry),
     )
+    headlines = HeadlineStore(settings.page.headlines_file)
+    if headlines.path.is_file():
+        step(
+            ages.evidence_days,
+            "Headlines",
+            lambda before: headlines.erase(before=before, dry=dry),
+        )
     step(
         ages.frontier_days,
         "Frontier, addresses",

@@ -457,6 +457,8 @@ class Settings(BaseSettings):
             "evidence": self.paths.evidence,
             "status_url": self.server_status_url,
             "token_file": self.paths.home / "web-token",
+            "team": self.paths.home / "team.json",
+            "headlines_file": self.paths.home / "headlines.db",
             "source_weights": self.node.source_weights,
         }
         given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}

@@ -244,7 +244,7 @@ def web(
         f"Trends page at {scheme}://{shown}:{page.port}/ — token: {token}", highlight=False
     )
     uvicorn.run(
-        create_app(page),
+        create_app(page, crawl=settings().crawl, channels=settings().notify.channels),
         host=page.host,
         port=page.port,
         ssl_certfile=page.tls_cert,

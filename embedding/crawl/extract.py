@@ -100,6 +100,14 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
     return Extracted(text, title, published, canonical, digest(text), signature(text), named)
 
 
+def headline_of(page: str) -> str:
+    """A page's headline without the names of its authors; empty where it has none."""
+    tree = load_html(page)
+    if tree is None:
+        return ""
+    return " ".join(without_names(_title(tree), authors_of(tree)).split())
+
+
 def digest(text: str) -> str:
     """32 hex digits that are equal for texts equal up to spaces and Unicode composition."""
     plain = " ".join(unicodedata.normalize("NFKC", text).split())

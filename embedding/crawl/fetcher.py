@@ -281,6 +281,7 @@ def _refuse_status(url: str, status: int, headers: Mapping[str, str]) -> None:
         reason,
         f"{url}: answered with status {status}.",
         retry_after=_retry_after(headers) if again else None,
+        status=status,
     )
 
 
@@ -303,4 +304,4 @@ def _located(error: FetchError, url: str) -> FetchError:
     """The same error with the address in its sentence."""
     text = str(error)
     message = text if url in text else f"{url}: {text}"
-    return FetchError(error.reason, message, retry_after=error.retry_after)
+    return FetchError(error.reason, message, retry_after=error.retry_after, status=error.status)

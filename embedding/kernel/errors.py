@@ -46,13 +46,22 @@ class FetchError(YeoronError):
     """One URL could not be fetched.
 
     `reason` is one of a small set of names (`timeout`, `http_5xx`, `robots`, …) by which
-    failures are counted; `retry_after` is in seconds, None when a retry cannot help.
+    failures are counted; `retry_after` is in seconds, None when a retry cannot help. `status` is
+    that of the answer, None where there was none or it is not the reason.
     """
 
-    def __init__(self, reason: str, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.retry_after = retry_after
+        self.status = status
 
 
 class ExchangeError(YeoronError):

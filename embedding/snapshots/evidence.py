@@ -1,5 +1,10 @@
 """Where words were read: addresses of a few documents by word, source and day. Never any text.
 
+Beside the addresses of PER_DAY documents stand the hashes of SKETCH of them: from these follows how
+many documents of a day hold the word, exactly while they are fewer, else by the smallest of them
+(Bar-Yossef et al. 2002; the standard error is 1/√(SKETCH − 2), an eighth). No address can be read
+off a hash.
+
 A word's documents are sampled by the smallest values of a hash of address and word (bottom-k,
 Cohen and Kaplan 2007), so that nodes sample alike without asking each other, a document read twice
 counts once, and no document is listed with all its words. An address is that of a page: what names
@@ -7,7 +12,9 @@ one comment on it is cut off, because a comment is one person's. Parquet files s
 folder for each month:
 
     <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url,
-                                                published float64 (Unix seconds)
+                                                published float64 (Unix seconds); where only
+                                                the hash is kept, url is empty and published is
+                                                the day's begin
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -42,8 +50,12 @@ EVIDENCE_SCHEMA = pa.schema(
 EVIDENCE_FORMAT = 1
 """Version of these files, in the metadata of each; one without it is of before it was kept."""
 _FORMAT_KEY = b"yeoron.format"
+_SKETCH_KEY = b"yeoron.hashes"
 PER_DAY = 3
 """Addresses kept of a word by source and day."""
+SKETCH = 64
+"""Hashes kept of a word by source and day."""
+_HASHES = 2.0**63
 MOST_PARTS = 8
 """Files of one writer and month; beyond it, they are joined."""
 DAY = 86_400
@@ -78,6 +90,21 @@ class Evidence:
     published: datetime
 
 
+@dataclass(frozen=True)
+class DayCount:
+    """Documents of one source and day (days since 1970) that hold a word.
+
+    documents  None where older files kept too few hashes to say it
+    exact      whether it was counted; else it is an estimate
+    """
+
+    word: str
+    source: str
+    day: int
+    documents: float | None
+    exact: bool
+
+
 class EvidenceStore:
     """Addresses of documents by word, in a folder; several nodes write, anybody reads."""
 
@@ -102,7 +129,7 @@ class EvidenceStore:
         """
         # Files of before comments were cut off hold their addresses still.
         tables = [_of_pages(self._read(path, word, start, end)) for path in self._files(start, end)]
-        found = [table for table in tables if table.num_rows]
+        found = [_addressed(table) for table in tables if table.num_rows]
         if not found:
             return []
         rows = sampled(pa.concat_tables(found)).sort_by([("published", "descending")]).to_pylist()
@@ -113,6 +140,35 @@ class EvidenceStore:
             one = Evidence(row["url"], row["source"], published)
             by_source.setdefault(row["source"], []).append(one)
         return _in_turn(list(by_source.values()), n)
+
+    def days(self, words: Sequence[str], start: datetime, end: datetime) -> list[DayCount]:
+        """How many documents of each day of [start, end) hold each word, by source; days without
+        any are left out. Raises SnapshotError when a file cannot be read.
+        """
+        hashes: dict[tuple[str, str, int], set[int]] = {}
+        limits: dict[tuple[str, str, int], int] = {}
+        first, last = int(start.timestamp() // DAY), int((end.timestamp() - 1) // DAY)
+        for path in self._files(start, end):
+            chosen = pc.field("word").isin([word for word in words if _writable(word)])
+            table, limit = self._rows(path, chosen, first, last)
+            for row in table.select(["word", "source", "day", "hash"]).to_pylist():
+                key = row["word"], row["source"], row["day"]
+                hashes.setdefault(key, set()).add(row["hash"])
+                limits[key] = min(limit, limits.get(key, limit))
+        return [_counted(key, hashes[key], limits[key]) for key in sorted(hashes)]
+
+    @staticmethod
+    def _rows(path: Path, chosen: pc.Expression, first: int, last: int) -> tuple[pa.Table, int]:
+        """Rows of some words between two days, and how many hashes the file keeps of a day."""
+        day = pc.field("day")
+        filters = chosen & (day >= first) & (day <= last)
+        try:
+            found = pq.read_table(path, partitioning=None, filters=filters)
+        except FileNotFoundError:
+            return EVIDENCE_SCHEMA.empty_table(), SKETCH
+        except (pa.ArrowException, OSError) as error:
+            raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+        return _opened(found, path), _sketch_of(found)
 
     def erase(
         self,
@@ -131,9 +187,12 @@ class EvidenceStore:
         found = 0
         for path in sorted(self.folder.glob("*/*.parquet")):
             try:
+                sketch = _sketch_of(pq.read_schema(path))
                 table = _of_pages(_whole(path))
             except FileNotFoundError:
                 continue  # joined with others by its writer in the meantime
+            except (pa.ArrowException, OSError) as error:
+                raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
             gone = np.zeros(table.num_rows, dtype=bool)
             for name, wanted in (("word", word), ("source", source), ("url", page)):
                 if wanted is not None:
@@ -147,7 +206,7 @@ class EvidenceStore:
             if n == table.num_rows:
                 path.unlink()
                 continue
-            _write(path, table.filter(pa.array(~gone)))
+            _write(path, table.filter(pa.array(~gone)), sketch)
         return found
 
     def _files(self, start: datetime, end: datetime) -> list[Path]:
@@ -180,14 +239,18 @@ class EvidenceStore:
         parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
         if len(parts) <= MOST_PARTS:
             return
+        # What an older file left out cannot be counted any more.
+        kept = min(_sketch_of(pq.read_schema(path)) for path in parts)
         whole = sampled(pa.concat_tables([_whole(path) for path in parts]))
-        _publish(folder, whole, writer)
+        _publish(folder, whole, writer, kept)
         for path in parts:
             path.unlink()
 
 
 def sampled(table: pa.Table) -> pa.Table:
-    """Sorted by word; of each word, source and day the `PER_DAY` rows of smallest hash, once."""
+    """Sorted by word; of each word, source and day the `SKETCH` rows of smallest hash, once, the
+    first `PER_DAY` of them with their addresses.
+    """
     keys = ("word", "source", "day", "hash")
     table = table.sort_by([(name, "ascending") for name in keys]).combine_chunks()
     if not table.num_rows:
@@ -200,7 +263,51 @@ def sampled(table: pa.Table) -> pa.Table:
     # The place within its group, counted among those that are there once.
     start = np.searchsorted(kept, first)
     own = np.searchsorted(first, kept, side="right") - 1
-    return table.take(pa.array(kept[np.arange(len(kept)) - start[own] < PER_DAY]))
+    rank = np.arange(len(kept)) - start[own]
+    chosen = table.take(pa.array(kept[rank < SKETCH]))
+    return _nameless(chosen, rank[rank < SKETCH] >= PER_DAY)
+
+
+def _nameless(table: pa.Table, rows: npt.NDArray[np.bool_]) -> pa.Table:
+    """The same table without address and time in these rows."""
+    mask = pa.array(rows)
+    begin = pc.cast(pc.multiply(pc.cast(table["day"], pa.int64()), DAY), pa.float64())
+    for name, blank in (("url", pa.scalar("")), ("published", begin)):
+        at = table.schema.get_field_index(name)
+        column = pc.if_else(mask, blank, table[name])
+        table = table.set_column(at, EVIDENCE_SCHEMA.field(name), column)
+    return table
+
+
+def _addressed(table: pa.Table) -> pa.Table:
+    """The rows that have an address."""
+    return table.filter(pc.not_equal(table["url"], ""))
+
+
+def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCount:
+    word, source, day = key
+    if len(hashes) < limit:
+        return DayCount(word, source, day, float(len(hashes)), exact=True)
+    if limit < SKETCH:
+        return DayCount(word, source, day, None, exact=False)
+    largest = sorted(hashes)[limit - 1] / _HASHES
+    return DayCount(word, source, day, (limit - 1) / largest, exact=False)
+
+
+def _sketch_of(table: pa.Table | pa.Schema) -> int:
+    """How many hashes of a day a file keeps; older ones kept as many as addresses."""
+    schema = table if isinstance(table, pa.Schema) else table.schema
+    said = (schema.metadata or {}).get(_SKETCH_KEY, b"")
+    return int(said) if said.isdigit() else PER_DAY
+
+
+def _writable(word: str) -> bool:
+    """Whether it can be written in UTF-8, as all words of a file are."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(path: Path) -> pa.Table:
@@ -241,13 +348,15 @@ def _safe(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z_.]", "_", name)[:80]
 
 
-def _publish(folder: Path, table: pa.Table, writer: str) -> None:
+def _publish(folder: Path, table: pa.Table, writer: str, sketch: int = SKETCH) -> None:
     name = f"{_safe(writer)}-{uuid.uuid4().hex[:12]}"
-    _write(folder / f"{name}.parquet", table)
+    _write(folder / f"{name}.parquet", table, sketch)
 
 
-def _write(path: Path, table: pa.Table) -> None:
-    said = table.replace_schema_metadata({_FORMAT_KEY: str(EVIDENCE_FORMAT).encode()})
+def _write(path: Path, table: pa.Table, sketch: int) -> None:
+    said = table.replace_schema_metadata(
+        {_FORMAT_KEY: str(EVIDENCE_FORMAT).encode(), _SKETCH_KEY: str(sketch).encode()}
+    )
     with replaced(path) as file:
         pq.write_table(said, file, compression="zstd", row_group_size=20_000)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import replace
@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from embedding.kernel.errors import InputError
-from embedding.snapshots.evidence import Evidence, EvidenceStore
+from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
+from embedding.trends.beside import Beside, UsualContexts, beside
 from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import SourceContrast, source_contrast
@@ -24,10 +25,18 @@ from embedding.trends.rows import NeighbourRow, Story, TrendReport
 from embedding.trends.stories import StoryDocuments, sightings
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
+from embedding.web.plain import function_words
 from embedding.web.reader import Reader, Recent
 
 A = TypeVar("A")
 KEPT = 256
+BESIDE_SHOWN = 12
+"""Words that stand beside a word, as shown."""
+BESIDE_LOOKED_AT = 40
+TOPIC_WORDS = 60
+"""Nearest words that belong to a topic."""
+EVIDENCE_SAMPLE = 200
+"""Addresses of a word that are looked at where some sources are chosen."""
 
 
 class Answers:
@@ -56,6 +65,23 @@ class Answers:
         near = tuple(NeighbourRow(w, s, bool(there) and w not in there) for w, s in own)
         return replace(point, neighbours=near)
 
+    def beside(self, id: str, word: str) -> list[Beside]:  # noqa: A002
+        """Words that stand beside a word in a window, without those that have no topic."""
+        snapshot = self._reader.open(id)
+        if snapshot.unreadable is not None:
+            return []
+        contexts: UsualContexts = self._kept(("contexts", id), lambda: UsualContexts.of(snapshot))
+        found: list[Beside] = self._kept(
+            ("beside", id, word), lambda: beside(snapshot, word, BESIDE_LOOKED_AT, contexts)
+        )
+        return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
+
+    def about(self, id: str, topic: str) -> frozenset[str]:  # noqa: A002
+        """Words that a window uses as it uses the topic; none without a topic."""
+        if not topic:
+            return frozenset()
+        return frozenset(word for word, _ in self._nearest(id, topic, TOPIC_WORDS))
+
     def _nearest(self, id: str, word: str, n: int) -> list[tuple[str, float]]:  # noqa: A002
         return self._kept(
             ("nearest", id, word, n), lambda: nearest_words(self._reader.open(id), word, n)
@@ -68,14 +94,33 @@ class Answers:
         times = datetime.fromisoformat(start), datetime.fromisoformat(end)
         return sightings(story, self._evidence, *times)
 
-    def evidence(self, word: str, start: str, end: str, n: int = 12) -> list[Evidence]:
-        """Documents of a window (ISO times) that hold the word; none where nobody kept any."""
+    def evidence(
+        self, word: str, start: str, end: str, n: int = 12, sources: Sequence[str] = ()
+    ) -> list[Evidence]:
+        """Documents of a window (ISO times) that hold the word; none where nobody kept any.
+
+        sources  only these; none: all
+        """
         if self._evidence is None:
             return []
         found = self._evidence.find(
-            word, datetime.fromisoformat(start), datetime.fromisoformat(end), n
+            word,
+            datetime.fromisoformat(start),
+            datetime.fromisoformat(end),
+            EVIDENCE_SAMPLE if sources else n,
         )
-        return [one for one in found if one.url.startswith(("http://", "https://"))]
+        own = [one for one in found if not sources or one.source in sources]
+        return [one for one in own if one.url.startswith(("http://", "https://"))][:n]
+
+    def days(self, words: Sequence[str], start: datetime, end: datetime) -> tuple[DayCount, ...]:
+        """Documents of each day and source that hold each word; none where nobody kept any."""
+        store = self._evidence
+        if store is None:
+            return ()
+        return self._kept(
+            ("days", *words, start, end, self._latest()),
+            lambda: tuple(store.days(words, start, end)),
+        )
 
     def together(self, first: str, second: str) -> tuple[Together, ...]:
         """Two words' cosine through all windows."""

@@ -13,19 +13,26 @@ from fastapi.params import Depends as Dependency
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, SnapshotError, YeoronError
+from embedding.trends.team import TeamError, TeamStore
 from embedding.web.answers import Answers
 from embedding.web.api import api_routes
 from embedding.web.api_compare import comparing_routes
+from embedding.web.api_headlines import headline_routes
 from embedding.web.config import WebConfig
 from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
+from embedding.web.filters import FilterError
 from embedding.web.headers import HEADERS, SecurityHeaders
+from embedding.web.headlines import Headlines
+from embedding.web.headlinestore import HeadlineStore
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
 from embedding.web.pages import error_page, page_routes
 from embedding.web.reader import Reader
 from embedding.web.site import STATIC_TYPES, Site
+from embedding.web.teampage import team_routes
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +42,15 @@ def create_app(
     *,
     dependencies: Sequence[Dependency] = (),
     root_path: str = "",
+    crawl: CrawlConfig | None = None,
+    channels: tuple[str, ...] = (),
 ) -> FastAPI:
     """Build the application.
 
     dependencies  put before every route except `/health`, e.g. Airflow's login. Without any, the
                   page asks for the token in `config.token_file` (made when missing).
+    crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
+    channels      ways that notices go (`NotifyConfig.channels`)
     root_path     prefix under which a proxy serves it; a mount sets its prefix by itself
 
     Raises ConfigError when the token file or the snapshot address cannot be used.
@@ -50,7 +61,13 @@ def create_app(
         login = Login(ensure_token(config.token_file), config.session_hours)
     stream = Stream(config.status_url, config.status_timeout_s)
     reader = Reader(config)
-    site = Site(config, reader, Answers(config, reader), stream, login)
+    headlines = None
+    if crawl is not None and config.headlines and config.evidence is not None:
+        kept = HeadlineStore(config.headlines_file) if config.keep_headlines else None
+        headlines = Headlines(crawl, kept)
+    team = None if config.team is None else TeamStore(config.team)
+    site = Site(config, reader, Answers(config, reader), stream, login, headlines, team, channels)
+    site.languages.check()
     guards = [*dependencies] if login is None else [Depends(login.require)]
     app = FastAPI(
         title="Yeoron",
@@ -62,6 +79,10 @@ def create_app(
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
+    if headlines is not None:
+        app.include_router(headline_routes(site, headlines, guards))
+    if team is not None:
+        app.include_router(team_routes(site, team, guards))
     app.include_router(comparing_routes(site, guards))
     app.include_router(api_routes(site, guards))
     app.include_router(differing_routes(site, guards))
@@ -157,7 +178,8 @@ def _errors(app: FastAPI, site: Site) -> None:
             said = str(error).replace(site.config.snapshots, "the store")
             return answer(request, 404, "snapshot_missing", said)
         if isinstance(error, InputError):
-            return answer(request, 400, "bad_address", str(error))
+            key = error.key if isinstance(error, FilterError | TeamError) else "bad_address"
+            return answer(request, 400, key, str(error))
         return answer(request, 500, "server_error", str(error))
 
     @app.exception_handler(Exception)

@@ -24,8 +24,18 @@ class AxisConfig(Config):
 
 SENTIMENT = AxisConfig(
     name="sentiment",
-    positive=("좋다", "훌륭하다", "최고", "만족", "감동", "행복", "good", "great", "best", "love"),
-    negative=("나쁘다", "최악", "실망", "분노", "불안", "싫다", "bad", "terrible", "worst", "hate"),
+    positive=(
+        *("좋다", "훌륭하다", "최고", "만족", "감동", "행복", "기쁘다", "아름답다", "고맙다"),
+        *("안전", "희망", "성공", "즐겁다", "뛰어나다", "믿다", "사랑", "편하다", "칭찬"),
+        *("good", "great", "best", "love", "happy", "excellent", "wonderful", "safe", "hope"),
+        *("success", "nice", "beautiful", "perfect", "enjoy"),
+    ),
+    negative=(
+        *("나쁘다", "최악", "실망", "분노", "불안", "싫다", "슬프다", "밉다", "억울하다"),
+        *("위험", "절망", "실패", "괴롭다", "형편없다", "두렵다", "고통", "불편", "비난"),
+        *("bad", "terrible", "worst", "hate", "sad", "awful", "horrible", "danger", "fear"),
+        *("failure", "poor", "ugly", "wrong", "angry"),
+    ),
 )
 
 
@@ -40,6 +50,9 @@ class WebConfig(Config):
 
     evidence: Path | None = None
     """Folder of addresses of documents by word, which nodes write; None shows none."""
+
+    team: Path | None = None
+    """File of words and notes that all readers share; None: they share nothing."""
 
     status_url: str | None = None
     """The parameter server's `/status`, for the panel of live figures; None leaves it out."""
@@ -65,11 +78,25 @@ class WebConfig(Config):
     front_rows: int = Field(default=10, ge=1, le=100)
     """Words shown in each ranking of the front page."""
 
+    locale: Path | None = None
+    """Folder of further languages of the page: one catalogue `<language>.po` each, as those in
+    `embedding/web/locale`. What a catalogue does not say is said in English."""
+
     axes: tuple[AxisConfig, ...] = (SENTIMENT,)
     """Axes that a word's page shows; words of an end that no window uses are passed over."""
 
     watch: tuple[str, ...] = Field(default=(), max_length=40)
     """Words that everybody's watch list begins with."""
+
+    headlines: bool = True
+    """Whether readers may have the headlines of original documents fetched again."""
+
+    keep_headlines: bool = False
+    """Whether a headline that was fetched is kept, with address, source and time, in
+    `headlines_file`. The text of a document is never kept."""
+
+    headlines_file: Path = Path("var/headlines.db")
+    """Where headlines are kept, if they are."""
 
     open_snapshots: int = Field(default=64, ge=2, le=1000)
     """Snapshots kept open (memory-mapped) between requests."""

@@ -32,18 +32,25 @@ def differing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     return routes
 
 
-def compared(site: Site, report: TrendReport, wait_s: float) -> tuple[Disagreement | None, bool]:
+def compared(
+    site: Site, request: Request, report: TrendReport, wait_s: float
+) -> tuple[Disagreement | None, bool]:
     """What the sources disagree on, None where nothing can be said; whether it is being computed.
 
     wait_s  how long to wait for it
     """
-    if sum(1 for n in report.snapshot.documents.values() if n) < 2:
+    read = site.reader.open(report.snapshot.id).manifest.documents
+    if sum(1 for n in read.values() if n) < 2:
         return None, False
     try:
         found = site.answers.disagreement(report.snapshot.id, wait_s)
     except (InputError, SnapshotError):
         return None, False
-    return None if found is None else plain_disagreement(found), found is None
+    if found is None:
+        return None, True
+    chosen = site.filter(request)
+    near = site.answers.about(report.snapshot.id, chosen.topic)
+    return chosen.disagreement(plain_disagreement(found), near), False
 
 
 def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A002
@@ -51,7 +58,7 @@ def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A
     204 where there is nothing to show.
     """
     report = site.reader.report(id)
-    found, pending = (None, True) if report is None else compared(site, report, LATER_S)
+    found, pending = (None, True) if report is None else compared(site, request, report, LATER_S)
     if pending:
         return Response(status_code=202)
     if found is None or not found.compared:

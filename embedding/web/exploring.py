@@ -19,7 +19,8 @@ from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.axisview import said
 from embedding.web.mapview import map_view
-from embedding.web.pages import computing, csv_file, latest_known, unknown
+from embedding.web.overview import MOST_LINES, days_view, rates_chart, span
+from embedding.web.pages import computing, csv_file, filtered, latest_known, nothing, unknown
 from embedding.web.pairview import pair_view
 from embedding.web.plain import plain_report, plain_rows
 from embedding.web.site import Site
@@ -44,15 +45,20 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     def compare_csv(request: Request, a: str, b: str) -> Response:
         return _compare_csv(site, request, a, b)
 
+    @routes.get("/over")
+    def over(request: Request, w: Watched = None) -> Response:
+        return _over(site, request, [one.strip() for one in w or () if one.strip()])
+
     @routes.get("/windows")
     def windows(request: Request, then: str = "", now: str = "") -> Response:
         return _windows(site, request, then, now)
 
     @routes.get("/windows/{ranking}.csv")
-    def windows_csv(ranking: str, then: str, now: str) -> Response:
+    def windows_csv(request: Request, ranking: str, then: str, now: str) -> Response:
         report = site.answers.between(then, now, LONG_S)
         if ranking not in RANKINGS or report is None:
             raise HTTPException(404 if report is not None else 503)
+        report = filtered(site, request, report)
         return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
 
     @routes.get("/sources")
@@ -84,16 +90,53 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     if not all(history.known for history in histories):
         missing = _missing(site, request, a, b, [one.known for one in histories])
         return _no_pair(site, request, a, b, 404, missing)
+    chosen = site.filter(request)
+    histories = (chosen.history(histories[0]), chosen.history(histories[1]))
+    if not histories[0].points:
+        return nothing(site, request)
     points = [_last_known(history) for history in histories]
     sharp = [
         site.answers.exact(history.word, history.points[at], None)
         for history, at in zip(histories, points, strict=True)
     ]
-    view = pair_view(
-        *histories, (sharp[0], sharp[1]), site.answers.together(a, b), site.words(request)
-    )
+    shown = {point.snapshot for point in histories[0].points}
+    nearness = [one for one in site.answers.together(a, b) if one.snapshot in shown]
+    view = pair_view(*histories, (sharp[0], sharp[1]), nearness, site.words(request))
     return site.render(
         request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
+    )
+
+
+def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
+    """Several words on one chart."""
+    words = list(dict.fromkeys(asked))
+    listed = site.reader.listing().refs
+    if not listed:
+        return site.render(request, "empty.html", broken=site.reader.listing().broken)
+    found = [site.reader.history(word) for word in words[:MOST_LINES]]
+    vocabulary = site.reader.vocabulary()
+    missing = [(one.word, vocabulary.nearest_spellings(one.word)) for one in found if not one.known]
+    chosen, t = site.filter(request), site.words(request)
+    histories = [chosen.history(one) for one in found if one.known]
+    if not chosen.refs(listed) or (histories and not histories[0].points):
+        return nothing(site, request)
+    known = [one.word for one in histories]
+    rates, days = None, None
+    if histories:
+        times = span(histories, chosen)
+        rates = rates_chart(histories, t)
+        days = days_view(known, site.answers.days(known, *times), times, chosen, t)
+    return site.render(
+        request,
+        "over.html",
+        words=known,
+        histories=histories,
+        missing=missing,
+        passed_over=words[MOST_LINES:],
+        rates=rates,
+        days=days,
+        most=MOST_LINES,
+        has_evidence=site.answers.has_evidence,
     )
 
 
@@ -125,6 +168,8 @@ def _compare_csv(site: Site, request: Request, a: str, b: str) -> Response:
     for history in (first, second):
         if not history.known:
             return unknown(site, request, history.word)
+    chosen = site.filter(request)
+    first, second = chosen.history(first), chosen.history(second)
     text = comparisons.pair_csv(first, second, site.answers.together(a, b))
     return csv_file(text, "compare.csv")
 
@@ -135,7 +180,7 @@ def _last_known(history: WordHistory) -> int:
 
 
 def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
-    refs = site.reader.listing().refs
+    refs = site.filter(request).refs(site.reader.listing().refs)
     if len(refs) < 2:
         return _choice(site, request, "", "")
     now, then = now or refs[-1].id, then or refs[0].id
@@ -155,7 +200,7 @@ def _choice(
 ) -> HTMLResponse:
     """Two windows are yet to be chosen."""
     notes = [site.words(request)("windows_same")] if same else []
-    refs = site.reader.listing().refs
+    refs = site.filter(request).refs(site.reader.listing().refs)
     return site.render(
         request, "windows.html", refs=refs, report=None, then=then, now=now, notes=notes
     )
@@ -167,8 +212,8 @@ def _between(
     return site.render(
         request,
         "windows.html",
-        refs=site.reader.listing().refs,
-        report=plain_report(report),
+        refs=site.filter(request).refs(site.reader.listing().refs),
+        report=plain_report(filtered(site, request, report)),
         then=then,
         now=now,
         notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
@@ -233,9 +278,13 @@ def _map(site: Site, request: Request, word: str) -> HTMLResponse:
 
 def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLResponse:
     words = list(dict.fromkeys(w.strip() for w in (asked or site.config.watch) if w.strip()))
-    report, _ = latest_known(site, site.reader.listing().refs)
-    listed = site.reader.listing().refs
-    lines = [watch_line(site.reader.history(word), report) for word in words[:WATCHED] if listed]
+    chosen, listed = site.filter(request), site.reader.listing().refs
+    shown = chosen.refs(listed)
+    if listed and not shown:
+        return nothing(site, request)
+    report, _ = latest_known(site, shown)
+    histories = [chosen.history(site.reader.history(word)) for word in words[:WATCHED] if listed]
+    lines = [watch_line(history, report) for history in histories if history.points]
     return site.render(
         request,
         "watch.html",

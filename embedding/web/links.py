@@ -6,19 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from embedding.snapshots.evidence import Evidence
+from embedding.trends.stories import LOOKED_FOR
+
 _LONGEST = 6000
 
 
 @dataclass(frozen=True)
 class PagePaths:
-    """Builds absolute paths; `root` is the mount prefix without a final slash."""
+    """Builds absolute paths.
+
+    root    the mount prefix without a final slash
+    kept    names and values that every link to a page keeps (filters.py)
+    """
 
     root: str
     version: str = ""
+    kept: tuple[tuple[str, str], ...] = ()
 
     def front(self) -> str:
         """The latest window."""
-        return f"{self.root}/"
+        return self._keeping(f"{self.root}/")
+
+    def view(self, name: str) -> str:
+        """A page by its name, with the filter kept."""
+        return self._keeping(self.page(name))
 
     def page(self, name: str) -> str:
         """A page by its name."""
@@ -30,15 +42,15 @@ class PagePaths:
 
     def window(self, snapshot: str) -> str:
         """A permanent link to the brief of one snapshot."""
-        return f"{self.root}/window/{quote(snapshot, safe='')}"
+        return self._keeping(self._window(snapshot))
 
     def disagreement(self, snapshot: str) -> str:
         """The section of a brief on what sources disagree on, for a brief that came before it."""
-        return f"{self.window(snapshot)}/disagreement"
+        return self._keeping(f"{self._window(snapshot)}/disagreement")
 
     def csv(self, snapshot: str, ranking: str) -> str:
         """A ranking as CSV."""
-        return f"{self.window(snapshot)}/{ranking}.csv"
+        return self._keeping(f"{self._window(snapshot)}/{ranking}.csv")
 
     def word(self, word: str) -> str:
         """A word's page; empty when no browser would carry so long an address."""
@@ -67,11 +79,21 @@ class PagePaths:
 
     def watch(self, words: Sequence[str]) -> str:
         """A watch list that others can open."""
-        return f"{self.root}/watch?{urlencode([('w', word) for word in words])}"
+        return self._keeping(f"{self.root}/watch?{urlencode([('w', word) for word in words])}")
+
+    def over(self, words: Sequence[str]) -> str:
+        """Several words over time on one chart."""
+        return self._keeping(f"{self.root}/over?{urlencode([('w', word) for word in words])}")
 
     def axis(self, word: str, name: str) -> str:
         """A word's position on an axis, for its chart."""
         return self._query("api/axis", w=word, name=name)
+
+    def headline(self, document: Evidence, words: Sequence[str]) -> str:
+        """The headline of a document that one of these words led to."""
+        day = f"{document.published:%Y-%m-%d}"
+        asked = [("u", document.url), ("d", day), *(("w", word) for word in words[:LOOKED_FOR])]
+        return f"{self.root}/api/headline?{urlencode(asked)}"
 
     def since(self, word: str) -> str:
         """When a word changed, for its page."""
@@ -79,7 +101,7 @@ class PagePaths:
 
     def word_csv(self, word: str) -> str:
         """A word's history as CSV."""
-        return f"{self.root}/word.csv?{urlencode({'w': word})}"
+        return self._keeping(f"{self.root}/word.csv?{urlencode({'w': word})}")
 
     def word_json(self, word: str) -> str:
         """A word's history as JSON."""
@@ -87,7 +109,10 @@ class PagePaths:
 
     def _query(self, page: str, **values: str) -> str:
         coded = urlencode({name: value for name, value in values.items() if value})
-        return "" if len(coded) > _LONGEST else f"{self.root}/{page}?{coded}"
+        if len(coded) > _LONGEST:
+            return ""
+        path = f"{self.root}/{page}?{coded}"
+        return path if page.startswith("api/") else self._keeping(path)
 
     def _word(self, base: str, word: str) -> str:
         coded = quote(word, safe="")
@@ -95,4 +120,13 @@ class PagePaths:
             return ""
         # A browser takes "." and ".." for folders, and servers decode %2F before they route.
         awkward = not word.strip(".") or "/" in word or "\\" in word
-        return f"{self.root}/{base}?w={coded}" if awkward else f"{self.root}/{base}/{coded}"
+        path = f"{self.root}/{base}?w={coded}" if awkward else f"{self.root}/{base}/{coded}"
+        return path if base.startswith("api/") else self._keeping(path)
+
+    def _window(self, snapshot: str) -> str:
+        return f"{self.root}/window/{quote(snapshot, safe='')}"
+
+    def _keeping(self, path: str) -> str:
+        if not self.kept:
+            return path
+        return f"{path}{'&' if '?' in path else '?'}{urlencode(self.kept)}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from embedding.trends.mapping import MapWindow, NeighbourMap
 from embedding.web import formats
+from embedding.web.plain import plain_map
 from embedding.web.text import PageText
 
 
@@ -20,6 +21,7 @@ class MapView:
 
 def map_view(found: NeighbourMap, t: PageText) -> MapView:
     """The map of all windows, the last one shown first."""
+    found = plain_map(found)
     places = [(p.x, p.y) for window in found.windows for p in window.places] or [(0.0, 0.0)]
     xs, ys = ([0.0, *(place[at] for place in places)] for at in (0, 1))
     bounds = [round(value, 3) for value in (min(xs), max(xs), min(ys), max(ys))]

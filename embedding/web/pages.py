@@ -22,7 +22,7 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
-from embedding.web.plain import plain_report
+from embedding.web.plain import plain_history, plain_report
 from embedding.web.site import Site
 from embedding.web.timeline import timeline
 from embedding.web.wordview import said_of, word_view
@@ -39,24 +39,21 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
     @routes.get("/")
     def front(request: Request) -> Response:
-        refs = site.reader.listing().refs
-        if not refs:
-            return site.render(request, "empty.html", broken=site.reader.listing().broken)
-        report, newer = latest_known(site, refs)
-        if report is None:
-            return computing(site, request)
-        return _brief(site, request, report, newer=newer, broken=[*site.reader.listing().broken])
+        return _front(site, request)
 
     @routes.get("/window/{id}")
     def window(request: Request, id: str) -> Response:  # noqa: A002
+        manifest = site.reader.open(id).manifest
+        if not site.filter(request).covers(manifest.window.start, manifest.window.end):
+            return RedirectResponse(site.links(request).front(), 303)
         report = site.reader.report(id)
         return computing(site, request) if report is None else _brief(site, request, report)
 
     @routes.get("/window/{id}/{ranking}.csv")
-    def ranking_csv(id: str, ranking: str) -> Response:  # noqa: A002
+    def ranking_csv(request: Request, id: str, ranking: str) -> Response:  # noqa: A002
         if ranking not in RANKINGS:
             raise HTTPException(404)
-        report = _wait(site, id)
+        report = filtered(site, request, _wait(site, id))
         return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
 
     @routes.get("/word.csv")
@@ -107,6 +104,34 @@ def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport |
     return None, None
 
 
+def _front(site: Site, request: Request) -> HTMLResponse:
+    """The brief of the latest window that was asked for."""
+    listing = site.reader.listing()
+    if not listing.refs:
+        return site.render(request, "empty.html", broken=listing.broken)
+    refs = site.filter(request).refs(listing.refs)
+    if not refs:
+        return nothing(site, request)
+    report, newer = latest_known(site, refs)
+    if report is None:
+        return computing(site, request)
+    return _brief(site, request, report, newer=newer, broken=[*listing.broken])
+
+
+def filtered(site: Site, request: Request, report: TrendReport) -> TrendReport:
+    """The report with what the reader asked to see alone."""
+    chosen = site.filter(request)
+    return chosen.report(report, site.answers.about(report.snapshot.id, chosen.topic))
+
+
+def nothing(site: Site, request: Request) -> HTMLResponse:
+    """No window holds a day that was asked for."""
+    t = site.words(request)
+    first, last = site.reader.days()
+    said = t("filter_no_window", first=t.window(first), last=t.window(last))
+    return site.render(request, "nothing.html", said=said)
+
+
 def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
     report = site.reader.report(id, wait_s=60.0)
     if report is None:
@@ -122,12 +147,17 @@ def _brief(
     broken: Sequence[str] = (),
 ) -> HTMLResponse:
     t = site.words(request)
-    report = plain_report(report)
+    report = plain_report(filtered(site, request, report))
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))
-    differing, pending = compared(site, report, SOON_S)
-    times = timeline(site.reader, report.snapshot.id)
+    differing, pending = compared(site, request, report, SOON_S)
+    times = timeline(
+        site.filter(request).refs(site.reader.listing().refs),
+        report.snapshot.id,
+        lambda ref: _known(site, request, ref),
+    )
+    empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
     return site.render(
         request,
@@ -135,6 +165,7 @@ def _brief(
         report=report,
         headline=brief.headline(report),
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
+        nothing=empty and bool(site.filter(request)),
         stories=brief.story_views(report, site.config.front_rows, _seen(site), t),
         line=times.line,
         previous=times.previous,
@@ -147,6 +178,12 @@ def _brief(
         pending=pending,
         rows=site.config.front_rows,
     )
+
+
+def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None:
+    """A report as it is shown, when it needs no computing."""
+    report = site.reader.known_report(ref.id)
+    return None if report is None else filtered(site, request, report)
 
 
 def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
@@ -176,18 +213,22 @@ def _word(
     history = site.reader.history(word)
     if not history.known:
         return unknown(site, request, word)
-    t = site.words(request)
+    t, chosen = site.words(request), site.filter(request)
+    history = chosen.history(history)
+    if not history.points:
+        return nothing(site, request)
     latest = history.points[-1]
     view = word_view(history, then, now, t, lambda p, o: site.answers.exact(word, p, o))
     return site.render(
         request,
         "word.html",
-        history=history,
+        history=plain_history(history),
         view=view,
         change=None
         if (change := site.answers.change(word, AT_ONCE_S)) is None
         else change_view(change, t),
-        evidence=_evidence(site, word, view.now),
+        evidence=_evidence(site, word, view.now, chosen.sources),
+        beside=site.answers.beside(view.now.snapshot, word),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
         lede=said_of(history, t),
@@ -201,13 +242,15 @@ def _word_csv(site: Site, request: Request, word: str) -> Response:
     history = site.reader.history(word)
     if not history.known:
         return unknown(site, request, word)
-    return csv_file(table.word_csv(history), "word.csv")
+    return csv_file(table.word_csv(site.filter(request).history(history)), "word.csv")
 
 
-def _evidence(site: Site, word: str, point: HistoryPoint) -> list[Evidence] | None:
+def _evidence(
+    site: Site, word: str, point: HistoryPoint, sources: Sequence[str]
+) -> list[Evidence] | None:
     """Addresses of documents of a window; None when they cannot be read."""
     try:
-        return site.answers.evidence(word, point.start, point.end)
+        return site.answers.evidence(word, point.start, point.end, sources=sources)
     except SnapshotError as error:
         log.warning("%s", error)
         return None

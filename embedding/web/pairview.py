@@ -9,6 +9,7 @@ from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.together import Together
 from embedding.web import formats
 from embedding.web.charts import ChartLine, lines
+from embedding.web.plain import topical
 from embedding.web.text import PageText
 
 
@@ -40,9 +41,11 @@ def pair_view(
     t: PageText,
 ) -> PairView:
     """points: of both words in one window, with their nearest words."""
-    names = [{n.word for n in point.neighbours} for point in points]
+    names = [{n.word for n in topical(point.neighbours)} for point in points]
     near = tuple(
-        tuple(Shared(n.word, n.similarity, n.word in names[1 - at]) for n in point.neighbours)
+        tuple(
+            Shared(n.word, n.similarity, n.word in names[1 - at]) for n in topical(point.neighbours)
+        )
         for at, point in enumerate(points)
     )
     known = [one for one in nearness if one.cosine is not None]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from embedding.trends.contrast import ContrastRow
 from embedding.trends.disagreement import Disagreement
+from embedding.trends.history import WordHistory
+from embedding.trends.mapping import NeighbourMap
 from embedding.trends.rows import NeighbourRow, TrendReport, TrendRow
 
 _FILE = Path(__file__).parent / "function_words.txt"
@@ -56,6 +58,28 @@ def plain_disagreement(found: Disagreement) -> Disagreement:
     """What sources disagree on, as the page shows it."""
     uses = tuple(replace(one, use=plain_rows([one.use])[0]) for one in found.uses)
     return replace(found, uses=uses)
+
+
+def plain_history(history: WordHistory) -> WordHistory:
+    """A word through all windows, as the page shows it."""
+    points = [replace(one, neighbours=topical(one.neighbours)) for one in history.points]
+    return replace(history, points=tuple(points))
+
+
+def plain_map(found: NeighbourMap) -> NeighbourMap:
+    """A word's map, as the page shows it."""
+    windows = [
+        replace(
+            window,
+            places=tuple(
+                one
+                for one in window.places
+                if one.word == found.word or one.word not in function_words()
+            ),
+        )
+        for window in found.windows
+    ]
+    return replace(found, windows=tuple(windows))
 
 
 def _rows(rows: Sequence[TrendRow]) -> tuple[TrendRow, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -112,6 +113,20 @@ class Reader:
         """What its windows are, of `text.UNITS`: as the latest one is."""
         refs = self.listing().refs
         return unit_of(refs[-1].id.rpartition("-")[0]) if refs else "period"
+
+    def sources(self) -> tuple[str, ...]:
+        """The sources of the latest window, most documents first."""
+        refs = self.listing().refs
+        documents = self.open(refs[-1].id).manifest.documents if refs else {}
+        return tuple(sorted(documents, key=lambda name: (-documents[name], name)))
+
+    def days(self) -> tuple[str, str]:
+        """The first and the last day of all windows, in ISO format; empty where there are none."""
+        refs = self.listing().refs
+        if not refs:
+            return "", ""
+        last = refs[-1].window_end - timedelta(microseconds=1)
+        return f"{refs[0].window_start:%Y-%m-%d}", f"{last:%Y-%m-%d}"
 
     def list(self) -> list[SnapshotRef]:
         """All readable snapshots by window start."""

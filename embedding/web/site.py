@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from embedding.kernel.errors import SnapshotError
+from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
+from embedding.web.filters import FILTER_NAMES, FilterError, PageFilter
+from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader
-from embedding.web.text import LANGUAGES, PageText, choose
+from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose
 
+log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 _FOLDERS = ("static", "vendor")
 LANGUAGE_COOKIE = "yeoron_lang"
+NAME_COOKIE = "yeoron_name"
 FILTERS: tuple[Callable[..., str], ...] = (
     formats.number,
     formats.rate,
@@ -52,13 +59,22 @@ STATIC_TYPES = {
 
 @dataclass(frozen=True)
 class Site:
-    """One application's parts; `login` is None where somebody else guards the routes."""
+    """One application's parts.
+
+    login      None where somebody else guards the routes
+    headlines  None where no document is fetched again for its headline
+    team       what people share; None: nothing
+    channels   ways that notices go (`NotifyConfig.channels`)
+    """
 
     config: WebConfig
     reader: Reader
     answers: Answers
     stream: Stream
     login: Login | None
+    headlines: Headlines | None = None
+    team: TeamStore | None = None
+    channels: tuple[str, ...] = ()
 
     @cached_property
     def static(self) -> dict[str, bytes]:
@@ -96,7 +112,44 @@ class Site:
 
     def links(self, request: Request) -> PagePaths:
         """Addresses under the prefix of this request."""
-        return PagePaths(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
+        root = str(request.scope.get("root_path", "")).rstrip("/")
+        return PagePaths(root, self.version, self._usable(request).pairs)
+
+    def filter(self, request: Request) -> PageFilter:
+        """What this request asks to see alone; raises FilterError."""
+        return PageFilter.of(request.query_params)
+
+    @staticmethod
+    def login_name(request: Request) -> str:
+        """The name of whoever is logged in, as the login before this page says it; else empty."""
+        return str(getattr(request.state, "login_name", "") or "")
+
+    def shared(self) -> TeamShared:
+        """What the team shares; nothing where the file cannot be read, which the log says."""
+        if self.team is None:
+            return TeamShared()
+        try:
+            return self.team.read()
+        except SnapshotError as error:
+            log.warning("%s", error)
+            return TeamShared()
+
+    @staticmethod
+    def _usable(request: Request) -> PageFilter:
+        """The same, with nothing left out where it cannot be used: its error has links, too."""
+        try:
+            return PageFilter.of(request.query_params)
+        except FilterError:
+            return PageFilter()
+
+    @cached_property
+    def languages(self) -> Languages:
+        """Those that come with the page, and those of the settings."""
+        return (
+            SHIPPED_LANGUAGES
+            if self.config.locale is None
+            else Languages((LOCALE, self.config.locale))
+        )
 
     def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
@@ -105,8 +158,10 @@ class Site:
                 request.query_params.get("lang"),
                 request.cookies.get(LANGUAGE_COOKIE),
                 request.headers.get("accept-language", ""),
+                self.languages.names,
             ),
             self.reader.unit() if unit is None else unit,
+            self.languages,
         )
 
     def render(
@@ -122,13 +177,25 @@ class Site:
             said_row=lambda name, row, report: findings.said_of_row(name, row, report, t),
             said_use=lambda row, first, second: findings.said_of_use(row, first, second, t),
             sureness=lambda q, significant: findings.sureness(q, t, significant=significant),
+            filter=self._usable(request),
+            filter_sources=self.reader.sources,
+            filter_days=self.reader.days,
+            filter_nothing="?" + urlencode(_other(request)),
+            filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
+            headlines=self.headlines,
+            team=None if self.team is None else self.shared(),
+            channels=self.channels,
+            login_name=self.login_name(request),
+            typed_name=_typed_name(request),
+            here=_here(request),
+            longest_note=LONGEST_NOTE,
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
             **{"query": "", **values},
         )
         response = HTMLResponse(html, status_code=code)
-        if request.query_params.get("lang") in LANGUAGES:
+        if request.query_params.get("lang") in self.languages.names:
             response.set_cookie(
                 LANGUAGE_COOKIE,
                 t.language,
@@ -138,6 +205,29 @@ class Site:
                 samesite="strict",
             )
         return response
+
+
+def _typed_name(request: Request) -> str:
+    """The name that was typed last in a form."""
+    kept = request.cookies.get(NAME_COOKIE, "")
+    try:
+        return kept.encode("ascii").decode("unicode_escape")[:LONGEST_NAME]
+    except UnicodeError:
+        return ""
+
+
+def _here(request: Request) -> str:
+    """The address of this page below the mount, for a form that comes back."""
+    root, path = str(request.scope.get("root_path", "")), request.url.path
+    plain = path.removeprefix(root) if root else path
+    path = quote(plain, safe="/%:@!$&'()*+,;=~-._") or "/"
+    return path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _other(request: Request) -> list[tuple[str, str]]:
+    """What the address says beside the filter."""
+    items = request.query_params.multi_items()
+    return [(name, value) for name, value in items if name not in {*FILTER_NAMES, "lang"}]
 
 
 def _with_language(request: Request, language: str) -> str:

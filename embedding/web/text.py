@@ -13,11 +13,13 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from gettext import c2py
 from pathlib import Path
 
-from babel.messages.pofile import read_po
+from babel.messages.pofile import PoFileError, read_po
+
+from embedding.kernel.errors import ConfigError
 
 LOCALE = Path(__file__).parent / "locale"
 FALLBACK = "en"
@@ -65,10 +67,13 @@ class TextCatalogue:
 
 
 @cache
-def catalogue(language: str, folder: Path = LOCALE) -> TextCatalogue:
-    """The catalogue of a language."""
-    with (folder / f"{language}.po").open("rb") as file:
-        found = read_po(file, locale=language, abort_invalid=True)
+def catalogue(path: Path) -> TextCatalogue:
+    """The catalogue in a file `<language>.po`; raises ConfigError."""
+    try:
+        with path.open("rb") as file:
+            found = read_po(file, abort_invalid=True)
+    except (OSError, ValueError, PoFileError) as error:
+        raise ConfigError(f"{path}: no catalogue in gettext's format: {error}.") from error
     forms = {}
     for message in found:
         if not message.id:
@@ -81,27 +86,76 @@ def catalogue(language: str, folder: Path = LOCALE) -> TextCatalogue:
     return TextCatalogue(forms, found.plural_expr)
 
 
-def languages(folder: Path = LOCALE) -> tuple[str, ...]:
-    """The languages there are; Korean first, as the pages' text is mostly Korean."""
-    return tuple(sorted((p.stem for p in folder.glob("*.po")), key=lambda one: (one != "ko", one)))
+@dataclass(frozen=True)
+class Languages:
+    """The languages of the page.
+
+    folders  of catalogues, each file a language; a later one's takes the place of an earlier one's
+    """
+
+    folders: tuple[Path, ...] = (LOCALE,)
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """The catalogue of each language; Korean first, as the pages' text is mostly Korean."""
+        found = {path.stem: path for folder in self.folders for path in folder.glob("*.po")}
+        return dict(sorted(found.items(), key=lambda one: (one[0] != "ko", one[0])))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(self.files)
+
+    def catalogue(self, language: str) -> TextCatalogue:
+        """The texts of one of them."""
+        return catalogue(self.files[language])
+
+    def check(self) -> None:
+        """Read all of them; raises ConfigError, which names the file that cannot be read."""
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise ConfigError(f"web.locale {folder}: there is no such folder.")
+        english = self.catalogue(FALLBACK)
+        for path in self.files.values():
+            for key, forms in catalogue(path).forms.items():
+                allowed = _places(english.forms.get(key, ("",))[-1])
+                for form in forms:
+                    if unknown := _places(form) - allowed:
+                        raise ConfigError(
+                            f"{path}: {key}: {{{unknown.pop()}}} is no place of this text; there "
+                            f"are {', '.join(sorted(allowed)) or 'none'}."
+                        )
 
 
-LANGUAGES = languages()
+def _places(text: str) -> set[str]:
+    """Names of the places of a text, without those that every text may have."""
+    try:
+        names = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    except ValueError:
+        return {text}
+    return names - {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
+
+
+SHIPPED_LANGUAGES = Languages()
+"""Those that come with the page."""
+LANGUAGES = SHIPPED_LANGUAGES.names
 
 
 class PageText:
     """The texts of one language.
 
-    unit    of the windows that are shown, of UNIT_KEYS
-    folder  of the catalogues
+    unit       of the windows that are shown, of UNIT_KEYS
+    languages  that there are
     """
 
-    def __init__(self, language: str, unit: str = "month", folder: Path = LOCALE) -> None:
-        known = languages(folder)
+    def __init__(
+        self, language: str, unit: str = "month", languages: Languages = SHIPPED_LANGUAGES
+    ) -> None:
+        known = languages.names
         self.language = language if language in known else known[0]
         self.others = tuple(one for one in known if one != self.language)
-        self._catalogues = (catalogue(self.language, folder), catalogue(FALLBACK, folder))
-        self._folder = folder
+        self._catalogues = (languages.catalogue(self.language), languages.catalogue(FALLBACK))
+        self._languages = languages
         self._unit = unit if unit in UNIT_KEYS else "period"
 
     def __call__(self, key: str, **values: object) -> str:
@@ -135,7 +189,7 @@ class PageText:
 
     def name_of(self, language: str) -> str:
         """What another language calls itself."""
-        return catalogue(language, self._folder).text("language_name") or language
+        return self._languages.catalogue(language).text("language_name") or language
 
     @property
     def _unit_words(self) -> dict[str, str]:

@@ -5,13 +5,13 @@ Reports that are known are read; none is computed for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.findings import findings_of, last_with_findings
+from embedding.trends.rows import TrendReport
 from embedding.web.brief import headline
-from embedding.web.reader import Reader
 
 _SHOWN = 12
 """Windows in the line."""
@@ -38,29 +38,34 @@ class WindowTimeline:
     last: TimelineStop | None
 
 
-def timeline(reader: Reader, shown: str) -> WindowTimeline:
-    """The windows around the snapshot `shown`; the line ends with the latest that has it."""
-    refs = reader.listing().refs
+ReportOf = Callable[[SnapshotRef], TrendReport | None]
+"""The report of a snapshot as it is shown; None while it is not known."""
+
+
+def timeline(refs: Sequence[SnapshotRef], shown: str, report_of: ReportOf) -> WindowTimeline:
+    """The windows of `refs` around the snapshot `shown`; the line ends with the latest that has
+    it.
+    """
     ids = [ref.id for ref in refs]
     at = ids.index(shown) if shown in ids else len(ids) - 1
     end = min(len(refs), max(at + 1 + _SHOWN // 2, _SHOWN))
-    line = [_stop(reader, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
+    line = [_stop(report_of, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
     return WindowTimeline(
         line=tuple(line),
-        previous=_stop(reader, refs[at - 1], shown) if at > 0 else None,
-        next=_stop(reader, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
-        last=_last(reader, refs[: max(0, at)]),
+        previous=_stop(report_of, refs[at - 1], shown) if at > 0 else None,
+        next=_stop(report_of, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
+        last=_last(report_of, refs[: max(0, at)]),
     )
 
 
-def _last(reader: Reader, before: Sequence[SnapshotRef]) -> TimelineStop | None:
+def _last(report_of: ReportOf, before: Sequence[SnapshotRef]) -> TimelineStop | None:
     known = {ref.id: ref for ref in before}
-    found = last_with_findings(before, lambda ref: reader.known_report(ref.id))
-    return None if found is None else _stop(reader, known[found.snapshot.id], "")
+    found = last_with_findings(before, report_of)
+    return None if found is None else _stop(report_of, known[found.snapshot.id], "")
 
 
-def _stop(reader: Reader, ref: SnapshotRef, shown: str) -> TimelineStop:
-    report = reader.known_report(ref.id)
+def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:
+    report = report_of(ref)
     return TimelineStop(
         id=ref.id,
         label=ref.id.rpartition("-")[0],

@@ -13,13 +13,13 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from embedding.kernel.errors import YeoronError
 
 if TYPE_CHECKING:
     from starlette.exceptions import HTTPException
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,10 @@ class GuardedPage:
         return _Forward(self._page)
 
     def _build_guard(self) -> ASGIApp:
-        """One route for every path, which only a logged-in user passes; read only."""
+        """One route for every path, which only a logged-in user passes.
+
+        What may be sent is the forms of the team's page, which look where they come from.
+        """
         from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
         from airflow.api_fastapi.core_api.security import requires_access_view
         from fastapi import Depends, FastAPI
@@ -71,7 +74,7 @@ class GuardedPage:
         app.add_api_route(
             "/{path:path}",
             self.page,
-            methods=["GET", "HEAD"],
+            methods=["GET", "HEAD", "POST"],
             dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
             response_model=None,
         )
@@ -108,12 +111,23 @@ def _build_page() -> ASGIApp:
     Given a login, it leaves out the token that it asks for when it is served alone.
     """
     from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-    from airflow.api_fastapi.core_api.security import requires_access_view
+    from airflow.api_fastapi.core_api.security import get_user, requires_access_view
     from fastapi import Depends
 
     from embedding.settings import load_settings
     from embedding.web.app import create_app
 
-    login = Depends(requires_access_view(AccessView.PLUGINS))
-    app: ASGIApp = create_app(load_settings().page, dependencies=[login])
+    logged_in = Depends(get_user)
+
+    def named(request: Request, user: Any = logged_in) -> None:
+        """Notes carry the name of the login."""
+        request.state.login_name = user.get_name()
+
+    settings = load_settings()
+    app: ASGIApp = create_app(
+        settings.page,
+        dependencies=[Depends(requires_access_view(AccessView.PLUGINS)), Depends(named)],
+        crawl=settings.crawl,
+        channels=settings.notify.channels,
+    )
     return app

@@ -105,6 +105,22 @@ def test_with_login_the_page_is_there(web, token):
     assert "text/html" in answer.headers["content-type"]
 
 
+def test_a_note_carries_the_name_of_the_login(web, token):
+    headers = {"Authorization": f"Bearer {token}", "sec-fetch-site": "same-origin"}
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    answer = web.request(
+        "POST",
+        "/yeoron/team/note",
+        headers=headers | form,
+        content="kind=word&about=x&text=hello&who=else",
+    )
+    assert answer.status_code == 303
+    page = web.get("/yeoron/team", headers=headers).text
+    assert "hello" in page
+    assert "else" not in page.partition('class="notes"')[2].partition("</ul>")[0]
+    assert web.request("POST", "/yeoron/team/note", headers=form).status_code == 401
+
+
 def test_with_the_cookie_of_the_browser_too(web, token):
     assert web.get("/yeoron/", cookies={"_token": token}).status_code == 200
 

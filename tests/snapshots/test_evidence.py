@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from embedding.snapshots.evidence import (
     EVIDENCE_SCHEMA,
     MOST_PARTS,
     PER_DAY,
+    SKETCH,
     EvidenceStore,
     page_of,
     sampled,
@@ -65,7 +67,9 @@ def test_a_sample_of_samples_is_the_sample_of_all(found, cut):
         groups.setdefault((row["word"], row["source"], row["day"]), []).append(row["hash"])
     for row in whole.to_pylist():
         group = groups[row["word"], row["source"], row["day"]]
-        assert row["hash"] in sorted(set(group))[:PER_DAY]
+        order = sorted(set(group))
+        assert row["hash"] in order[:SKETCH]
+        assert bool(row["url"]) == (row["hash"] in order[:PER_DAY])
 
 
 def test_documents_of_a_window_are_found_newest_first_and_from_all_sources(tmp_path):
@@ -138,3 +142,45 @@ def test_old_files_lead_to_pages_too(tmp_path: Path) -> None:
     pq.write_table(table, folder / "n-1.parquet")
     (found,) = EvidenceStore(tmp_path).find("가", START, START + timedelta(days=1))
     assert found.url == "https://a.example/1"
+
+
+def test_a_day_is_counted_exactly_while_few_documents_hold_the_word(tmp_path: Path) -> None:
+    store = EvidenceStore(tmp_path)
+    few = [("가", "a", 1, at) for at in range(SKETCH - 1)]
+    store.add(table([*few, ("나", "b", 30, 5)]), "n1")
+    store.add(table([*few[:9], ("가", "b", 30, 4)]), "n2")
+    found = store.days(["가", "나", "\ud800"], START, START + timedelta(days=3))
+    day = int(START.timestamp() // DAY)
+    assert [(one.word, one.source, one.day - day, one.documents, one.exact) for one in found] == [
+        ("가", "a", 0, SKETCH - 1.0, True),
+        ("가", "b", 1, 1.0, True),
+        ("나", "b", 1, 1.0, True),
+    ]
+    assert store.days(["가"], START + timedelta(days=2), START + timedelta(days=3)) == []
+    assert EvidenceStore(tmp_path / "none").days(["가"], START, START + timedelta(days=1)) == []
+
+
+def test_a_day_with_many_documents_is_estimated(tmp_path: Path) -> None:
+    store, n = EvidenceStore(tmp_path), 4000
+    hashes = np.random.default_rng(1).integers(0, 2**63 - 1, n)
+    for part in np.array_split(hashes, 12):
+        store.add(table([("가", "a", 1, int(value)) for value in part]), "n1")
+    (found,) = store.days(["가"], START, START + timedelta(days=1))
+    assert not found.exact
+    assert found.documents == pytest.approx(n, rel=0.4)
+    rows = pq.read_table(next(tmp_path.rglob("*.parquet")), partitioning=None)
+    assert sum(bool(url) for url in rows["url"].to_pylist()) <= PER_DAY
+
+
+def test_files_of_before_hashes_were_kept_say_nothing_of_a_full_day(tmp_path: Path) -> None:
+    folder = tmp_path / f"{START:%Y-%m}"
+    folder.mkdir()
+    old = table([("가", "a", 1, at) for at in range(PER_DAY)] + [("나", "a", 1, 1)])
+    pq.write_table(old, folder / "n-1.parquet")
+    store = EvidenceStore(tmp_path)
+    found = store.days(["가", "나"], START, START + timedelta(days=1))
+    assert [one.documents for one in found] == [None, 1.0]
+    for at in range(MOST_PARTS + 1):
+        store.add(table([("다", "a", 2, at)]), "n")
+    again = store.days(["가", "나"], START, START + timedelta(days=1))
+    assert [one.documents for one in again] == [None, 1.0]

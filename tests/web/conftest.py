@@ -26,6 +26,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
 from embedding.trends.report import build_report
+from embedding.trends.team import TeamStore
 from embedding.web.config import AxisConfig, WebConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -217,7 +218,13 @@ def page_of(browser) -> Callable:
 
 
 @pytest.fixture(scope="module")
-def address(config, serve) -> str:
-    """The application served beside a parameter server that does not answer."""
-    live = config.model_copy(update={"status_url": "http://127.0.0.1:9/status"})
+def address(config, serve, tmp_path_factory) -> str:
+    """The application served beside a parameter server that does not answer; a team shares a word
+    and notes.
+    """
+    team = TeamStore(tmp_path_factory.mktemp("team") / "team.json")
+    team.watch("마스크", "가람", alert=True)
+    team.note("word", "코로나", "약국마다 다르다\n<b>확인</b>", "가람")
+    team.note("window", "2020-03", "이번 달", "나래")
+    live = config.model_copy(update={"status_url": "http://127.0.0.1:9/status", "team": team.path})
     return serve(unguarded(live))

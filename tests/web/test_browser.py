@@ -85,7 +85,7 @@ async def test_the_word_page_by_keyboard_and_by_choice(page_of, address):
         async with page.expect_navigation():
             await page.select_option("select[name=now]", index=1)
         assert await page.locator(".near-list .new").count() <= 5
-        await page.locator("summary").click()
+        await page.locator("summary", has_text="표로 보기").click()
         assert await page.locator("table tbody tr").count() == 5
 
 

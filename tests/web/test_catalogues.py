@@ -5,13 +5,26 @@ from __future__ import annotations
 import re
 import string
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from babel.messages.pofile import read_po
+from unguarded import unguarded
 
 from embedding import trends, web
+from embedding.crawl.headline import HeadlineState
+from embedding.kernel.errors import ConfigError
 from embedding.trends.rows import RANKINGS
-from embedding.web.text import LANGUAGES, LOCALE, UNIT_KEYS, UNIT_WORDS, PageText, particle, unit_of
+from embedding.web.text import (
+    LANGUAGES,
+    LOCALE,
+    UNIT_KEYS,
+    UNIT_WORDS,
+    Languages,
+    PageText,
+    particle,
+    unit_of,
+)
 
 CODE = Path(web.__file__).parent
 AUTOMATIC = {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
@@ -25,6 +38,7 @@ NAMES = {
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
     *(f"said_{name}_since" for name in RANKINGS),
+    *(f"headline_{state}" for state in get_args(HeadlineState) if state != "read"),
     *RANKINGS,
 } - {"moved_between"}
 """Keys that are put together from the names of something."""
@@ -49,14 +63,16 @@ def places(text: str) -> set[str]:
 
 def code() -> str:
     """All that makes the pages."""
-    return "\n".join(p.read_text() for p in (*CODE.glob("*.py"), *CODE.glob("templates/*.html")))
+    team = Path(trends.__file__).parent / "team.py"
+    made = (*CODE.glob("*.py"), *CODE.glob("templates/*.html"), team)
+    return "\n".join(p.read_text() for p in made)
 
 
 def asked_for() -> set[str]:
     """Every word in quotes there."""
-    # The glossary's terms are named without their prefix.
+    # The glossary's terms and the steps of the tour are named without their prefix.
     named = set(re.findall(r"['\"]([a-z][a-z_0-9]*)['\"]", code()))
-    return named | {f"gloss_{name}" for name in named}
+    return named | {f"{prefix}_{name}" for name in named for prefix in ("gloss", "tour")}
 
 
 def called() -> set[str]:
@@ -131,8 +147,6 @@ def test_a_number_chooses_its_form() -> None:
 
 
 def test_a_file_adds_a_language(tmp_path) -> None:
-    for one in LANGUAGES:
-        (tmp_path / f"{one}.po").write_bytes((LOCALE / f"{one}.po").read_bytes())
     (tmp_path / "fr.po").write_text(
         'msgid ""\nmsgstr ""\n"Language: fr\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
         '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n\n'
@@ -141,13 +155,66 @@ def test_a_file_adds_a_language(tmp_path) -> None:
         'msgstr[1] "{n} documents"\n',
         encoding="utf-8",
     )
-    t = PageText("fr", folder=tmp_path)
+    known = Languages((LOCALE, tmp_path))
+    known.check()
+    t = PageText("fr", languages=known)
     assert t.language == "fr"
     assert t("search") == "Chercher un mot"
     assert (t("in_documents", n=0), t("in_documents", n=2)) == ("0 document", "2 documents")
     assert t("moved") == "Changed in meaning", "what it does not say is said in English"
-    assert PageText("en", folder=tmp_path).others == ("ko", "fr")
-    assert PageText("en", folder=tmp_path).name_of("fr") == "Français"
+    assert PageText("en", languages=known).others == ("ko", "fr")
+    assert PageText("en", languages=known).name_of("fr") == "Français"
+
+
+PIRATE = """msgid ""
+msgstr ""
+"Language: xx\\n"
+"Content-Type: text/plain; charset=utf-8\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+msgid "language_name"
+msgstr "Pirate"
+
+msgid "brief"
+msgstr "Log book"
+
+msgid "previous"
+msgstr "Aft: {window}"
+"""
+
+
+def test_a_folder_of_the_settings_adds_a_language_to_the_page(tmp_path, config, client_of) -> None:
+    (tmp_path / "xx.po").write_text(PIRATE, encoding="utf-8")
+    client = client_of(unguarded(config.model_copy(update={"locale": tmp_path})))
+    page = client.get("/?lang=xx").text
+    assert '<html lang="xx">' in page
+    assert ">Log book</a>" in page
+    assert "Aft: February 2020" in page, "what it does not say is said in English"
+    assert ">Pirate</a>" in client.get("/?lang=ko").text
+    client.cookies.clear()
+    assert '<html lang="xx">' in client.get("/", headers={"accept-language": "xx,ko;q=0.5"}).text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (PIRATE.replace("{window}", "{widow}"), "{widow} is no place of this text"),
+        (PIRATE.replace("{window}", "{window.__class__}"), "is no place of this text"),
+        (PIRATE.replace("{window}", "{"), "is no place of this text"),
+        ("msgid broken", "no catalogue"),
+    ],
+)
+def test_a_catalogue_that_cannot_be_used_is_named(tmp_path, config, text, sentence) -> None:
+    (tmp_path / "xx.po").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        unguarded(config.model_copy(update={"locale": tmp_path}))
+    assert sentence in str(error.value)
+    assert "xx.po" in str(error.value)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path, config) -> None:
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        unguarded(config.model_copy(update={"locale": tmp_path / "none"}))
 
 
 def test_loss_and_nats_are_on_the_page_of_whoever_runs_it_alone() -> None:

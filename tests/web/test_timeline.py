@@ -14,7 +14,7 @@ from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
 from embedding.web.config import WebConfig
 from embedding.web.reader import Reader
-from embedding.web.timeline import timeline
+from embedding.web.timeline import ReportOf, timeline
 from waiting import until
 
 BORN = 3
@@ -34,10 +34,14 @@ def quiet(planted, tmp_path_factory) -> WebConfig:
     return WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
 
 
+def known_of(reader: Reader) -> ReportOf:
+    return lambda ref: reader.known_report(ref.id)
+
+
 def test_every_window_says_what_it_brought(quiet: WebConfig) -> None:
     reader = Reader(quiet)
     ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
-    times = timeline(reader, ids[-1])
+    times = timeline(reader.listing().refs, ids[-1], known_of(reader))
     assert [one.id for one in times.line] == ids
     assert [one.shown for one in times.line] == [False] * 7 + [True]
     assert [one.findings for one in times.line] == [
@@ -46,12 +50,13 @@ def test_every_window_says_what_it_brought(quiet: WebConfig) -> None:
     assert "신천지" in times.line[BORN].words
     assert (times.previous.id, times.next) == (ids[-2], None)
     assert times.last.id == max(one.id for one in times.line[:-1] if one.findings)
-    first = timeline(reader, ids[0])
+    first = timeline(reader.listing().refs, ids[0], known_of(reader))
     assert (first.previous, first.next.id, first.last) == (None, ids[1], None)
 
 
 def test_what_is_not_known_is_not_computed(quiet: WebConfig) -> None:
-    times = timeline(Reader(quiet.model_copy(update={"reports": None})), "")
+    reader = Reader(quiet.model_copy(update={"reports": None}))
+    times = timeline(reader.listing().refs, "", known_of(reader))
     assert {one.findings for one in times.line} == {None}
     assert times.last is None
 

@@ -1,6 +1,16 @@
 // Suggestions, the live panel, the watch list. Every page can be read without this file.
 "use strict";
 
+// What the reader asked to see alone stands in the address, and every address made here keeps it.
+function keeping(path) {
+  const asked = new URLSearchParams(location.search);
+  const kept = ["from", "to", "source", "topic"].flatMap((name) =>
+    asked.getAll(name).filter(Boolean).map((value) => [name, value]),
+  );
+  if (kept.length === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(kept)}`;
+}
+
 // A field with data-word leads to the page of what is chosen; another one takes it as its value.
 function suggestions(input) {
   const list = document.getElementById(input.getAttribute("aria-controls"));
@@ -12,7 +22,9 @@ function suggestions(input) {
   const address = (word) => {
     const coded = encodeURIComponent(word);
     const awkward = /^\.*$|[/\\]/.test(word);
-    return awkward ? `${input.dataset.word}?w=${coded}` : `${input.dataset.word}/${coded}`;
+    return keeping(
+      awkward ? `${input.dataset.word}?w=${coded}` : `${input.dataset.word}/${coded}`,
+    );
   };
   const close = () => {
     list.hidden = true;
@@ -166,6 +178,38 @@ function insert(section, html) {
   section.replaceWith(made);
 }
 
+// Headlines of original documents, three at a time: the sites are asked when a reader asks.
+function headlines(button) {
+  const box = button.closest(".originals");
+  const about = box.querySelector("[data-headlines-about]");
+  button.hidden = about.hidden = false;
+  const fill = async (item) => {
+    const why = item.querySelector(".why");
+    why.textContent = ` · ${button.dataset.waiting}`;
+    try {
+      const answer = await fetch(item.dataset.headline);
+      const found = await answer.json();
+      if (!answer.ok) throw new Error(found.error);
+      why.textContent = found.said ? ` · ${found.said}` : "";
+      if (!found.headline) return;
+      const shown = item.querySelector(".headline");
+      why.before(` · ${shown.textContent}`);
+      shown.textContent = found.headline;
+    } catch {
+      why.textContent = ` · ${button.dataset.failed}`;
+    }
+  };
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const waiting = [...box.querySelectorAll("[data-headline]")];
+    const next = async () => {
+      for (let item = waiting.shift(); item; item = waiting.shift()) await fill(item);
+    };
+    await Promise.all([next(), next(), next()]);
+    button.parentElement.remove();
+  });
+}
+
 // The watch list is this browser's own: the page writes nothing on the server.
 const KEY = "yeoron-watch";
 const watched = () => {
@@ -207,7 +251,7 @@ function unwatch(button) {
     localStorage.setItem(KEY, JSON.stringify(others));
     const shown = new URLSearchParams(location.search).getAll("w").filter((one) => one !== word);
     const query = new URLSearchParams(shown.map((one) => ["w", one])).toString();
-    location.replace(`${location.pathname}${query ? `?${query}` : ""}`);
+    location.replace(keeping(`${location.pathname}${query ? `?${query}` : ""}`));
   });
 }
 
@@ -216,18 +260,72 @@ function mine() {
   if (words.length === 0) return;
   const query = new URLSearchParams(words.map((word) => ["w", word])).toString();
   document.querySelectorAll("a[data-watch-page]").forEach((link) => {
-    link.href = `${link.href.split("?")[0]}?${query}`;
+    link.href = keeping(`${link.href.split("?")[0]}?${query}`);
   });
   const list = document.querySelector("[data-watch-list=own]");
-  if (list) location.replace(`${location.pathname}?${query}`);
+  if (list) location.replace(keeping(`${location.pathname}?${query}`));
 }
 
+// The tour marks what it speaks of. Whoever ended or skipped it sees it again only when they ask.
+const TOUR = "yeoron-tour";
+function tour(box) {
+  const steps = [...box.querySelectorAll("[data-step]")];
+  const next = box.querySelector("[data-tour-next]");
+  const again = document.querySelector("[data-tour-again]");
+  const texts = { next: next.textContent, last: next.dataset.last };
+  let at = 0;
+  const mark = (on) => {
+    document.querySelectorAll(".tour-at").forEach((one) => one.classList.remove("tour-at"));
+    if (on) document.querySelector(steps[at].dataset.step)?.classList.add("tour-at");
+  };
+  const show = (step) => {
+    at = step;
+    steps.forEach((one, i) => {
+      one.hidden = i !== at;
+    });
+    next.textContent = at === steps.length - 1 ? texts.last : texts.next;
+    box.hidden = false;
+    mark(true);
+  };
+  const end = () => {
+    box.hidden = true;
+    mark(false);
+    if (again) again.hidden = false;
+    try {
+      localStorage.setItem(TOUR, "seen");
+    } catch {
+      // Without a memory it is shown again on the next visit.
+    }
+  };
+  next.addEventListener("click", () => (at === steps.length - 1 ? end() : show(at + 1)));
+  box.querySelector("[data-tour-skip]").addEventListener("click", end);
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") end();
+  });
+  again?.addEventListener("click", () => {
+    again.hidden = true;
+    show(0);
+    box.focus();
+  });
+  let seen = null;
+  try {
+    seen = localStorage.getItem(TOUR);
+  } catch {
+    seen = "seen";
+  }
+  if (seen) {
+    if (again) again.hidden = false;
+  } else show(0);
+}
+
+document.querySelectorAll("[data-tour]").forEach(tour);
 document.querySelectorAll("button[data-watch]").forEach(star);
 document.querySelectorAll("button[data-unwatch]").forEach(unwatch);
 mine();
 document.querySelectorAll("input[data-suggest]").forEach(suggestions);
 document.querySelectorAll("[data-stream]").forEach(live);
 document.querySelectorAll("[data-later]").forEach(later);
+document.querySelectorAll("button[data-headlines]").forEach(headlines);
 document.querySelectorAll(".then-now select").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());
 });

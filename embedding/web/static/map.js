@@ -125,7 +125,7 @@ function chips(list, window, base) {
       const link = document.createElement("a");
       link.className = `word chip${place.new ? " new" : ""}`;
       link.dir = "auto";
-      link.href = `${base}?w=${encodeURIComponent(place.word)}`;
+      link.href = keeping(`${base}?w=${encodeURIComponent(place.word)}`);
       link.textContent = place.word;
       return link;
     }),
@@ -181,7 +181,7 @@ function map(box) {
     show(Math.min(Math.max(at + step, 0), data.windows.length - 1));
   });
   chart.on("click", "series", (event) => {
-    if (event.name !== data.word) location.assign(`${box.dataset.word}?w=${encodeURIComponent(event.name)}`);
+    if (event.name !== data.word) location.assign(keeping(`${box.dataset.word}?w=${encodeURIComponent(event.name)}`));
   });
   const png = card.querySelector("[data-png]");
   png.hidden = false;

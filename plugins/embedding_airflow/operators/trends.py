@@ -72,12 +72,15 @@ class NotifyOfReport(YeoronOperator):
         from embedding.snapshots.store import SnapshotStore
         from embedding.trends.notifier import notify
         from embedding.trends.storage import load
+        from embedding.trends.team import TeamStore, with_alerts
 
         if not settings.notify.channels:
             raise AirflowSkipException("nobody is to be told: notify.webhook or notify.email_to")
         folder, page = settings.paths.trends, settings.trends_url
         store = SnapshotStore(str(settings.paths.snapshots))
-        told = notify(load(folder, self.snapshot_id), store, folder, settings.notify, page)
+        team = settings.page.team
+        config = with_alerts(settings.notify, TeamStore(team)) if team else settings.notify
+        told = notify(load(folder, self.snapshot_id), store, folder, config, page)
         self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
         return {"id": told.id, "sent": list(told.sent), "words": told.words}
 

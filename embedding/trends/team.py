@@ -1,0 +1,209 @@
+"""What a team shares: words that it watches, alerts among them, notes on words and windows.
+
+One JSON file, replaced as a whole by one rename; whoever changes it holds a lock beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import secrets
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.trends.notifying import NotifyConfig
+
+LONGEST_NOTE = 2_000
+LONGEST_NAME = 40
+LONGEST_SHARED_WORD = 200
+MOST_SHARED_WORDS = 200
+MOST_NOTES = 2_000
+NOTE_KINDS = ("word", "window")
+"""What a note may be about."""
+
+
+class TeamError(InputError):
+    """What cannot be kept; `key` is the text of the page that says why."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class WatchedWord:
+    """A word on the team's list; `alert`: its figures are in every notice."""
+
+    word: str
+    alert: bool
+    who: str
+    at: str
+
+
+@dataclass(frozen=True)
+class TeamNote:
+    """A note about a word or a window (its label); `at` is in ISO format."""
+
+    id: str
+    kind: str
+    about: str
+    text: str
+    who: str
+    at: str
+
+
+@dataclass(frozen=True)
+class TeamShared:
+    """All that a team shares, newest last."""
+
+    words: tuple[WatchedWord, ...] = ()
+    notes: tuple[TeamNote, ...] = ()
+
+    def notes_on(self, kind: str, about: str) -> tuple[TeamNote, ...]:
+        """Notes about one thing, newest first."""
+        own = [one for one in self.notes if (one.kind, one.about) == (kind, about)]
+        return tuple(reversed(own))
+
+    def watched(self, word: str) -> WatchedWord | None:
+        """The word as it stands on the list; None where it does not."""
+        return next((one for one in self.words if one.word == word), None)
+
+
+class TeamStore:
+    """Reads and changes what is shared. Raises SnapshotError for a file that cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> TeamShared:
+        """What is shared now."""
+        try:
+            held = json.loads(self.path.read_text("utf-8"))
+            words = tuple(WatchedWord(**one) for one in held["words"])
+            return TeamShared(words, tuple(TeamNote(**one) for one in held["notes"]))
+        except FileNotFoundError:
+            return TeamShared()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SnapshotError(f"{self.path}: what the team shares cannot be read.") from error
+
+    def watch(self, word: str, who: str, *, alert: bool) -> None:
+        """Put a word on the list, or set its alert; raises TeamError."""
+        word, who = _plain(word, LONGEST_SHARED_WORD, "team_word"), _name(who)
+
+        def change(shared: TeamShared) -> TeamShared:
+            others = tuple(one for one in shared.words if one.word != word)
+            if len(others) >= MOST_SHARED_WORDS:
+                raise TeamError(
+                    "team_full", f"the list holds {MOST_SHARED_WORDS} words, which is all."
+                )
+            return replace(shared, words=(*others, WatchedWord(word, alert, who, _now())))
+
+        self._change(change)
+
+    def unwatch(self, word: str) -> None:
+        """Take a word off the list."""
+        self._change(
+            lambda shared: replace(
+                shared, words=tuple(one for one in shared.words if one.word != word)
+            )
+        )
+
+    def note(self, kind: str, about: str, text: str, who: str) -> None:
+        """Add a note; raises TeamError."""
+        if kind not in NOTE_KINDS:
+            raise TeamError(
+                "bad_address", f"kind {kind[:20]!r}: {', '.join(NOTE_KINDS)} are accepted."
+            )
+        about, who = _plain(about, LONGEST_SHARED_WORD, "team_word"), _name(who)
+        text = _lines(text)
+        if not text:
+            raise TeamError("note_empty", "a note needs a text.")
+        if len(text) > LONGEST_NOTE:
+            raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
+
+        def change(shared: TeamShared) -> TeamShared:
+            if len(shared.notes) >= MOST_NOTES:
+                raise TeamError("team_full", f"there are {MOST_NOTES} notes, which is all.")
+            made = TeamNote(secrets.token_hex(8), kind, about, text, who, _now())
+            return replace(shared, notes=(*shared.notes, made))
+
+        self._change(change)
+
+    def remove_note(self, id: str, who: str | None) -> None:  # noqa: A002
+        """Remove a note: one's own, or any where nobody is known by name (`who` None)."""
+
+        def kept(one: TeamNote) -> bool:
+            return one.id != id or (who is not None and one.who != who)
+
+        self._change(lambda shared: replace(shared, notes=tuple(filter(kept, shared.notes))))
+
+    def erase(self, word: str, *, dry: bool = False) -> int:
+        """Remove a word from the list, and the notes that are about it or hold it; how many."""
+        shared = self.read()
+        words = tuple(one for one in shared.words if one.word != word)
+        notes = tuple(
+            one
+            for one in shared.notes
+            if word not in one.text and (one.about, one.kind) != (word, "word")
+        )
+        gone = len(shared.words) + len(shared.notes) - len(words) - len(notes)
+        if gone and not dry:
+            self._change(lambda _: TeamShared(words, notes))
+        return gone
+
+    def _change(self, change: Callable[[TeamShared], TeamShared]) -> None:
+        with self._alone():
+            shared = change(self.read())
+            held: dict[str, Any] = {
+                "words": [asdict(one) for one in shared.words],
+                "notes": [asdict(one) for one in shared.notes],
+            }
+            with replaced(self.path) as file:
+                file.write(json.dumps(held, ensure_ascii=False, indent=1).encode())
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Only one process at a time changes the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def with_alerts(config: NotifyConfig, store: TeamStore) -> NotifyConfig:
+    """The same settings, with the words that the team wants to be told of."""
+    words = [one.word for one in store.read().words if one.alert]
+    return config.model_copy(update={"words": tuple(dict.fromkeys((*config.words, *words)))})
+
+
+def _name(who: str) -> str:
+    return _plain(who, LONGEST_NAME, "team_name")
+
+
+def _plain(text: str, longest: int, key: str) -> str:
+    """One line of text; raises TeamError where there is none, or too much."""
+    found = " ".join(_printable(text).split())
+    if not found or len(found) > longest:
+        raise TeamError(key, f"between 1 and {longest} characters are accepted.")
+    return found
+
+
+def _lines(text: str) -> str:
+    lines = [_printable(line).rstrip() for line in text.splitlines()]
+    return "\n".join(lines).strip()
+
+
+def _printable(text: str) -> str:
+    """With spaces for control characters and halves of characters."""
+    return "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,189 @@
+"""What a reader asked to see alone: some time, some sources, one topic.
+
+A filter stands in the address (`?from=2020-01-01&to=2020-03-31&source=news&topic=virus`), and every
+link of a filtered page keeps it. It chooses windows, rows and sources; the figures of a row stay
+those of all sources, as that is what was tested, while a word's rates are those of the sources
+chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+
+from starlette.datastructures import QueryParams
+
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import SnapshotRef
+from embedding.trends.disagreement import Disagreement
+from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.rows import Story, TrendReport, TrendRow, WindowFigures
+
+FILTER_NAMES = ("from", "to", "source", "topic")
+"""The parameters of an address that make a filter."""
+MOST_CHOSEN_SOURCES = 50
+LONGEST_CHOICE = 200
+"""Characters of a source's name or a topic."""
+
+
+class FilterError(InputError):
+    """A filter that cannot be used; `key` is the text that says why."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class PageFilter:
+    """What is shown alone; an empty field leaves nothing out.
+
+    first, last  days (UTC), both included: windows that hold one of them
+    sources      names of sources; topic: a word
+    """
+
+    first: date | None = None
+    last: date | None = None
+    sources: tuple[str, ...] = ()
+    topic: str = ""
+
+    @classmethod
+    def of(cls, params: QueryParams) -> PageFilter:
+        """The filter of an address; raises FilterError."""
+        first, last = _day(params, "from"), _day(params, "to")
+        if first is not None and last is not None and first > last:
+            raise FilterError("filter_order", f"from {first} lies after to {last}.")
+        named = [one.strip() for one in params.getlist("source") if one.strip()]
+        sources = tuple(dict.fromkeys(named))
+        topic = params.get("topic", "").strip()
+        if len(sources) > MOST_CHOSEN_SOURCES or any(
+            len(one) > LONGEST_CHOICE for one in (*sources, topic)
+        ):
+            raise FilterError(
+                "filter_long",
+                f"a filter takes at most {MOST_CHOSEN_SOURCES} sources, and names of "
+                f"{LONGEST_CHOICE} characters.",
+            )
+        return cls(first, last, sources, topic)
+
+    def __bool__(self) -> bool:
+        return self != PageFilter()
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names and values as they stand in an address."""
+        days = (("from", self.first), ("to", self.last))
+        said = [(name, day.isoformat()) for name, day in days if day is not None]
+        said += [("source", one) for one in self.sources]
+        return (*said, *([("topic", self.topic)] if self.topic else []))
+
+    def covers(self, start: datetime, end: datetime) -> bool:
+        """Whether a window from `start` to before `end` holds a day that was asked for."""
+        late = self.first is not None and end <= _midnight(self.first)
+        early = self.last is not None and start >= _midnight(self.last) + timedelta(days=1)
+        return not late and not early
+
+    def refs(self, refs: Sequence[SnapshotRef]) -> tuple[SnapshotRef, ...]:
+        """The snapshots of windows that hold a day that was asked for."""
+        return tuple(one for one in refs if self.covers(one.window_start, one.window_end))
+
+    def chooses(self, source: str) -> bool:
+        """Whether this source is shown."""
+        return not self.sources or source in self.sources
+
+    def report(self, report: TrendReport, near: Collection[str]) -> TrendReport:
+        """The rows and stories that the sources chosen have, and that are about the topic.
+
+        near  words that the window uses as it uses the topic
+        """
+        if not self.sources and not self.topic:
+            return report
+        return replace(
+            report,
+            snapshot=self._window(report.snapshot),
+            compared_with=None
+            if report.compared_with is None
+            else self._window(report.compared_with),
+            moved=self._rows(report.moved, near),
+            born=self._rows(report.born, near),
+            risen=self._rows(report.risen, near),
+            fallen=self._rows(report.fallen, near),
+            stories=tuple(one for one in report.stories if self._story(one, near)),
+        )
+
+    def disagreement(self, found: Disagreement, near: Collection[str]) -> Disagreement:
+        """What the sources chosen use differently, and what is about the topic."""
+        uses = tuple(
+            one
+            for one in found.uses
+            if self.chooses(one.source) and self._about(one.use.word, near)
+        )
+        return replace(found, uses=uses)
+
+    def history(self, history: WordHistory) -> WordHistory:
+        """The windows asked for, with the figures of the sources chosen."""
+        if not self.first and not self.last and not self.sources:
+            return history
+        points = [
+            self._point(point)
+            for point in history.points
+            if self.covers(*(datetime.fromisoformat(at) for at in (point.start, point.end)))
+        ]
+        return replace(history, points=tuple(points))
+
+    def _window(self, window: WindowFigures) -> WindowFigures:
+        tokens, documents = (
+            {name: n for name, n in read.items() if self.chooses(name)}
+            for read in (window.tokens, window.documents)
+        )
+        return replace(window, tokens=tokens, documents=documents)
+
+    def _rows(self, rows: Sequence[TrendRow], near: Collection[str]) -> tuple[TrendRow, ...]:
+        return tuple(row for row in rows if self._row(row, near))
+
+    def _row(self, row: TrendRow, near: Collection[str]) -> bool:
+        used = [one.source for one in row.sources if one.documents or one.documents_before]
+        told = not self.sources or any(map(self.chooses, used))
+        return told and self._about(row.word, near)
+
+    def _about(self, word: str, near: Collection[str]) -> bool:
+        return not self.topic or word == self.topic or word in near
+
+    def _story(self, story: Story, near: Collection[str]) -> bool:
+        told = not self.sources or any(map(self.chooses, story.sources))
+        words = {one.word for one in story.words}
+        return told and (not self.topic or self.topic in words or not words.isdisjoint(near))
+
+    def _point(self, point: HistoryPoint) -> HistoryPoint:
+        if not self.sources:
+            return point
+        own = tuple(one for one in point.sources if self.chooses(one.source))
+        count, documents = sum(one.count for one in own), sum(one.documents for one in own)
+        tokens, read = sum(one.read_tokens for one in own), sum(one.read_documents for one in own)
+        return replace(
+            point,
+            sources=own,
+            count=count,
+            documents=documents,
+            read_tokens=tokens,
+            read_documents=read,
+            per_1000_documents=1000.0 * documents / read if read else None,
+            per_1000_tokens=1000.0 * count / tokens if tokens else None,
+        )
+
+
+def _day(params: QueryParams, name: str) -> date | None:
+    given = params.get(name, "").strip()
+    if not given:
+        return None
+    try:
+        return date.fromisoformat(given)
+    except ValueError:
+        raise FilterError(
+            "filter_day", f"{name} {given[:40]!r}: a day such as 2020-03-31 is accepted."
+        ) from None
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

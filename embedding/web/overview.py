@@ -1,0 +1,112 @@
+"""Several words over time: documents a day on one chart, and the rate of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from embedding.snapshots.evidence import DAY, DayCount
+from embedding.trends.history import WordHistory
+from embedding.web import formats
+from embedding.web.charts import COLOURS, ChartLine, lines
+from embedding.web.filters import PageFilter
+from embedding.web.text import PageText
+
+MOST_LINES = COLOURS
+_EPOCH = date(1970, 1, 1)
+MOST_DAYS = 400
+"""Days of the chart, the latest ones."""
+
+
+@dataclass(frozen=True)
+class DaysView:
+    """Documents a day.
+
+    chart      as charts.js takes it
+    rows       days, latest first, each with the figure of every word (None: not known)
+    estimated  whether some figure is an estimate
+    """
+
+    chart: dict[str, object]
+    rows: tuple[tuple[str, tuple[float | None, ...]], ...]
+    estimated: bool
+
+
+def span(histories: Sequence[WordHistory], chosen: PageFilter) -> tuple[datetime, datetime]:
+    """The days to show, from the first to before the second time."""
+    points = histories[0].points
+    start, end = datetime.fromisoformat(points[0].start), datetime.fromisoformat(points[-1].end)
+    if chosen.first is not None:
+        start = max(start, datetime.combine(chosen.first, datetime.min.time(), UTC))
+    if chosen.last is not None:
+        last = datetime.combine(chosen.last, datetime.min.time(), UTC)
+        end = min(end, last + timedelta(days=1))
+    return max(start, end - timedelta(days=MOST_DAYS)), end
+
+
+def days_view(
+    words: Sequence[str],
+    counts: Sequence[DayCount],
+    span: tuple[datetime, datetime],
+    chosen: PageFilter,
+    t: PageText,
+) -> DaysView | None:
+    """None where no document of these words was noted."""
+    own = [one for one in counts if chosen.chooses(one.source)]
+    if not own:
+        return None
+    first, last = int(span[0].timestamp() // DAY), int((span[1].timestamp() - 1) // DAY)
+    # The days before the first and after the last noted one may be of a time without addresses.
+    noted = [one.day for one in own]
+    days = range(max(first, min(noted)), min(last, max(noted)) + 1)
+    held: dict[tuple[str, int], float | None] = {}
+    for one in own:
+        before = held.get((one.word, one.day), 0.0)
+        unknown = before is None or one.documents is None
+        held[one.word, one.day] = None if unknown else (before or 0.0) + (one.documents or 0.0)
+    values = [[held.get((word, day), 0.0) for day in days] for word in words]
+    names = [_EPOCH + timedelta(days=day) for day in days]
+    shown = [
+        ChartLine(formats.short_word(word, 24), own_values, colour=at)
+        for at, (word, own_values) in enumerate(zip(words, values, strict=True))
+    ]
+    figures = [tuple(row) for row in zip(*values, strict=True)]
+    tips = [
+        "\n".join([t.window(name.isoformat()), *map(_said, words, row)])
+        for name, row in zip(names, figures, strict=True)
+    ]
+    labels = [f"{name.month}/{name.day}" for name in names]
+    rows = [(name.isoformat(), row) for name, row in zip(names, figures, strict=True)]
+    return DaysView(
+        chart=lines(shown, labels, tips, title=t("over_days")),
+        rows=tuple(reversed(rows)),
+        estimated=any(not one.exact for one in own),
+    )
+
+
+def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, object]:
+    """Documents that hold each word, per 1,000 of each window."""
+    points = histories[0].points
+    shown = [
+        ChartLine(
+            formats.short_word(history.word, 24),
+            [point.per_1000_documents for point in history.points],
+            colour=at,
+        )
+        for at, history in enumerate(histories)
+    ]
+    tips = []
+    for at, point in enumerate(points):
+        parts = [t.window(point.label)]
+        for history in histories:
+            own = history.points[at]
+            figure = formats.rate(own.per_1000_documents)
+            parts.append(f"{formats.short_word(history.word, 24)}: {figure} ({own.documents:,})")
+        tips.append("\n".join(parts))
+    labels = [formats.short_label(point.label) for point in points]
+    return lines(shown, labels, tips, title=t("per_1000"))
+
+
+def _said(word: str, value: float | None) -> str:
+    return f"{formats.short_word(word, 24)}: {formats.number(value)}"

@@ -1,0 +1,122 @@
+"""The team's page: shared words with their alerts, notes, and the forms that change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Request
+from fastapi.params import Depends
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamError, TeamStore
+from embedding.web.login import local_path
+from embedding.web.pages import latest_known, nothing
+from embedding.web.site import NAME_COOKIE, Site
+from embedding.web.watchview import watch_line
+
+LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
+"""Bytes of a form: nine for a Korean letter, and the other fields."""
+
+
+def team_routes(site: Site, team: TeamStore, guards: Sequence[Depends]) -> APIRouter:
+    """The page and its forms; `guards` are put before each."""
+    routes = APIRouter(
+        prefix="/team", dependencies=list(guards), default_response_class=HTMLResponse
+    )
+
+    @routes.get("")
+    def page(request: Request) -> Response:
+        return _page(site, team, request)
+
+    @routes.post("/watch")
+    async def watch(request: Request) -> Response:
+        form = await read_posted(request)
+        team.watch(form.get("word", ""), _who(site, request, form), alert="alert" in form)
+        return _back(site, request, form)
+
+    @routes.post("/unwatch")
+    async def unwatch(request: Request) -> Response:
+        form = await read_posted(request)
+        team.unwatch(form.get("word", ""))
+        return _back(site, request, form)
+
+    @routes.post("/note")
+    async def note(request: Request) -> Response:
+        form = await read_posted(request)
+        kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
+        team.note(kind, about, text, _who(site, request, form))
+        return _back(site, request, form)
+
+    @routes.post("/unnote")
+    async def unnote(request: Request) -> Response:
+        form = await read_posted(request)
+        team.remove_note(form.get("id", ""), site.login_name(request) or None)
+        return _back(site, request, form)
+
+    return routes
+
+
+async def read_posted(request: Request) -> dict[str, str]:
+    """The fields of a form that a page of this application sent.
+
+    Raises HTTPException 403 for one that another site had sent, TeamError for one that is too long
+    or no text.
+    """
+    if not _from_here(request):
+        raise HTTPException(403, "the form came from another site.")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_TEAM_FORM:
+            raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
+    try:
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        raise TeamError("bad_address", "the form is no text in UTF-8.") from None
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _from_here(request: Request) -> bool:
+    """Whether the browser says that a page of this application sent it."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = urlsplit(request.headers.get("origin", "")).netloc
+    return bool(origin) and origin == request.headers.get("host", "")
+
+
+def _who(site: Site, request: Request, form: dict[str, str]) -> str:
+    """The login's name; where logins have none, the name that was typed."""
+    return site.login_name(request) or form.get("who", "")
+
+
+def _back(site: Site, request: Request, form: dict[str, str]) -> Response:
+    """To the page that the form was on; a typed name is remembered."""
+    target = local_path(form.get("next", "/team"))
+    response = RedirectResponse(site.links(request).root + target, 303)
+    if who := form.get("who", "").strip()[:LONGEST_NAME]:
+        response.set_cookie(
+            NAME_COOKIE,
+            who.encode("unicode_escape").decode(),
+            max_age=365 * 24 * 3600,
+            path=site.links(request).root or "/",
+            httponly=True,
+            samesite="strict",
+        )
+    return response
+
+
+def _page(site: Site, team: TeamStore, request: Request) -> HTMLResponse:
+    chosen, listed = site.filter(request), site.reader.listing().refs
+    shown = chosen.refs(listed)
+    if listed and not shown:
+        return nothing(site, request)
+    shared = team.read()
+    report, _ = latest_known(site, shown)
+    histories = [
+        (one, chosen.history(site.reader.history(one.word))) for one in shared.words if listed
+    ]
+    lines = [(one, watch_line(history, report)) for one, history in histories if history.points]
+    return site.render(request, "team.html", lines=lines, notes=tuple(reversed(shared.notes)))
