@@ -10,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from disks import small_disk
+from waiting import until
 
 
 def binaries() -> Path | None:
@@ -81,15 +81,16 @@ class PostgresServer:
             **self._quiet,
             **self._account,
         )
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                with self._admin():
-                    return
-            except sa.exc.OperationalError:
-                assert self._server.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+        until(self._answers, "PostgreSQL did not start")
+
+    def _answers(self) -> bool:
+        assert self._server is not None
+        assert self._server.poll() is None, "PostgreSQL ended"
+        try:
+            with self._admin():
+                return True
+        except sa.exc.OperationalError:
+            return False
 
     def stop(self, how: int = signal.SIGQUIT) -> None:
         """SIGQUIT ends it as a crash does, SIGINT cuts everybody off."""

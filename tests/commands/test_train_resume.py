@@ -6,7 +6,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -36,12 +35,16 @@ def killed_while_learning(state: Path, tokens: int, *arguments: object) -> bool:
     """Run the command and kill -9 it once a checkpoint holds `tokens`; False: it had ended."""
     process = begin(*arguments)
     children: list[psutil.Process] = []
-    deadline = time.monotonic() + 120
+
+    def reached() -> bool:
+        nonlocal children
+        if process.poll() is not None or checkpointed(state) >= tokens:
+            return True
+        children = psutil.Process(process.pid).children(recursive=True) or children
+        return False
+
     try:
-        while process.poll() is None and checkpointed(state) < tokens:
-            assert time.monotonic() < deadline, "no checkpoint was written"
-            children = psutil.Process(process.pid).children(recursive=True) or children
-            time.sleep(0.02)
+        until(reached, "no checkpoint was written")
         ended = process.poll() is not None
     finally:
         process.kill()

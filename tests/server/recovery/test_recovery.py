@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from named import named
+from recovering import config, crash
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -28,22 +29,9 @@ from waiting import until
 DIM = 4
 
 
-def config(tmp_path, **changes) -> ServerConfig:
-    defaults = {"state_dir": tmp_path / "state", "min_count": 2, "checkpoint_every_s": 600.0}
-    return ServerConfig(**{**defaults, **changes})
-
-
 def ones(ids) -> tuple[RowDelta, ...]:
     ids = np.asarray(ids, dtype=np.int64)
     return (RowDelta(Table.OUT, ids, np.ones((len(ids), DIM), dtype=np.float32)),)
-
-
-def crash(server: ParameterServer) -> None:
-    """End a server in this process as kill -9 would: without flush and last checkpoint."""
-    server.state.flush = lambda: None
-    if server._recovery is not None:
-        server._recovery._try_write = lambda: "crashed"
-    server.stop()
 
 
 @pytest.mark.parametrize("optimizer", ["sum", "adagrad"])

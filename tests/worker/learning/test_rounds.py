@@ -27,6 +27,7 @@ from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import BlockPlan, CodedText, plan
 from embedding.worker.learning.rehearsal import Rehearsal
+from waiting import until
 
 MODEL = ModelConfig(dim=8, window=2, negative=3)
 WORDS = 30
@@ -197,8 +198,7 @@ def test_another_policy_lets_everybody_go() -> None:
     with serving() as server, two(server) as nodes:
 
         def change() -> None:
-            while not server.state.rounds.awaits("one"):
-                time.sleep(0.01)
+            until(lambda: server.state.rounds.awaits("one"))
             nodes[1].client.configure(policy="ssp")
 
         # The other one never comes, so that the round cannot begin.

@@ -10,8 +10,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import platformdirs
@@ -31,10 +31,11 @@ from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import NodeSpec
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 MODEL = ModelConfig(dim=8, sample=0.0)
 SENTENCES = (
     "표식가을 표식겨울 표식바다 표식하늘 표식구름",
@@ -189,20 +190,22 @@ def look_at_evidence(folder: Path, unpacked: Path, server: ParameterServer) -> N
 
 def wait_for_all(node: subprocess.Popen[bytes], writable: Path, log: Path) -> None:
     """Until every document is learnt and acknowledged."""
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline:
-        assert node.poll() is None, log.read_text(encoding="utf-8")[-3000:]
-        if (writable / "frontier.db").exists():
-            with sqlite3.connect(writable / "frontier.db", timeout=10) as database:
-                try:
-                    query = "SELECT status, count(*) FROM frontier_urls GROUP BY status"
-                    if dict(database.execute(query)) == {"done": 24}:
-                        return
-                except sqlite3.OperationalError:
-                    pass
-            database.close()
-        time.sleep(0.3)
-    raise AssertionError(log.read_text(encoding="utf-8")[-3000:])
+
+    def written() -> str:
+        return log.read_text(encoding="utf-8")[-3000:]
+
+    def done() -> bool:
+        assert node.poll() is None, written()
+        if not (writable / "frontier.db").exists():
+            return False
+        query = "SELECT status, count(*) FROM frontier_urls GROUP BY status"
+        with closing(sqlite3.connect(writable / "frontier.db", timeout=10)) as database:
+            try:
+                return dict(database.execute(query)) == {"done": 24}
+            except sqlite3.OperationalError:
+                return False
+
+    until(done, written, 200)
 
 
 def windows(server: ParameterServer) -> list:

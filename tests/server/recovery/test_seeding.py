@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from embedding.server.recovery.seeding import NOTHING, roll_back_state
 from embedding.server.service import running_server
 from embedding.settings import Settings
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 DIM = 4
 JANUARY = Window.holding(datetime(2020, 1, 5, tzinfo=UTC), WindowUnit.MONTH)
@@ -189,17 +190,15 @@ def ask(home, location: str, name: str, body: dict | None = None):
 
 def epoch(home, location: str, process, other_than: int | None = None) -> int:
     """The server's incarnation, once it answers with another than this."""
-    deadline = time.monotonic() + 120
-    while True:
+
+    def answered() -> int | None:
         assert process.poll() is None, "the server ended"
-        assert time.monotonic() < deadline, "the server did not come back"
-        try:
+        with contextlib.suppress(UnavailableError):
             found = int(ask(home, location, "status")["epoch"])
-            if found != other_than:
-                return found
-        except UnavailableError:
-            pass
-        time.sleep(0.2)
+            return None if found == other_than else found
+        return None
+
+    return until(answered, "the server did not come back")
 
 
 @pytest.mark.slow
@@ -214,14 +213,14 @@ def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path
         with pytest.raises(RefusedError, match="n still train; stop the pool first"):
             ask(tmp_path, location, "rollback", {"to": NOTHING})
         node.close()
-        deadline = time.monotonic() + 120
-        while True:
-            try:
+
+        def rolled_back() -> bool:
+            with contextlib.suppress(RefusedError):
                 ask(tmp_path, location, "rollback", {"to": NOTHING})
-                break
-            except RefusedError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+                return True
+            return False
+
+        until(rolled_back)
         assert epoch(tmp_path, location, process, incarnation) > incarnation
         assert ask(tmp_path, location, "status")["vocabulary"] == 0
         with pytest.raises(RefusedError, match="none of that id"):

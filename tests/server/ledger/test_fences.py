@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from named import QUICK
-from test_recovery import config, crash
+from recovering import config, crash
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import httpx
 import numpy as np
@@ -18,6 +17,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService, Pages
 from embedding.server.figures.textmetrics import text_metrics
 from embedding.server.service import ParameterServer, running_server
+from waiting import until
 
 DIM = 4
 ODD = 'n"0\\ 노드'
@@ -129,16 +129,14 @@ def test_rows_a_second_are_seen_while_rows_move(server, connect):
     node = connect(server)
     ids = node.words("말")
     node.pull()
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+
+    def both_move() -> bool:
         node.push((RowDelta(Table.IN, ids, np.ones((1, DIM), dtype=np.float32)),))
         node.pull()
         found = families(server)
-        moved = [value(found, f"yeoron_{name}_rows_per_second") for name in ("pushed", "pulled")]
-        if min(moved) > 0:
-            break
-        time.sleep(0.1)
-    assert min(moved) > 0
+        return min(value(found, f"yeoron_{n}_rows_per_second") for n in ("pushed", "pulled")) > 0
+
+    until(both_move)
 
 
 def test_a_wrong_token_is_counted(tmp_path, connect):

@@ -23,6 +23,7 @@ from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.worker.process.aggregator import running_aggregator
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -99,9 +100,7 @@ def test_when_the_aggregator_is_killed_every_push_is_taken_once(server: Paramete
         members = [Member(server, at, f"n{i}") for i in range(3)]
         with ThreadPoolExecutor(3) as pool:
             running = [pool.submit(work, m, i, 60) for i, m in enumerate(members)]
-            deadline = time.monotonic() + 120
-            while server.state.meters.pushes < 30 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            until(lambda: server.state.meters.pushes >= 30)
             (process,) = (
                 each for each in multiprocessing.active_children() if each.name == "g-aggregator"
             )

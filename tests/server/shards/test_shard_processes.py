@@ -101,7 +101,7 @@ def test_no_shard_outlives_its_primary(how):
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
     try:
         pids = [int(pid) for pid in process.stdout.readline().split()]

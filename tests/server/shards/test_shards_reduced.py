@@ -22,7 +22,7 @@ from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.tables import first_vectors
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "exchange"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "exchange"))
 from nodes_in_step import DIM, Block, learn
 
 NAMES = ("n0", "n1")
