@@ -62,7 +62,11 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     check_erasable(server, wish.word)
     done: list[str] = []
     verb = "would be" if dry else "were"
-    if wish.address is None:
+    if wish.address is None and settings.hosts.server:
+        done.append(
+            f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
+        )
+    elif wish.address is None:
         found = _state(settings, wish, dry=dry)
         if wish.word is not None:
             where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
@@ -91,6 +95,8 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     if page is None:
         n = _in_snapshots(paths.snapshots, wish, dry=dry)
         done.append(f"Snapshots: {n} {verb} changed; they keep their ids.")
+        if "://" in settings.snapshot_store:
+            done.append(f"Snapshots: those in {settings.snapshot_store} are not changed.")
         tables = settings.database_address("mlflow")
         models = mlflow.erase(paths.mlflow, tables, word=wish.word, source=wish.source, dry=dry)
         done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")

@@ -17,7 +17,8 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.private import ensure_secret
 from embedding.nodetask import placed
 from embedding.platform import hosts
-from embedding.platform.hosts import Door, JoiningFile, ensure_authority, invite, joined_host
+from embedding.platform.door import Door
+from embedding.platform.hosts import JoiningFile, ensure_authority, invite, joined_host
 from embedding.platform.services import dask_workers
 from embedding.settings import HostsConfig, PathsConfig, Settings
 from embedding.worker.spec import NodeSpec

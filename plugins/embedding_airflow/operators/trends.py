@@ -33,7 +33,7 @@ class BuildTrendReport(YeoronOperator):
         from embedding.trends.report import build_report
         from embedding.trends.storage import save
 
-        store = SnapshotStore(str(settings.paths.snapshots))
+        store = SnapshotStore(settings.snapshot_store)
         report = build_report(store, self.snapshot_id, settings.trends, settings.paths.trends)
         save(report, settings.paths.trends)
         for note in report.notes:
@@ -76,7 +76,7 @@ class NotifyOfReport(YeoronOperator):
         if not settings.notify.channels:
             raise AirflowSkipException("nobody is to be told: notify.webhook or notify.email_to")
         folder, page = settings.paths.trends, settings.trends_url
-        store = SnapshotStore(str(settings.paths.snapshots))
+        store = SnapshotStore(settings.snapshot_store)
         told = notify(load(folder, self.snapshot_id), store, folder, settings.notify, page)
         self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
         return {"id": told.id, "sent": list(told.sent), "words": told.words}
