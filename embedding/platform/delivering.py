@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from embedding.kernel.errors import PlatformError
-from embedding.platform.hosts import SECONDS, JoinedHost, fingerprint
+from embedding.platform.hosts import DOOR_SECONDS, JoinedHost, fingerprint
 from embedding.settings import PathsConfig
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class EvidenceDelivery:
     def _post(self, path: Path, data: bytes) -> int:
         host = self._host
         connection = http.client.HTTPSConnection(
-            host.control, host.port, timeout=SECONDS, context=self._context
+            host.control, host.port, timeout=DOOR_SECONDS, context=self._context
         )
         try:
             connection.connect()

@@ -20,7 +20,7 @@ from typing import Any
 
 from embedding.kernel.certificates import sign_request
 from embedding.kernel.errors import YeoronError
-from embedding.platform.hosts import MOST_BYTES, SECONDS, Role, invitation_file
+from embedding.platform.hosts import DOOR_SECONDS, JOINING_BYTES, Role, invitation_file
 from embedding.settings import Settings
 from embedding.snapshots.evidence import EvidenceStore
 
@@ -41,13 +41,13 @@ class Door:
         door = self
 
         class Handler(BaseHTTPRequestHandler):
-            timeout = SECONDS
+            timeout = DOOR_SECONDS
 
             def do_POST(self) -> None:
                 """A request to join, or a file of evidence."""
                 evidence = _EVIDENCE.fullmatch(self.path)
                 if evidence is None:
-                    status, answer = door.answer(self.path, self._body(MOST_BYTES))
+                    status, answer = door.answer(self.path, self._body(JOINING_BYTES))
                 elif not self.connection.getpeercert():
                     status, answer = 403, {}
                 else:
@@ -160,7 +160,7 @@ class _Listening(ThreadingHTTPServer):
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """The handshake first, within the time that a request has."""
         try:
-            request.settimeout(SECONDS)
+            request.settimeout(DOOR_SECONDS)
             wrapped = self._context.wrap_socket(request, server_side=True)
         except OSError as error:
             logger.info("%s: %s", client_address[0], error)

@@ -31,9 +31,9 @@ from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.private import ensure_secret, private_folder
 from embedding.settings import PathsConfig, Settings
 
-MOST_BYTES = 64 * 1024
+JOINING_BYTES = 64 * 1024
 """Of a request to join, and of its answer."""
-SECONDS = 15.0
+DOOR_SECONDS = 15.0
 """For which both sides of the door wait for each other."""
 _REFUSED = {
     403: "its token is unknown or was used before",
@@ -229,7 +229,7 @@ def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # known by its fingerprint, before the token is sent
     connection = http.client.HTTPSConnection(
-        file.address, file.port, timeout=SECONDS, context=context
+        file.address, file.port, timeout=DOOR_SECONDS, context=context
     )
     try:
         connection.connect()
@@ -241,7 +241,7 @@ def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:
         own = str(wire.getsockname()[0])
         connection.request("POST", "/join", json.dumps({"token": file.token, "request": request}))
         answer = connection.getresponse()
-        body = answer.read(MOST_BYTES)
+        body = answer.read(JOINING_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise PlatformError(
             f"{where} does not answer ({error}); the file is good for another try."
