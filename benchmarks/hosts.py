@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -47,8 +48,9 @@ from embedding.server.service import running_server
 config = ServerConfig.model_validate_json(sys.argv[1])
 with running_server(config, dim=int(sys.argv[2])) as server:
     print(server.location, flush=True)
-    threading.Thread(target=sys.stdin.read, daemon=True).start()
-    while True:
+    reading = threading.Thread(target=sys.stdin.read, daemon=True)
+    reading.start()
+    while reading.is_alive():
         time.sleep(0.1)
         print(time.monotonic(), server.state.meters.tokens, flush=True)
 """
@@ -206,6 +208,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     load, runs = hardware(), []
+    # Namespaces and processes are taken away however this ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as place, namespaces() as hosts:
         folder = Path(place)
         text = folder / "text.txt"
