@@ -41,6 +41,7 @@ from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from pgserver import PostgresServer
+from waiting import until
 
 NAME, SOURCE, PAGE = "홍길동", "숨은게시판", "https://board.example/p/17"
 DAY = Window(datetime(2020, 2, 3, tzinfo=UTC), datetime(2020, 2, 4, tzinfo=UTC))
@@ -374,7 +375,7 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
         ids = node.client.admit([NAME, "말", "새말"], np.full(3, 99))
         assert ids[0] == -1, "it gets no row again"
         assert (ids[1:] >= 0).all()
-        assert server.ailing() == []
+        until(lambda: server.ailing() == [], server.ailing, 60)
         node.client.close()
     forget(settings, wish)
     opens(settings)

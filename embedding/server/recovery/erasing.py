@@ -78,8 +78,14 @@ def erase_state(
         folder.close()
         return found
     if word is not None:
-        folder.refuse(digests.of(word))
-        _erase_word(state, word, elsewhere)
+        try:
+            folder.refuse(digests.of(word))
+            _erase_word(state, word, elsewhere)
+        except BaseException:
+            # What was there is still there, for another call.
+            state.journal.close()
+            folder.close()
+            raise
     accounts = state.accounts
     hidden = digests.written(word or "")
     accounts.windows.erase(word=word, hidden=hidden, source=source)
