@@ -54,14 +54,14 @@ class PostgresServer:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.folder = folder
-        self._programs = programs
+        self.programs = programs
         self._account = owner()
         self._quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
         self._server: subprocess.Popen[bytes] | None = None
 
     def make(self) -> None:
         self.give(self.folder)
-        initdb = [self._programs / "initdb", "-D", self.folder / "data", "-U", "yeoron"]
+        initdb = [self.programs / "initdb", "-D", self.folder / "data", "-U", "yeoron"]
         options = ["-A", "trust", "-N", "-E", "UTF8", "--locale=C.UTF-8"]
         subprocess.run([*initdb, *options], check=True, timeout=120, **self._quiet, **self._account)
         # One user must show a password.
@@ -77,7 +77,7 @@ class PostgresServer:
         settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off")
         options = [part for each in settings for part in ("-c", each)]
         self._server = subprocess.Popen(
-            [self._programs / "postgres", "-D", self.folder / "data", *options],
+            [self.programs / "postgres", "-D", self.folder / "data", *options],
             **self._quiet,
             **self._account,
         )

@@ -34,7 +34,29 @@ from embedding.kernel.records import (
 )
 
 PROTOCOL_VERSION = 14
-"""Version of the wire protocol; another version is refused at the greeting."""
+"""Version of the wire protocol. A server speaks with nodes of this version and of the one before,
+so that servers are brought up to date first; it refuses others at the greeting."""
+
+_EARLIER_NAMES = {13: {"offset": "place", "rare_mentions": "young_mentions"}}
+"""Of a version that is still spoken: what it calls keys of the answer to a greeting."""
+
+
+def version_refused(version: int) -> str | None:
+    """Why a server does not speak a node's version, and what to do; None where it does."""
+    if version == PROTOCOL_VERSION or version in _EARLIER_NAMES:
+        return None
+    oldest = min(_EARLIER_NAMES)
+    first = "the server" if version > PROTOCOL_VERSION else "the node"
+    return (
+        f"protocol {version}; this server speaks {oldest} to {PROTOCOL_VERSION}: bring {first} up "
+        "to date."
+    )
+
+
+def welcome_for(version: int, header: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a greeting (`Welcome.to_dict`), as a node of that version reads it."""
+    names = _EARLIER_NAMES.get(version, {})
+    return {names.get(key, key): value for key, value in header.items()}
 
 
 @dataclass(frozen=True)

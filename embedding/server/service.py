@@ -211,7 +211,7 @@ class ParameterServer:
     def _show(self, http: HttpService) -> None:
         from embedding.server.figures.http import Pages
 
-        http.show(Pages(self.status, self._metrics, self.ailing))
+        http.show(Pages(self.status, self.metrics, self.ailing))
 
     def stop(self) -> None:
         """Apply what is held back, finish what is being written, free the ports."""
@@ -339,7 +339,8 @@ class ParameterServer:
         self.state.lock.release()
         return reasons
 
-    def _metrics(self) -> bytes:
+    def metrics(self) -> bytes:
+        """The metrics in Prometheus' text format."""
         return render(self.status(), self.state.meters)
 
     def _session(self) -> NodeSession:

@@ -17,13 +17,13 @@ import numpy as np
 
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import (
-    PROTOCOL_VERSION,
     Ack,
     PulledRows,
     Push,
     SharedTables,
     VocabularyDelta,
     Welcome,
+    version_refused,
 )
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, Window
@@ -121,11 +121,8 @@ class ServerState:
         self, node: str, *, version: int, digest: str, clock: int, incarnation: str = ""
     ) -> Welcome:
         """A node connects; a later connection of the same node takes the place of an earlier."""
-        if version != PROTOCOL_VERSION:
-            raise RefusedError(
-                f"node {node}: protocol {version}; this server speaks {PROTOCOL_VERSION}.",
-                kind="greeting",
-            )
+        if why := version_refused(version):
+            raise RefusedError(f"node {node}: {why}", kind="greeting")
         if not node:
             raise RefusedError("node '': a node needs a name.", kind="greeting")
         with self.changed:

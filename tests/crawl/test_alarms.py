@@ -109,7 +109,7 @@ async def test_a_stream_that_stops_is_unreachable(quick: Any, tmp_path: Path) ->
                 stack.close()
             return row["alarm"] is not None
 
-        await watched(crawler, stopped)
+        await crawl(crawler, lambda _: stopped())
         row = crawler.report()["s"]
         frontier.close()
     assert row["documents"] == 1
