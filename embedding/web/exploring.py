@@ -84,14 +84,8 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     if not all(history.known for history in histories):
         missing = _missing(site, request, a, b, [one.known for one in histories])
         return _no_pair(site, request, a, b, 404, missing)
-    points = [_last_known(history) for history in histories]
-    sharp = [
-        site.answers.exact(history.word, history.points[at], None)
-        for history, at in zip(histories, points, strict=True)
-    ]
-    view = pair_view(
-        *histories, (sharp[0], sharp[1]), site.answers.together(a, b), site.words(request)
-    )
+    first, second = (one.points[_last_known(one)] for one in histories)
+    view = pair_view(*histories, (first, second), site.answers.together(a, b), site.words(request))
     return site.render(
         request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
     )

@@ -178,7 +178,7 @@ def _word(
         return unknown(site, request, word)
     t = site.words(request)
     latest = history.points[-1]
-    view = word_view(history, then, now, t, lambda p, o: site.answers.exact(word, p, o))
+    view = word_view(history, then, now, t)
     return site.render(
         request,
         "word.html",
