@@ -249,10 +249,14 @@ class Bias:
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader has to know: a stable code, and the sentence that says it."""
+    """Something a reader has to know: a stable code, and the sentence that says it.
+
+    words  that the sentence names, if any
+    """
 
     code: str
     text: str
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""Poisoned text and windows that say nothing, from the documents to the report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embedding.trends.report import build_report
+from embedding.trends.rows import RANKINGS, TrendReport
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from texts import TOPICS, Text, make, usual
+
+LOUD = TOPICS[0][3]
+PASTED = ["광고", *TOPICS[1][:4], "대박", "수익", *TOPICS[2][:3], "보장", "지금", "바로"]
+
+
+def days(random: np.random.Generator, n: int = 4) -> list[list[Text]]:
+    return [usual(random, 700) for _ in range(n)]
+
+
+def called(report: TrendReport) -> dict[str, list[str]]:
+    found = {name: [row.word for row in report.significant(name)] for name in RANKINGS}
+    return {name: words for name, words in found.items() if words}
+
+
+def note(report: TrendReport, code: str) -> str:
+    return next((one.text for one in report.notes if one.code == code), "")
+
+
+def pasted(random: np.random.Generator, *, alike: bool) -> list[Text]:
+    """A thousand accounts write these words, the same text or each its own."""
+    found = []
+    for _ in range(1000):
+        words = PASTED if alike else [str(one) for one in random.choice(PASTED, 9)]
+        found.append(Text(words, int(random.integers(1 << 40))))
+    return found
+
+
+def test_nothing_is_called_where_nothing_happens(tmp_path) -> None:
+    report = build_report(make(tmp_path, days(np.random.default_rng(1))))
+    assert called(report) == {}
+    assert report.notes == ()
+    assert report.ranked["moved"] > 250
+
+
+@pytest.mark.parametrize("documents", [1, 10_000])
+def test_one_author_who_writes_a_word_ten_thousand_times_calls_nothing(tmp_path, documents) -> None:
+    random = np.random.default_rng(2)
+    stream = days(random)
+    others = [str(one) for one in random.choice(TOPICS[4], 10_000)]
+    if documents == 1:
+        stream[-1].append(Text([one for other in others for one in (LOUD, other)], 77))
+    else:
+        stream[-1] += [Text([LOUD, other, str(random.choice(TOPICS[5]))], 77) for other in others]
+    report = build_report(make(tmp_path, stream))
+    assert called(report) == {}
+    said = note(report, "repeated_word")
+    assert LOUD in said
+    assert "few authors write" in said
+
+
+def test_a_thousand_accounts_that_paste_one_text_call_nothing(tmp_path) -> None:
+    random = np.random.default_rng(3)
+    stream = days(random)
+    stream[-1] += pasted(random, alike=True)
+    report = build_report(make(tmp_path, stream))
+    assert called(report) == {}
+    said = note(report, "copied_text")
+    assert "copies of the same text; copies count once" in said
+    assert "광고" in said
+
+
+def test_a_thousand_accounts_that_write_their_own_are_heard(tmp_path) -> None:
+    random = np.random.default_rng(4)
+    stream = days(random)
+    stream[-1] += pasted(random, alike=False)
+    report = build_report(make(tmp_path, stream))
+    assert {"광고", "대박", "수익"} <= set(called(report)["born"])
+    assert note(report, "copied_text") == ""
+
+
+def test_what_was_pasted_does_not_fall_when_nobody_pastes_it_any_more(tmp_path) -> None:
+    random = np.random.default_rng(5)
+    stream = days(random)
+    stream[-2] += pasted(random, alike=True)
+    assert called(build_report(make(tmp_path, stream))) == {}
+
+
+def silent(random: np.random.Generator, which: str) -> list[Text]:
+    if which == "few_documents":
+        return usual(random, 10)
+    if which == "one_author":
+        return [Text(one.words, 77) for one in usual(random, 400)]
+    one = usual(random, 1)[0].words
+    return [Text(one, at) for at in range(400)]
+
+
+SAID = {
+    "few_documents": "only 10 documents were read, too few to say",
+    "one_author": "its 400 documents are of too few authors to say whether anything changed",
+    "only_copies": "its 400 documents are copies of few texts, and copies count once",
+}
+
+
+@pytest.mark.parametrize("which", SAID)
+def test_a_window_that_says_nothing_says_why(tmp_path, which) -> None:
+    random = np.random.default_rng(6)
+    store = make(tmp_path / "now", [*days(random, 3), silent(random, which)])
+    report = build_report(store)
+    assert SAID[which] in note(report, which)
+    assert report.significant("moved") == ()
+    assert called(report) == {}
+    later = make(tmp_path / "later", [*days(random, 3), silent(random, which), usual(random, 700)])
+    assert called(build_report(later)) == {}
+    again = TrendReport.from_dict(report.to_dict())
+    assert again.notes == report.notes
