@@ -94,7 +94,7 @@ def rank_arrivals(
 def _with_copies_once(material: ReportInput, windows: int) -> ReportInput:
     """The window, and so many before it, with copies of a text counted once."""
     past = CopiesOnce(material.earlier, material.past, windows)
-    now = counted_once(material.now, material.snapshot, told=past.told)
+    now = counted_once(material.now, material.snapshot)
     return replace(material, now=now, past=past)
 
 

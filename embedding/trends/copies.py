@@ -28,8 +28,12 @@ MANY = 8
 """Documents below which copies are not looked for."""
 UNTOLD = 2.0
 """Most texts of a word that has no sums: those of fewer than three are not sent."""
+COPIED = 0.25
+"""Share of a source's documents that hold its average word, if they are copies of few texts."""
+FULL = 0.9
+"""Share of the sums that a server keeps at most, behind which a word without any says nothing."""
 _USUAL = 30
-"""Documents of a word that tells what is usual."""
+"""Documents of a word, or a source, that tell what is usual."""
 _WORDS = 20
 """Such words of a source below which each document is taken to be a text."""
 _NAMED = 5
@@ -39,27 +43,35 @@ _MENTIONS = 500
 """Mentions beyond those usual in so many documents, from which on a word is named."""
 
 
-def counted_once(counted: Frequency, snapshot: Snapshot, *, told: bool) -> Frequency:
-    """The counts of a snapshot's window with copies counted once, where it says which are.
-
-    told  whether windows around it say how words were used: then one that does not has no word
-          in as many texts as are sent
-    """
+def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
+    """The counts of a snapshot's window with copies counted once, where it says which are."""
     usage = snapshot.usage
-    if usage is None and told:
-        return replace(counted, documents=np.minimum(counted.documents, int(UNTOLD)))
-    if usage is None or len(usage) >= _limit(snapshot):
+    if usage is not None and len(usage) >= FULL * _limit(snapshot):
         return counted
-    rows = snapshot.rows(counted.words)
+    by_source = {} if usage is None else usage.by_source
+    rows = snapshot.rows(counted.words) if by_source else None
     documents = counted.documents.copy()
     for column, name in enumerate(counted.sources):
-        texts = np.zeros(len(snapshot) + 1)
-        own = usage.by_source.get(name, np.zeros(0, dtype=np.int64))
-        texts[usage.rows[own]] = usage.pairs[own].sum(axis=1)
-        held = documents[:, column]
-        documents[:, column] = _once(held, texts[rows], known=rows >= 0)
-    usage.release()
+        held, own = documents[:, column], by_source.get(name)
+        if usage is not None and rows is not None and own is not None:
+            texts = np.zeros(len(snapshot) + 1)
+            texts[usage.rows[own]] = usage.pairs[own].sum(axis=1)
+            documents[:, column] = _once(held, texts[rows], known=rows >= 0)
+        elif few_texts(held, int(counted.total_documents[column])):
+            # Of others that do not say it, a node may have died before it told.
+            documents[:, column] = np.minimum(held, int(UNTOLD))
+    if usage is not None:
+        usage.release()
     return replace(counted, documents=documents)
+
+
+def few_texts(held: IntArray, read: int) -> bool:
+    """Whether an average word is in so many of the documents as in copies of few texts alone.
+
+    held  int64 [n], documents of each word; read: all documents
+    """
+    used = held[held > 0]
+    return read >= _USUAL and len(used) > 0 and float(used.mean()) >= COPIED * read
 
 
 class CopiesOnce(Sequence[Frequency]):
@@ -71,7 +83,6 @@ class CopiesOnce(Sequence[Frequency]):
         self._snapshots = snapshots
         self._windows = windows
         self._first = max(0, len(windows) - last)
-        self.told = any(one.usage is not None for one in snapshots[self._first :])
         self._read = lru_cache(maxsize=last)(self._counted)
 
     def __len__(self) -> int:
@@ -88,7 +99,7 @@ class CopiesOnce(Sequence[Frequency]):
         return self._windows[one] if one < self._first else self._read(one)
 
     def _counted(self, at: int) -> Frequency:
-        return counted_once(self._windows[at], self._snapshots[at], told=self.told)
+        return counted_once(self._windows[at], self._snapshots[at])
 
 
 def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.trends.copies import MANY
+from embedding.trends.copies import MANY, few_texts
 from embedding.trends.material import ReportInput
 from embedding.trends.permutation import MIN_DOCUMENTS
 from embedding.trends.rows import Note
@@ -72,4 +72,5 @@ def _texts(material: ReportInput) -> float:
     usage = material.snapshot.usage
     if usage is not None:
         return float(usage.pairs.sum(dtype=np.float64))
-    return 0.0 if untold(material) else np.inf
+    held, read = material.now.documents.sum(axis=1), int(material.now.total_documents.sum())
+    return 0.0 if untold(material) and few_texts(held, read) else np.inf

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from embedding.trends.copies import counted_once
+from embedding.trends.frequency import Frequency
 from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, TrendReport
 
@@ -89,6 +92,36 @@ def test_what_was_pasted_does_not_fall_when_nobody_pastes_it_any_more(tmp_path) 
     stream = days(random)
     stream[-2] += pasted(random, alike=True)
     assert called(build_report(make(tmp_path, stream))) == {}
+
+
+def test_a_source_whose_sums_are_missing_counts_as_it_is(tmp_path) -> None:
+    """A node that died before it told of its texts makes no copies of them."""
+    random = np.random.default_rng(8)
+    store = make(tmp_path, [usual(random, 700, ("게시판", "뉴스")) for _ in range(3)])
+    snapshot = store.open()
+    lost = replace(
+        snapshot.usage,
+        **{
+            name: np.asarray(getattr(snapshot.usage, name))[snapshot.usage.by_source["뉴스"]]
+            for name in ("rows", "sources", "mentions", "pairs", "means")
+        },
+    )
+    counted = Frequency.read(snapshot)
+    once = counted_once(counted, _Without(snapshot, lost))
+    assert (once.documents == counted.documents).all()
+
+
+class _Without:
+    """A snapshot with other sums."""
+
+    def __init__(self, snapshot, usage) -> None:
+        self._snapshot = snapshot
+        self.usage = usage
+        self.manifest = snapshot.manifest
+        self.rows = snapshot.rows
+
+    def __len__(self) -> int:
+        return len(self._snapshot)
 
 
 def silent(random: np.random.Generator, which: str) -> list[Text]:
