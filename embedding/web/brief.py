@@ -144,7 +144,8 @@ def completeness(report: TrendReport) -> list[SourceLine]:
 def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
     """Notes in the reader's language, each kind once."""
     window = t.window(label)
-    return list(dict.fromkeys(t(f"note_{note.code}", window=window) for note in notes))
+    said = (t(f"note_{note.code}", window=window, words=note.words) for note in notes)
+    return list(dict.fromkeys(said))
 
 
 def _sure(report: TrendReport) -> tuple[list[TrendRow], list[TrendRow], list[TrendRow]]:

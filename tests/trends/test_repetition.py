@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from embedding.cli import app
 from embedding.trends.copies import counted_once
 from embedding.trends.frequency import Frequency
 from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.web import brief
+from embedding.web.text import PageText
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -33,6 +38,16 @@ def called(report: TrendReport) -> dict[str, list[str]]:
 
 def note(report: TrendReport, code: str) -> str:
     return next((one.text for one in report.notes if one.code == code), "")
+
+
+def on_the_page(report: TrendReport, code: str) -> list[str]:
+    """The note in both languages."""
+    notes = [one for one in report.notes if one.code == code]
+    return [
+        sentence
+        for language in ("en", "ko")
+        for sentence in brief.say(notes, report.snapshot.label, PageText(language, "day"))
+    ]
 
 
 def pasted(random: np.random.Generator, *, alike: bool) -> list[Text]:
@@ -62,6 +77,7 @@ def test_one_author_who_writes_a_word_ten_thousand_times_calls_nothing(tmp_path,
         stream[-1] += [Text([LOUD, other, str(random.choice(TOPICS[5]))], 77) for other in others]
     report = build_report(make(tmp_path, stream))
     assert called(report) == {}
+    assert all(LOUD in one for one in on_the_page(report, "repeated_word"))
     said = note(report, "repeated_word")
     assert LOUD in said
     assert "few authors write" in said
@@ -73,6 +89,7 @@ def test_a_thousand_accounts_that_paste_one_text_call_nothing(tmp_path) -> None:
     stream[-1] += pasted(random, alike=True)
     report = build_report(make(tmp_path, stream))
     assert called(report) == {}
+    assert all("광고" in one for one in on_the_page(report, "copied_text"))
     said = note(report, "copied_text")
     assert "copies of the same text; copies count once" in said
     assert "광고" in said
@@ -150,5 +167,11 @@ def test_a_window_that_says_nothing_says_why(tmp_path, which) -> None:
     assert called(report) == {}
     later = make(tmp_path / "later", [*days(random, 3), silent(random, which), usual(random, 700)])
     assert called(build_report(later)) == {}
+    assert all("2019" in one and "{" not in one for one in on_the_page(report, which))
+    shown = CliRunner().invoke(app, ["trends", "moved", "--snapshots", store.uri])
+    assert (shown.exit_code, shown.exception) == (0, None)
+    assert SAID[which].split(",")[0] in " ".join(shown.output.split())
+    told = CliRunner().invoke(app, ["trends", "moved", "--snapshots", store.uri, "--json"])
+    assert SAID[which] in json.loads(told.output)["notes"][0]["text"]
     again = TrendReport.from_dict(report.to_dict())
     assert again.notes == report.notes
