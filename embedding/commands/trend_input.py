@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
     from embedding.trends.rows import TrendReport
 
-_NOTHING = ("one_snapshot", "empty_window", "one_author", "only_copies")
+_NOTHING = ("one_snapshot", "empty_window")
 """Notes of a report that has nothing to rank."""
 SPELLINGS = 5
 
