@@ -24,13 +24,13 @@ from embedding.trends.material import Mask, ReportInput
 from embedding.trends.rows import Note
 from embedding.trends.significance import TestArray
 
-MANY = 8
+LEAST_COPIED = 8
 """Documents below which copies are not looked for."""
 UNTOLD = 2.0
 """Most texts of a word that has no sums: those of fewer than three are not sent."""
 COPIED = 0.25
 """Share of a source's documents that hold its average word, if they are copies of few texts."""
-FULL = 0.9
+_FULL = 0.9
 """Share of the sums that a server keeps at most, behind which a word without any says nothing."""
 _USUAL = 30
 """Documents of a word, or a source, that tell what is usual."""
@@ -46,7 +46,7 @@ _MENTIONS = 500
 def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
     """The counts of a snapshot's window with copies counted once, where it says which are."""
     usage = snapshot.usage
-    if usage is not None and len(usage) >= FULL * _limit(snapshot):
+    if usage is not None and len(usage) >= _FULL * _limit(snapshot):
         return counted
     by_source = {} if usage is None else usage.by_source
     rows = snapshot.rows(counted.words) if by_source else None
@@ -107,7 +107,7 @@ def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:
     often = known & (held >= _USUAL)
     usual = float(np.median(texts[often] / held[often])) if often.sum() >= _WORDS else 1.0
     once = np.maximum(texts, np.minimum(held, UNTOLD)) / max(usual, 1e-9)
-    copied = known & (held >= MANY) & (once < 0.5 * held)
+    copied = known & (held >= LEAST_COPIED) & (once < 0.5 * held)
     found: IntArray = np.where(copied, np.ceil(once), held).astype(np.int64)
     return found
 

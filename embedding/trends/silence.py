@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.trends.copies import MANY, few_texts
+from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
 from embedding.trends.permutation import MIN_DOCUMENTS
 from embedding.trends.rows import Note
@@ -43,7 +43,7 @@ def silenced(material: ReportInput) -> Note | None:
             "changed."
         )
         return Note("one_author", sentence)
-    if held[held >= MANY].sum() >= _COPIES * max(_texts(material), 1.0):
+    if held[held >= LEAST_COPIED].sum() >= _COPIES * max(_texts(material), 1.0):
         sentence = (
             f"{label}: its {read:,} documents are copies of few texts, and copies count once: too "
             "few to say whether anything changed."
