@@ -69,19 +69,8 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     paths = settings.paths
     done: list[str] = []
     verb = "would be" if dry else "were"
-    if wish.address is None and settings.hosts.server:
-        done.append(
-            f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
-        )
-    elif wish.address is None:
-        found = _state(settings, wish, dry=dry)
-        if wish.word is not None:
-            where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
-            done.append(f"Checkpoints: the word {where} in the server's state.")
-        else:
-            done.append("Checkpoints: counts of the source in open windows and its figures.")
-        if found.copies:
-            done.append(f"{len(found.copies)} states that rollbacks put aside {verb} removed.")
+    if wish.address is None:
+        done += _in_checkpoints(settings, wish, verb, dry=dry)
     done.append(_in_frontier(settings, wish, verb, dry=dry))
     page = None if wish.address is None else page_of(canonical(wish.address))
     rows = EvidenceStore(paths.evidence).erase(
@@ -119,6 +108,22 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
         if settings.evaluation.tracking_address:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
     return done + _remains(wish)
+
+
+def _in_checkpoints(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> list[str]:
+    if settings.hosts.server:
+        return [
+            f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
+        ]
+    found = _state(settings, wish, dry=dry)
+    if wish.word is not None:
+        where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
+        done = [f"Checkpoints: the word {where} in the server's state."]
+    else:
+        done = ["Checkpoints: counts of the source in open windows and its figures."]
+    if found.copies:
+        done.append(f"{len(found.copies)} states that rollbacks put aside {verb} removed.")
+    return done
 
 
 def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:

@@ -145,8 +145,8 @@ def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
     """Notes in the reader's language, each kind once."""
     said = []
     for note in notes:
-        sentence = t(f"note_{note.code}", window=t.window(label))
-        more = t("words_needed", words=formats.number(note.words)) if note.words else ""
+        sentence = t(f"note_{note.code}", window=t.window(label), words=note.words)
+        more = t("words_needed", words=formats.number(note.needed)) if note.needed else ""
         said.append(f"{sentence} {more}".strip())
     return list(dict.fromkeys(said))
 

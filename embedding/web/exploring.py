@@ -94,14 +94,10 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     histories = (chosen.history(histories[0]), chosen.history(histories[1]))
     if not histories[0].points:
         return nothing(site, request)
-    points = [_last_known(history) for history in histories]
-    sharp = [
-        site.answers.exact(history.word, history.points[at], None)
-        for history, at in zip(histories, points, strict=True)
-    ]
+    first, second = (one.points[_last_known(one)] for one in histories)
     shown = {point.snapshot for point in histories[0].points}
     nearness = [one for one in site.answers.together(a, b) if one.snapshot in shown]
-    view = pair_view(*histories, (sharp[0], sharp[1]), nearness, site.words(request))
+    view = pair_view(*histories, (first, second), nearness, site.words(request))
     return site.render(
         request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
     )

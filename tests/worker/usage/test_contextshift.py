@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from embedding.exchange.codec import decode_push, encode_push
 from embedding.exchange.payload import ContextShift
@@ -72,6 +74,21 @@ def test_shares_are_those_of_the_formula():
     for context, figures in of(told(), ROOM).items():
         expected = change[context] * (SAYS[context] @ shift) / (shift @ shift)
         assert figures[2] == pytest.approx(expected, abs=1e-4)
+
+
+@given(before=st.integers(10, 10**6), after=st.integers(10, 10**6), new=st.integers(0, 90))
+@settings(max_examples=40, deadline=None)
+def test_shares_of_all_contexts_add_up_to_the_shift(before, after, new):
+    assume(before != after)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contextshift, "CONTEXTS_PER_WORD", WORDS)
+        both_times = both(pairs(before, {1: 30, 2: 9}), pairs(after, {1: 12, 4: new}))
+        shift = context_shift(0, both_times, IDS, SAYS)
+    assert shift is not None
+    assert len(shift.ids) >= WORDS - 1
+    for at in shift.ids.tolist():
+        shares = [each[2] for each in of(shift, int(np.flatnonzero(at == IDS)[0])).values()]
+        assert sum(shares) == pytest.approx(1.0, abs=2e-3)
 
 
 def test_of_many_contexts_the_largest_shares_are_told(monkeypatch):
