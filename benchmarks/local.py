@@ -31,6 +31,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"
@@ -109,10 +110,7 @@ class Local:
             Line(self.state),
             make_trainer(model),
             replay,
-            node=NODE,
-            model=model,
-            config=node,
-            unit=server.window,
+            LearnerSetup(node=NODE, model=model, config=node, unit=server.window),
             start=Start(
                 self.state.machine.board.members[NODE].clock,
                 self.state.ledger.of(NODE).accepted,
@@ -134,7 +132,7 @@ class Local:
     def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
-        look_ahead = LookAhead(ahead, self.learner.unit, threading.Event())
+        look_ahead = LookAhead(ahead, self.learner.setup.unit, threading.Event())
         lexicon.look_ahead_with(look_ahead)
         for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
             self.learner.learn(tick)

@@ -33,11 +33,12 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.batch import BatchWork
-from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
@@ -231,16 +232,19 @@ def _node(
             welcome = client.hello()
             work = SlowedBatch(client, model, StreamConfig(), name, shares=True)
             work.wait, work.tokens = wait, dispenser.block
-            learner = PacedLearner(
+            learner = Learner(
                 client,
                 Slowed(make_trainer(model), wait, dispenser.block),
                 make_replay(StreamConfig(), model.seed) if replay else None,
-                node=name,
-                model=model,
-                config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
-                unit=WindowUnit.DAY,
+                LearnerSetup(
+                    node=name,
+                    model=model,
+                    config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
+                    unit=WindowUnit.DAY,
+                ),
                 start=Start.of(welcome),
                 extras=Extras(rounds=work),
+                kind=at_a_pace,
             )
             # All take part from the first clock on.
             none = np.empty(0, dtype=np.int64)

@@ -22,6 +22,7 @@ from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words import lexicon
 
 DIM, WORDS, CANDIDATES = 8, 300, 600
@@ -126,10 +127,12 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
         InProcess(state),
         make_trainer(ModelConfig(dim=DIM, window=2)),
         UniformReplay(4_000, 1),
-        node="n0",
-        model=ModelConfig(dim=DIM, window=2),
-        config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
-        unit=WindowUnit.WEEK,
+        LearnerSetup(
+            node="n0",
+            model=ModelConfig(dim=DIM, window=2),
+            config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
+            unit=WindowUnit.WEEK,
+        ),
     )
     met: set[str] = set()
     given: dict[int, str] = {}

@@ -24,6 +24,7 @@ from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
+from embedding.models.base import Trainer
 from embedding.stream.queue import BlockQueue
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
@@ -76,6 +77,7 @@ class GradientProcess:
         queue: BlockQueue,
         stop: threading.Event,
         traces: Traces = NO_TRACES,
+        trainer: Trainer | None = None,
     ) -> None:
         self.spec = spec
         self.traces = traces
@@ -100,7 +102,13 @@ class GradientProcess:
         self._share = 1.0
         self.rehearsals = rehearsals_of(spec, welcome)
         self.learner = make_learner(
-            spec, self.client, self.transport, welcome, stop, rehearses=self.rehearsals.any
+            spec,
+            self.client,
+            self.transport,
+            welcome,
+            stop,
+            rehearses=self.rehearsals.any,
+            trainer=trainer,
         )
         self.closings = Closings(self.learner.observer.usage)
         self.acknowledgements = Acknowledgements(
@@ -166,7 +174,7 @@ class GradientProcess:
         for blocks in given:
             if blocks:
                 self._idle = False
-                window = window_of(blocks, self.learner.unit)
+                window = window_of(blocks, self.learner.setup.unit)
                 if corpus and window != self.rehearsals.window:
                     yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
