@@ -24,6 +24,7 @@ from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows
 from embedding.snapshots.nearness import sureness
@@ -53,7 +54,7 @@ class Line:
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         del contributors
-        return self._state.admit(words, counts)
+        return self._state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self._state.delta(since)
@@ -102,7 +103,9 @@ class Local:
         server: ServerConfig,
         content: Content | None = None,
     ) -> None:
-        self.state = ServerState(server, SyncConfig(policy="asp"), dim=model.width, seed=model.seed)
+        self.state = ServerState(
+            server, SyncConfig(policy="asp"), RowShape(model.width, seed=model.seed)
+        )
         if content is not None:
             restore(self.state, content, "memory")
         replay = UniformReplay(REPLAYED, model.seed) if node.replay_ratio else None
@@ -158,8 +161,8 @@ class Local:
         ids = vocabulary.alive()
         slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
-        held = self.state.rare.held(ids, counts)
-        taught = self.state.rare.taught()
+        held = self.state.accounts.rare.held(ids, counts)
+        taught = self.state.accounts.rare.taught()
         reading = taught.reading(*(IdRows(ids, values) for values in rows))
         if reading is not None and not trained:
             rows[0][held.at] = held.over(rows[0][held.at], reading)

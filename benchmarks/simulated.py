@@ -37,6 +37,7 @@ from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
@@ -152,8 +153,8 @@ class Simulation:
     ) -> None:
         self.text, self.model, self.clock = text, model, Clock()
         config = ServerConfig(min_count=5, half_life_tokens=None)
-        self.state = ServerState(config, SyncConfig(**sync), dim=model.dim, seed=model.seed)
-        self.state.admit(text.words, text.counts)
+        self.state = ServerState(config, SyncConfig(**sync), RowShape(model.dim, seed=model.seed))
+        self.state.words.admit(text.words, text.counts)
         self.state.vocabulary.close(text.words, text.counts)
         # The dispenser looks at nothing but the server's counts.
         self.dispenser = Dispenser(text, cast(ParameterServer, self))

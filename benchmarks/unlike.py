@@ -193,7 +193,7 @@ def train(text: Text, model: ModelConfig, sync: dict[str, Any], waits: Sequence[
     replay = sync.pop("replay", 0.0)
     config = ServerConfig(min_count=5, half_life_tokens=None, cut="manual")
     with running_server(config, SyncConfig(**sync), dim=model.dim, seed=model.seed) as server:
-        server.state.admit(text.words, text.counts)
+        server.state.words.admit(text.words, text.counts)
         server.state.vocabulary.close(text.words, text.counts)
         dispenser = Dispenser(text, server, replay)
         errors: list[BaseException] = []

@@ -20,6 +20,7 @@ from embedding.evaluation import erasing as mlflow
 from embedding.kernel.errors import InputError
 from embedding.server.recovery.erasing import Erased, check_erasable, erase_state
 from embedding.server.recovery.seeding import put_aside
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
@@ -113,11 +114,8 @@ def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
         return ServerState(
             config,
             settings.sync,
-            dim=model.width,
-            seed=model.seed,
+            RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases),
             digests=digests,
-            buckets=model.gram_rows,
-            biases=model.biases,
         )
 
     return erase_state(config, make, word=wish.word, source=wish.source, dry=dry)

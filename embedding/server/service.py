@@ -36,6 +36,7 @@ from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import NOTHING, check_rollback
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import Shards
@@ -94,12 +95,9 @@ class ParameterServer:
         self.state = ServerState(
             config if here else without_rows(config),
             sync or SyncConfig(),
-            dim=dim,
-            seed=seed,
+            RowShape(dim, seed=seed, buckets=buckets, biases=biases),
             epoch=None if folder is None else folder.next_epoch(),
             digests=digests,
-            buckets=buckets,
-            biases=biases,
             rows=LocalRows if here else ShardedRows,
             upstream=leader,
         )

@@ -18,16 +18,10 @@ KERNELS = ("embedding/models/", "embedding/worker/usage", "embedding/server/rows
 WIDE_FUNCTIONS = {
     "plugins/embedding_airflow/triggers.py __init__": "Airflow calls a trigger by its fields",
 }
-# The rows below are to be emptied: server, exchange and worker are being taken apart.
-WIDE_FUNCTIONS |= dict.fromkeys(
-    ("embedding/server/state.py __init__",),
-    "to be mended",
-)
 WIDE_CLASSES = dict.fromkeys(
     (
         "embedding/server/groups/link.py GroupLink",
         "embedding/server/service.py ParameterServer",
-        "embedding/server/state.py ServerState",
         "embedding/worker/process/gradient.py GradientProcess",
     ),
     "to be mended",

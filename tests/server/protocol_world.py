@@ -86,7 +86,7 @@ class World(Checks):
     def crash(self, *, torn: bool = False) -> None:
         """kill -9 of the server, perhaps while it notes new words, and another one in its place."""
         self.remember_drops()
-        journal = self.state.journal
+        journal = self.state.words.journal
         journal.close()
         if torn and journal.path is not None:
             with journal.path.open("ab") as file:
@@ -99,7 +99,7 @@ class World(Checks):
         self.start()
 
     def close(self) -> None:
-        self.state.journal.close()
+        self.state.words.journal.close()
         self.folder.close()
         self.home.cleanup()
 
@@ -190,7 +190,7 @@ class World(Checks):
         if self.waits_for_a_checkpoint(node):
             return False
         word = np.array([1], dtype=np.int64)
-        ids = self.state.admit([self.word(node, node.document + ahead)], word)
+        ids = self.state.words.admit([self.word(node, node.document + ahead)], word)
         clock = node.reading[0] + 1 if ahead else node.clock
         rows = self.state.pull(node.name, ids, ids, clock)
         if isinstance(rows, list):

@@ -298,7 +298,7 @@ def test_replayed_words_that_were_evicted_are_trained_on_no_more() -> None:
     node.learn([topics(0)])
     gone = line.state.vocabulary.alive()[:4]
     with line.state.lock:
-        line.state.install((), gone)
+        line.state.words.install((), gone)
     node.words.forget()
     rest = [line.state.vocabulary.names(np.asarray([i]))[0] for i in range(4, 8)]
     texts = TokenBlock.build("news", [[rest * 10]], published=[DAY], keys=["k"])

@@ -51,7 +51,7 @@ def test_a_new_word_is_noise_in_the_block_that_brings_it() -> None:
     for _ in range(8):
         node.learn([block(*["물가", "경제"] * 200)])
     prepared = node.prepare([block(*["물가", "경제", "환율"] * 100)])
-    new = int(state.admit(["환율"], np.ones(1, dtype=np.int64))[0])
+    new = int(state.words.admit(["환율"], np.ones(1, dtype=np.int64))[0])
     drawn = prepared.planned.contexts[prepared.planned.block.pool]
     assert new in drawn
 

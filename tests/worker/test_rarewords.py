@@ -339,7 +339,7 @@ def _settled(monkeypatch):
 
 def test_nothing_is_told_before_known_words_are_at_rest():
     stream = Stream(30).begin().mention(8)
-    assert not len(stream.state.rare), "a million tokens were not read"
+    assert not len(stream.state.accounts.rare), "a million tokens were not read"
     assert stream.read()[1] < 0.5
 
 

@@ -33,10 +33,22 @@ MAX_PORTIONS = 100_000
 class Holder(Protocol):
     """Where the rows lie, and what goes with them."""
 
-    tables: Tables
-    vocabulary: Vocabulary
-    composer: GramComposer
     config: ServerConfig
+
+    @property
+    def tables(self) -> Tables:
+        """Rows in this process."""
+        ...
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Their words."""
+        ...
+
+    @property
+    def composer(self) -> GramComposer:
+        """Makes vectors of rows."""
+        ...
 
 
 @dataclass

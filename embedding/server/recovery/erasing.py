@@ -82,7 +82,7 @@ def erase_state(
         names,
     )
     if dry:
-        state.journal.close()
+        state.words.journal.close()
         folder.close()
         return found
     if word is not None:
@@ -126,7 +126,7 @@ def _erase_word(state: ServerState, word: str) -> None:
     for table in state.tables.kinds:
         if table is not Table.SUB:
             state.tables.restore(table, slots, still, np.zeros(len(ids), dtype=np.float32))
-    state.install([], ids)
+    state.words.install([], ids)
 
 
 def _older(path: Path) -> list[Path]:

@@ -271,12 +271,12 @@ class Snapshotter:
                 tokens=_sum(state.accounts.windows.tokens.get(start, {}) for start in starts),
                 documents=_sum(state.accounts.windows.documents.get(start, {}) for start in starts),
                 config=self._described(),
-                config_digest=state.config_digest,
+                config_digest=state.reports.digest,
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
                 phrases=tuple(state.accounts.phrases.values()),
             )
             copy = state.rows.copy()
-            rare, running = state.rare.copied(), vocabulary.counts(ids)
+            rare, running = state.accounts.rare.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts) or None
             pulled = state.accounts.shifts.held(starts)
