@@ -23,6 +23,7 @@ from embedding.server.flight.rounds import RoundCalls
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.copying import RowCopy
+from embedding.server.rowstore.interface import RowShape
 
 ENDS = ("whole", "fails", "killed before", "killed after")
 """What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files
@@ -77,7 +78,7 @@ class World(Checks):
             device="cpu", state_dir=folder, initial_rows=1, min_count=1, half_life_tokens=None
         )
         self.folder = CheckpointFolder(folder, keep=2)
-        self.state = Watched(config, self.sync, dim=DIM, seed=1, epoch=self.epoch)
+        self.state = Watched(config, self.sync, RowShape(DIM, seed=1), epoch=self.epoch)
         self.state.fate = {}
         self.recovery = Recovery(self.state, self.folder, every_s=1e9)
         for incarnation in self.fenced:

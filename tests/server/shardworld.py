@@ -201,8 +201,7 @@ class Server:
                 else LocalReplica(rows.tables, state.vocabulary, state.lock)
             )
             self.link = GroupLink(Follower(state, leader, replica))
-            self.link._sequence = self.link._follower.greet().sequence
-            self.link._pull()
+            self.link.cycle.begin()
 
     def at(self, index: int) -> str:
         return f"grpc://{self.name}-{index}:1"

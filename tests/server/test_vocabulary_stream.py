@@ -105,7 +105,15 @@ def size(root: object, seen: set[int]) -> int:
 
 
 def parts(state: ServerState) -> dict[str, int]:
-    names = ("vocabulary", "tables", "scores", "ledger", "machine", "pushes.held", "_read_mark")
+    names = (
+        "vocabulary",
+        "tables",
+        "scores",
+        "ledger",
+        "machine",
+        "pushes.held",
+        "meters._read_at",
+    )
     accounts = vars(state.accounts)
     held = {name: attrgetter(name)(state) for name in names}
     held |= {f"accounts.{name}": accounts[name] for name in accounts if name != "vocabulary"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -38,6 +37,7 @@ from embedding.worker.process.pipeline import Pipeline, When
 from embedding.worker.process.rehearsing import rehearsals_of
 from embedding.worker.process.routing import make_transport, relay_of
 from embedding.worker.process.securing import secure
+from embedding.worker.process.tracing import DocumentTraces
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import NodeSpec
 
@@ -80,8 +80,7 @@ class GradientProcess:
         trainer: Trainer | None = None,
     ) -> None:
         self.spec = spec
-        self.traces = traces
-        self._taken: dict[str, tuple[float, int]] = {}
+        self._traces = DocumentTraces(traces)
         self.queue = queue
         self.stop = stop
         self.counters = Counters()
@@ -178,8 +177,7 @@ class GradientProcess:
                 if corpus and window != self.rehearsals.window:
                     yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
-                for key in self.traces.sampled(key for block in blocks for key in block.keys):
-                    self._taken[key] = (time.time(), window)
+                self._traces.taken((key for block in blocks for key in block.keys), window)
                 yield blocks
             elif (close := self._closing()) is not None:
                 self._idle = False
@@ -270,9 +268,7 @@ class GradientProcess:
     def _acknowledge(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
         self.acknowledgements.learnt(keys)
-        for key in self._taken.keys() & set(keys):
-            taken, window = self._taken.pop(key)
-            self.traces.document("learn", (key,), taken, time.time(), window=window)
+        self._traces.learnt(keys)
         self.counters.documents += len(keys)
 
     def _flush(self) -> None:
