@@ -107,7 +107,6 @@ class Meters:
     node_words: dict[str, Rate] = field(default_factory=dict)
     sources: dict[str, SourceMeter] = field(default_factory=dict)
     lags: Reservoir = field(default_factory=Reservoir)
-    lock_s: float = 0.0
     checkpoint_pause_s: float = 0.0
     checkpoints: int = 0
     checkpoint_failures: int = 0

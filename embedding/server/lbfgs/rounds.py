@@ -55,7 +55,7 @@ class Holder(Protocol):
 class RoundFigures:
     """What all rounds did.
 
-    tokens, pairs  that losses were computed of, each as often as it was
+    tokens         that losses were computed of, each as often as it was
     first, last    F before and after the last round, nats a pair
     why            why the last round ended
     nbytes         what the last round took in memory, at most

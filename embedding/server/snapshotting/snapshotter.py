@@ -65,7 +65,7 @@ _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 class Copied:
     """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
 
-    young   what is laid over the vectors of words that were read only a few times
+    rare    what is laid over the vectors of words that were read only a few times
     counts  float64 [n], running counts
     used    how words were used, by source; None when it is not added up
     pulled  which contexts pulled them; None when nobody said
