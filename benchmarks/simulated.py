@@ -125,7 +125,7 @@ class Node:
 
     def may_read(self) -> bool:
         try:
-            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.clock))
+            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.turn.clock))
         except HeldError:
             return False
         return True

@@ -100,7 +100,7 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
     ids = node.link.server.admit(words, np.ones(4, dtype=np.int64))
-    rows = node.link.server.pull(PullRequest(ids, ids[:0], clock=node.clock)).vectors.astype(
+    rows = node.link.server.pull(PullRequest(ids, ids[:0], clock=node.turn.clock)).vectors.astype(
         np.float32
     )
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -409,7 +409,7 @@ def test_after_a_refused_push_a_node_goes_on_from_where_the_server_stands() -> N
     node.restart(1, 1)
     learnt = node.learn([topics(2)])
     assert learnt.ack.sequence == 2
-    assert node.clock == learnt.ack.clock == 2
+    assert node.turn.clock == learnt.ack.clock == 2
 
 
 def test_an_empty_document_is_acknowledged(server: ParameterServer, learner: Make) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,36 +9,24 @@ import numpy as np
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.shards.minibatches import LARGEST_RATE, Minibatches, draws_of
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
+from embedding.kernel.records import CodeArray, FloatArray, Table
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import kept_tokens
 from embedding.models.traits import COLUMN_MODEL
 from embedding.worker.learning.combining import share
 from embedding.worker.learning.copies import EachBlock
-from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.ticks import Prepared, Trained, check_loss
-from embedding.worker.learning.training import BlockTraining, Delivery, LearnerParts, MakeTraining
-from embedding.worker.words.rarewords import RowCounts
+from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
 
 
 class ColumnTraining:
     """Has the shards train, by `columns`; ConfigError for a model that they cannot."""
 
-    sees_itself = False
-
     def __init__(self, parts: LearnerParts, columns: ColumnsOnShards) -> None:
         check_column_model(parts.setup.model)
         self._parts = parts
         self._columns = columns
-
-    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
-        """Which rows a tick needs, and its tokens in them."""
-        return self._parts.words.plan(parts, noise)
-
-    def counts(self, planned: BlockPlan) -> RowCounts:
-        """The words of a tick by local row."""
-        return self._parts.words.rows(planned)
 
     def train(self, prepared: Prepared) -> Trained:
         """Have the shards learn copies of the block's rows, minibatch by minibatch."""
@@ -84,8 +71,8 @@ class ColumnTraining:
 def on_columns(columns: ColumnsOnShards) -> MakeTraining:
     """Blocks are learnt on shards that hold columns."""
 
-    def make(parts: LearnerParts) -> tuple[BlockTraining, Delivery]:
-        return ColumnTraining(parts, columns), EachBlock(parts)
+    def make(parts: LearnerParts) -> BlockTraining:
+        return BlockTraining(ColumnTraining(parts, columns).train, EachBlock(parts))
 
     return make
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
-from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, Table
 from embedding.models.base import BlockLoss
 from embedding.worker.learning.combining import share
 from embedding.worker.learning.deltas import moved, with_own
-from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.ticks import Prepared, StepResult, Trained, check_loss
-from embedding.worker.learning.training import BlockTraining, Delivery, LearnerParts
+from embedding.worker.learning.training import BlockTraining, LearnerParts
 from embedding.worker.learning.work import Work
-from embedding.worker.words.rarewords import RowCounts
 
 Rowed = dict[Table, FloatArray]
 
@@ -71,19 +68,9 @@ class PulledCopies:
 class CopyTraining:
     """Trains on copies of a block's rows."""
 
-    sees_itself = False
-
     def __init__(self, parts: LearnerParts, copies: Copies) -> None:
         self._parts = parts
         self._copies = copies
-
-    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
-        """Which rows a tick needs, and its tokens in them."""
-        return self._parts.words.plan(parts, noise)
-
-    def counts(self, planned: BlockPlan) -> RowCounts:
-        """The words of a tick by local row."""
-        return self._parts.words.rows(planned)
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on local copies of the rows; what they moved by, as it travels.
@@ -145,6 +132,6 @@ class EachBlock:
         self._parts.words.forget()
 
 
-def each_block(parts: LearnerParts) -> tuple[BlockTraining, Delivery]:
+def each_block(parts: LearnerParts) -> BlockTraining:
     """Rows are pulled for each block, and pushed after it."""
-    return CopyTraining(parts, PulledCopies(parts)), EachBlock(parts)
+    return BlockTraining(CopyTraining(parts, PulledCopies(parts)).train, EachBlock(parts))

@@ -22,7 +22,7 @@ from embedding.models.config import Optimiser
 from embedding.worker.learning.copies import EachBlock
 from embedding.worker.learning.planning import BlockPlan, CodedText, offsets
 from embedding.worker.learning.ticks import Prepared, Trained, check_loss
-from embedding.worker.learning.training import BlockTraining, Delivery, LearnerParts, MakeTraining
+from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
 from embedding.worker.words.rarewords import RowCounts
 
 
@@ -63,8 +63,6 @@ class MappedTables:
 class HogwildTraining:
     """Trains in place on rows that are the server's: ids are places in the shared `tables`."""
 
-    sees_itself = True
-
     def __init__(self, parts: LearnerParts, tables: MappedTables) -> None:
         self._parts = parts
         self._tables = tables
@@ -102,7 +100,7 @@ class HogwildTraining:
         kept = model.traits.keeps_state or model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self._tables.contexts), dtype=np.int64) if kept else None
 
-    def counts(self, planned: BlockPlan) -> RowCounts:
+    def rows(self, planned: BlockPlan) -> RowCounts:
         """Every word: a row's id is its place."""
         del planned
         lexicon = self._parts.words.lexicon
@@ -134,7 +132,8 @@ class HogwildTraining:
 def in_place(tables: MappedTables) -> MakeTraining:
     """Blocks are learnt on the server's own tables."""
 
-    def make(parts: LearnerParts) -> tuple[BlockTraining, Delivery]:
-        return HogwildTraining(parts, tables), EachBlock(parts)
+    def make(parts: LearnerParts) -> BlockTraining:
+        shared = HogwildTraining(parts, tables)
+        return BlockTraining(shared.train, EachBlock(parts), shared, sees_itself=True)
 
     return make

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from embedding.exchange.pace import Pace
 from embedding.exchange.transport import Transport
 from embedding.kernel.records import (
     TokenBlock,
@@ -30,7 +29,6 @@ from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.nodeclock import NodeClock, Start
 from embedding.worker.learning.observing import Observer
-from embedding.worker.learning.rehearsal import Rehearsal
 from embedding.worker.learning.replaying import Replaying
 from embedding.worker.learning.scoring import PairSampler
 from embedding.worker.learning.stopwatch import PushStopwatch
@@ -43,7 +41,7 @@ from embedding.worker.learning.ticks import (
     pacing,
     progress,
 )
-from embedding.worker.learning.training import LearnerParts, LearnerSetup, MakeTraining
+from embedding.worker.learning.training import LearnerParts, LearnerSetup, MakeTraining, RowPlan
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.lexicon import NodeLexicon
@@ -105,9 +103,10 @@ class Learner:
         self.link = LearnerLink(
             server, setup.node, setup.unit, self.turn, self.past, model.learning_rate
         )
-        self._training, self._delivery = kind(
+        self._training = kind(
             LearnerParts(setup, trainer, self.link, self.words, self.past, self.observer)
         )
+        self._rows: RowPlan = self._training.rows or self.words
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._authors = Authors()
         self._prepared = start.sequence
@@ -116,36 +115,6 @@ class Learner:
     def lexicon(self) -> NodeLexicon:
         """The words that have a row."""
         return self.words.lexicon
-
-    @property
-    def rehearsal(self) -> Rehearsal | None:
-        """What it remembers; None while it remembers nothing."""
-        return self.past.rehearsal
-
-    @property
-    def clock(self) -> int:
-        """At which the next block is pulled."""
-        return self.turn.clock
-
-    @property
-    def sequence(self) -> int:
-        """Of the last push."""
-        return self.turn.sequence
-
-    @property
-    def pace(self) -> Pace:
-        """Of the policy."""
-        return self.turn.pace
-
-    @property
-    def active(self) -> int:
-        """Nodes that take part at the moment."""
-        return self.turn.active
-
-    @property
-    def pooled(self) -> int:
-        """Nodes whose deltas are added up; each pushes a share."""
-        return self.turn.pooled
 
     def learn(self, blocks: Sequence[TokenBlock]) -> StepResult:
         """Learn from `blocks` (each of one source); one push, one tick of the clock."""
@@ -168,20 +137,20 @@ class Learner:
               to the rows, so that a node always sees what it learnt itself; late leaves the pull
               to `train`.
         """
-        if self._delivery.keeps_rows:
+        if self._training.delivery.keeps_rows:
             when = "late"  # rows that are kept are looked at when the block is trained
         model, unit = self.setup.model, self.setup.unit
         with self.words.reading:
-            fresh = self.words.code(blocks, self.active)
+            fresh = self.words.code(blocks, self.turn.active)
             self._prepared += 1
             seed = hash_seed(model.seed, self.setup.node, self._prepared)
             held = None if order is None else self.past.held_pairs()
             if order is None:
-                rounds = self.pace.batch_tokens > 0
+                rounds = self.turn.pace.batch_tokens > 0
                 parts, sentences = self.past.fresh(blocks, fresh, seed, rounds=rounds)
             else:
                 parts, sentences = self.past.again(order, held)
-            decay = self.past.decay(order, self.active)
+            decay = self.past.decay(order, self.turn.active)
             noise = self.words.noise(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
@@ -190,7 +159,7 @@ class Learner:
                 pacing(blocks, model, unit),
                 sum(len(p.sentences) - 1 for p in parts),
             )
-            planned = sentences.into(self._training.plan(parts, pool))
+            planned = sentences.into(self._rows.plan(parts, pool))
         # The block before this one may have to pull yet: count on from the clock it was given.
         at = self.turn.next(alone=when == "now")
         rows = None
@@ -205,11 +174,11 @@ class Learner:
             planned=planned,
             scores=scores,
             sentences=sentences,
-            sightings=self.observer.sight(blocks, planned, partial(self._training.counts, planned)),
+            sightings=self.observer.sight(blocks, planned, partial(self._rows.rows, planned)),
             rows=rows,
             seed=seed,
             rate=self._rate(blocks, order),
-            usual=self.words.usual(planned) if self.pooled > 1 else None,
+            usual=self.words.usual(planned) if self.turn.pooled > 1 else None,
             tables=[part.table for part in fresh],
             close=close,
             fresh=sum(len(part.codes) for part in fresh),
@@ -225,21 +194,21 @@ class Learner:
 
     def push(self, trained: Trained) -> StepResult:
         """Push what was learnt, or keep it for a later push, and let the clock go on."""
-        return self._delivery.push(trained)
+        return self._training.delivery.push(trained)
 
     def flush(self) -> tuple[str, ...]:
         """Push what is kept though it is not due; the keys of its documents. Any thread may."""
-        return self._delivery.flush()
+        return self._training.delivery.flush()
 
     @property
     def pending(self) -> bool:
         """Whether something was learnt that is not pushed."""
-        return self._delivery.pending
+        return self._training.delivery.pending
 
     @property
     def keeps_rows(self) -> bool:
         """Whether rows are kept from block to block, so that they are pulled when they are due."""
-        return self._delivery.keeps_rows
+        return self._training.delivery.keeps_rows
 
     @property
     def sees_itself(self) -> bool:
@@ -248,7 +217,7 @@ class Learner:
 
     def restart(self, clock: int, sequence: int) -> None:
         """Go on from where the server stands; what was not pushed is given up."""
-        self._delivery.restart(clock, sequence)
+        self._training.delivery.restart(clock, sequence)
 
     def _rate(self, blocks: Sequence[TokenBlock], order: Order | None) -> float:
         model = self.setup.model

@@ -28,11 +28,9 @@ from embedding.worker.learning.combining import share
 from embedding.worker.learning.copies import CopyTraining, EachBlock, PulledCopies, Rowed
 from embedding.worker.learning.localrows import ChangedRows, NodeRows
 from embedding.worker.learning.nodeclock import NodeClock
-from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.ticks import Prepared, StepResult, Trained
-from embedding.worker.learning.training import BlockTraining, Delivery, LearnerParts
+from embedding.worker.learning.training import BlockTraining, LearnerParts
 from embedding.worker.learning.work import Work
-from embedding.worker.words.rarewords import RowCounts
 
 Ids = dict[Table, IntArray]
 
@@ -60,11 +58,9 @@ class Period:
 class PacedTraining:
     """Follows the pace of the policy, also when that changes while it runs.
 
-    It is both halves of a learner: it trains on copies that are its own, and pushes what they
-    moved by when that is due. At a pace of every block it does as `EachBlock` and `PulledCopies`.
+    It trains on copies that are its own, and pushes what they moved by when that is due. At a
+    pace of every block it does as `EachBlock` and `PulledCopies`.
     """
-
-    sees_itself = False
 
     def __init__(self, parts: LearnerParts) -> None:
         self._parts = parts
@@ -76,14 +72,6 @@ class PacedTraining:
         self._plainly = True
         self._sent_as: npt.DTypeLike = np.float32
         self._period = Period(EVERY_BLOCK)
-
-    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
-        """Which rows a tick needs, and its tokens in them."""
-        return self._training.plan(parts, noise)
-
-    def counts(self, planned: BlockPlan) -> RowCounts:
-        """The words of a tick by local row."""
-        return self._training.counts(planned)
 
     @property
     def keeps_rows(self) -> bool:
@@ -250,7 +238,7 @@ class PacedTraining:
                 copies.clear()
 
 
-def at_a_pace(parts: LearnerParts) -> tuple[BlockTraining, Delivery]:
+def at_a_pace(parts: LearnerParts) -> BlockTraining:
     """Rows are pulled and pushed at the pace of the policy."""
     paced = PacedTraining(parts)
-    return paced, paced
+    return BlockTraining(paced.train, paced)

@@ -1,4 +1,4 @@
-"""The two halves of a learner that policies and splits exchange: how it trains, when it pushes."""
+"""What policies and splits change in a learner: how it trains, and when it pushes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LearnerSetup:
 
 @dataclass(frozen=True)
 class LearnerParts:
-    """What both halves have to do with.
+    """What training and pushing have to do with.
 
     words     rows, counts and noise distribution of the words
     past      what of the past is learnt again
@@ -69,24 +69,15 @@ class LearnerParts:
         return self.observer.close(prepared, self.words.lexicon, vectors)
 
 
-class BlockTraining(Protocol):
-    """Plans the rows of a tick and trains on them."""
-
-    @property
-    def sees_itself(self) -> bool:
-        """Whether what a block moved is in the rows of the next one before it is pushed."""
-        ...
+class RowPlan(Protocol):
+    """Which rows a tick needs, and where they lie (WordTables, where each tick has its own)."""
 
     def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Which rows a tick needs, and its tokens in them."""
         ...
 
-    def counts(self, planned: BlockPlan) -> RowCounts:
+    def rows(self, planned: BlockPlan) -> RowCounts:
         """The words of a tick by local row."""
-        ...
-
-    def train(self, prepared: Prepared) -> Trained:
-        """Train on the rows; YeoronError when the loss is not finite or explodes."""
         ...
 
 
@@ -116,6 +107,22 @@ class Delivery(Protocol):
         ...
 
 
-MakeTraining = Callable[[LearnerParts], tuple[BlockTraining, Delivery]]
+@dataclass(frozen=True)
+class BlockTraining:
+    """How blocks are learnt, as policy and split want it.
+
+    train        trains on the rows of a tick; YeoronError when the loss is not finite or explodes
+    delivery     pushes what was learnt
+    rows         None: each tick has rows of its own
+    sees_itself  what a block moved is in the rows of the next one before it is pushed
+    """
+
+    train: Callable[[Prepared], Trained]
+    delivery: Delivery
+    rows: RowPlan | None = None
+    sees_itself: bool = False
+
+
+MakeTraining = Callable[[LearnerParts], BlockTraining]
 """A kind of learner: `copies.each_block`, `paced.at_a_pace`, `columns.on_columns` and
 `hogwild.in_place`."""

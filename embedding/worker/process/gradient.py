@@ -121,7 +121,7 @@ class GradientProcess:
         self._report()  # a snapshot says what its nodes trained with: told before the first push
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
-        self.acknowledgements.begin(self.learner.sequence, self.stop)
+        self.acknowledgements.begin(self.learner.turn.sequence, self.stop)
         if self.spec.node.trainer == "numba" or self.spec.corpus is None:
             warm(self.spec.model)
         warm_exchange(self.spec.exchange, self.spec.model.width)
@@ -203,8 +203,8 @@ class GradientProcess:
 
     def _read(self, window: int, tokens: int) -> None:
         self.rehearsals.read(window, tokens)
-        if self.learner.rehearsal is not None:
-            self.learner.rehearsal.begin(window)
+        if self.learner.past.rehearsal is not None:
+            self.learner.past.rehearsal.begin(window)
 
     def _rehearsals(self) -> Iterator[Order]:
         """Until the window of a corpus has converged."""
@@ -221,7 +221,7 @@ class GradientProcess:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
         if self._closing() is not None:
             return 0.0
-        return math.inf if self.learner.pace.batch_tokens else self.rehearsals.wait_s()
+        return math.inf if self.learner.turn.pace.batch_tokens else self.rehearsals.wait_s()
 
     def _ordered(self) -> Order | None:
         if self.spec.corpus is not None or self._until_rehearsal():
@@ -235,7 +235,7 @@ class GradientProcess:
             return "now"
         if self.learner.keeps_rows:
             return "late"
-        alone = self.learner.active <= 1 or self.learner.sees_itself
+        alone = self.learner.turn.active <= 1 or self.learner.sees_itself
         return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
     def _learnt(self, learnt: StepResult | RefusedError) -> None:
@@ -328,7 +328,7 @@ class GradientProcess:
 
     def _settle(self) -> None:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
-        ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
+        ack = self.client.settle(self.learner.turn.clock, self.learner.turn.sequence + 1)
         if ack is not None:
             self.learner.turn.flushed(ack)
 
