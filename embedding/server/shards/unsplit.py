@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from embedding.kernel.errors import ConfigError
 from embedding.models.traits import COLUMN_MODEL
 from embedding.server.compatibility import COLUMN_POLICY, SHARDS
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowstore.interface import RowShape
+
+if TYPE_CHECKING:  # a training checks its request while torch is imported
+    from embedding.server.rowstore.interface import RowShape
 
 
 def check_dealt(buckets: int, shards: int) -> None:
