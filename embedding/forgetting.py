@@ -21,6 +21,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import IntArray
 from embedding.server.recovery.erasing import Erased, erase_state
 from embedding.server.recovery.seeding import put_aside
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.erasing import erase_rows
 from embedding.server.shards.fleet import shard_specs
@@ -141,11 +142,8 @@ def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
         return ServerState(
             config if here else without_rows(config),
             settings.sync,
-            dim=model.width,
-            seed=model.seed,
+            RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases),
             digests=digests,
-            buckets=model.gram_rows,
-            biases=model.biases,
             rows=LocalRows if here else ShardedRows,
         )
 

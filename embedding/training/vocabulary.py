@@ -54,7 +54,7 @@ class CountingThread:
         """Wait, give the words their rows, and return how many tokens an epoch will learn."""
         counted = self.wait()
         words = counted.words.to_pylist()
-        server.state.admit(words, counted.counts)
+        server.state.words.admit(words, counted.counts)
         with server.state.lock:
             # Closed: a rarer word would reach min_count in a later epoch, or evict another; and
             # noise and subsampling follow the whole corpus from the first block on.

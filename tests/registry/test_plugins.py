@@ -15,6 +15,7 @@ OUTSIDE = HERE / "packages"
 NAMES = {
     "embedding.server.policies.traits:POLICIES": "outside-ssp",
     "embedding.exchange.compression.traits:COMPRESSIONS": "outside-topk",
+    "embedding.exchange.topologies.traits:TOPOLOGIES": "outside-ps",
     "embedding.models.traits:MODELS": "outside-sgns",
     "embedding.trends.estimators:ESTIMATORS": "outside-squared",
     "embedding.text.tokenizers:TOKENIZERS": "outside-words",
@@ -24,6 +25,7 @@ NAMES = {
 SUITES = (
     "server/policies/test_policies.py",
     "exchange/test_compression.py",
+    "exchange/test_topologies.py",
     "models/test_trainers.py",
     "trends/test_shift.py",
     "text/test_tokenizers.py",
@@ -33,6 +35,7 @@ SUITES = (
 BUILT_IN = {
     "policy": "embedding.server.policies",
     "compression": "embedding.exchange.compression",
+    "topology": "embedding.exchange.topologies",
     "model": "embedding.models",
     "estimator": "embedding.trends",
     "tokenizer": "embedding.text",

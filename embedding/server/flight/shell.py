@@ -284,7 +284,7 @@ class NodeSession:
     def _admit(self, message: Message) -> Message:
         words, counts = message.text("words"), message.array("counts", "i8", 1)
         check_words(words)
-        ids = self.state.admit(words.to_pylist(), counts, Contributors.read(message))
+        ids = self.state.words.admit(words.to_pylist(), counts, Contributors.read(message))
         return Message({"status": "ok"}, {"ids": ids})
 
     def _vocabulary(self, message: Message) -> Message:

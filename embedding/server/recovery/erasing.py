@@ -74,7 +74,7 @@ def erase_state(
         names,
     )
     if dry:
-        state.journal.close()
+        state.words.journal.close()
         folder.close()
         return found
     if word is not None:
@@ -126,7 +126,7 @@ def _erase_word(
     else:
         # First: killed after it, the word is still known here, and the same call goes on.
         elsewhere(state, ids)
-    state.install([], ids)
+    state.words.install([], ids)
 
 
 def _clear(state: ServerState, slots: IntArray) -> None:

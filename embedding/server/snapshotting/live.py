@@ -151,7 +151,7 @@ class LiveModel:
         if self._reading is None:
             return None
         with state.lock:
-            return state.rare.held(ids, self._counts(ids))
+            return state.accounts.rare.held(ids, self._counts(ids))
 
     def _counts(self, ids: IntArray) -> TimeArray:
         """Running counts float64 [n], 0 for a word that is evicted meanwhile."""
@@ -165,9 +165,9 @@ class LiveModel:
         """What the tables say of what stands around words; None when it is too little."""
         state = self._state
         with state.lock:
-            if not state.rare.mentions:
+            if not state.accounts.rare.mentions:
                 return None
-            taught, ids = state.rare.taught(), state.rare.contexts()
+            taught, ids = state.accounts.rare.taught(), state.accounts.rare.contexts()
         with state.rows.reading():
             vectors = state.rows.live(Table.IN, taught.ids).cpu().numpy()
         contexts = self._copied(ids, Table.OUT).cpu().numpy()

@@ -14,6 +14,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.together import push_together
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 
 NODES = ("a", "b")
@@ -22,8 +23,8 @@ DIM = 2
 
 def a_state(policy: str = "ssp") -> ServerState:
     config = ServerConfig(min_count=1, half_life_tokens=None, device="cpu")
-    state = ServerState(config, SyncConfig(policy=policy), dim=DIM, seed=1)
-    state.admit(["x", "y"], np.ones(2, dtype=np.int64))
+    state = ServerState(config, SyncConfig(policy=policy), RowShape(DIM, seed=1))
+    state.words.admit(["x", "y"], np.ones(2, dtype=np.int64))
     for node in NODES:
         state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
         ids = np.arange(2, dtype=np.int64)

@@ -129,7 +129,7 @@ def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkey
 
         def slow(since: int):
             delta = answer(since)
-            b.state.admit(["겨울"], ints(5))
+            b.state.words.admit(["겨울"], ints(5))
             return delta
 
         connect(leader, "n0").words("봄")
@@ -201,7 +201,7 @@ def test_what_was_scored_and_stood_around_words_reaches_the_leader(leader, conne
         )
         until(lambda: leader.state.meters.pushes == 1)
         assert leader.state.scores.sources["뉴스"].windows[0][1] == 2
-        assert len(leader.state.rare) == 2
+        assert len(leader.state.accounts.rare) == 2
         assert leader.status()["sources"]["뉴스"]["nll"] > 0
 
 
@@ -340,7 +340,7 @@ def test_rows_that_no_message_holds_travel_in_several(connect, monkeypatch, shar
             ids = np.concatenate(
                 [there.words(*words[at : at + 1500]) for at in range(0, len(words), 1500)]
             )
-            with b.link._cycle:  # all in one entry
+            with b.link.cycle.lock:  # all in one entry
                 for part in np.split(ids, 6):
                     there.push(moved(part, 1.0), counted(part))
             until(lambda: leader.state.meters.pushes == 6)

@@ -86,7 +86,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
             ids = nodes[0].words(*[f"말{i}" for i in range(600)])
             usage = ContextSums(0, "뉴스", 2, ids, np.ones((600, DIM), "f2"), np.ones(600, "f4"))
-            with b.link._cycle:  # all in one entry
+            with b.link.cycle.lock:  # all in one entry
                 for node in nodes:
                     counts, place = counted(ids), f"{node.name}{'x' * 30_000}"
                     push = Push(

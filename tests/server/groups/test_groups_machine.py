@@ -32,6 +32,7 @@ from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
 from embedding.server.groups.replica import LocalReplica
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from generated import examples
 
@@ -136,7 +137,7 @@ class World:
         self.faults: list[str] = []
         self.incarnations = 0
         self.leader = self.new_leader()
-        self.leader.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
+        self.leader.words.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
         self.content = None
         self.links = [self.new_group(i) for i in range(GROUPS)]
         self.nodes = [Node("n0", self.leader)]
@@ -155,7 +156,7 @@ class World:
     def new_leader(self) -> ServerState:
         self.incarnations += 1
         state = ServerState(
-            self.config(), SyncConfig(policy="asp"), dim=DIM, seed=1, epoch=self.incarnations
+            self.config(), SyncConfig(policy="asp"), RowShape(DIM, seed=1), epoch=self.incarnations
         )
         state.ledger.keeps_checkpoints = True
         self.groups = LedGroups(state)
@@ -169,8 +170,7 @@ class World:
         state = ServerState(
             config,
             SyncConfig(policy="asp"),
-            dim=DIM,
-            seed=2,
+            RowShape(DIM, seed=2),
             epoch=self.incarnations,
             upstream=leader,
         )

@@ -82,7 +82,7 @@ class Exchanging(RuleBasedStateMachine):
         self.servers: list[Server] = []
         self.leader = Server(self.network, "leader", self.of_leader, None)
         self.servers.append(self.leader)
-        self.leader.state.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
+        self.leader.state.words.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
         for i in range(GROUPS):
             # Nothing is delivered to a group that is only being made.
             server = Server(self.network, f"g{i}", self.of_group, self.leader.location)

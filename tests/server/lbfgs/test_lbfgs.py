@@ -20,6 +20,7 @@ from embedding.models.objective import Objective
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.lbfgs.minimiser import Lbfgs
 from embedding.server.lbfgs.rounds import Rounds
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 
 MODEL = ModelConfig(dim=6, window=2, negative=3)
@@ -66,8 +67,10 @@ def test_a_place_of_rest_and_a_loss_without_a_bottom_end_it() -> None:
 
 def state_of(**sync: Any) -> ServerState:
     config = ServerConfig(min_count=1, half_life_tokens=None, device="cpu")
-    made = ServerState(config, SyncConfig(policy="sandblaster", **sync), dim=MODEL.dim, seed=3)
-    made.admit([f"w{i}" for i in range(WORDS)], np.ones(WORDS, dtype=np.int64))
+    made = ServerState(
+        config, SyncConfig(policy="sandblaster", **sync), RowShape(MODEL.dim, seed=3)
+    )
+    made.words.admit([f"w{i}" for i in range(WORDS)], np.ones(WORDS, dtype=np.int64))
     rng, slots = np.random.default_rng(1), np.arange(WORDS)
     for table in (Table.IN, Table.OUT):
         made.tables.add(table, slots, rng.normal(0, 0.3, (WORDS, MODEL.dim)).astype(np.float32))
@@ -237,8 +240,8 @@ def test_servers_that_cannot_are_told_so_at_the_start_and_while_they_run(
 ) -> None:
     given = ServerConfig(device="cpu", **config)
     with pytest.raises(ConfigError, match=what):
-        ServerState(given, SyncConfig(policy="sandblaster"), dim=4, seed=1, **more)
-    state = ServerState(given, SyncConfig(), dim=4, seed=1, **more)
+        ServerState(given, SyncConfig(policy="sandblaster"), RowShape(4, seed=1, **more))
+    state = ServerState(given, SyncConfig(), RowShape(4, seed=1, **more))
     with pytest.raises(ConfigError, match=what):
         state.configure(SyncConfig(policy="sandblaster"))
     assert state.machine.policy.name == "ssp"

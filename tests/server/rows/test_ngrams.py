@@ -217,11 +217,11 @@ def test_an_evicted_word_is_scored_as_nothing_and_its_n_grams_are_forgotten(conn
     config = ServerConfig(min_count=1, max_words=2)
     with running_server(config, dim=DIM, buckets=BUCKETS) as server:
         state = server.state
-        found = state.composer.centres(state.admit(["말", "글"], ints(1, 1)), ints(0, 1))
+        found = state.composer.centres(state.words.admit(["말", "글"], ints(1, 1)), ints(0, 1))
         assert torch.count_nonzero(found)
         assert len(state.composer._grams) == 2
         with state.lock:
-            state.install(["새말"], ints(0))
+            state.words.install(["새말"], ints(0))
         assert len(state.composer._grams) == 1
         assert not state.composer.centres(ints(0), ints(-1)).any()
 

@@ -15,6 +15,7 @@ from embedding.exchange.together import decode_together, encode_together
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import running_server
 from embedding.server.snapshotting.live import LiveModel
 from embedding.server.state import ServerState
@@ -74,7 +75,7 @@ class Server:
         settings = {"min_count": 1, "half_life_tokens": None, "device": "cpu"}
         settings |= {"rare_mentions": YOUNG} | changes
         self.state = ServerState(
-            ServerConfig(**settings), SyncConfig(policy="asp"), dim=DIM, seed=1
+            ServerConfig(**settings), SyncConfig(policy="asp"), RowShape(DIM, seed=1)
         )
         self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
         self.sequence = 0
@@ -85,7 +86,7 @@ class Server:
         self.push(deltas=deltas, counts=counts(self.known, 200))
 
     def admit(self, *words: str) -> np.ndarray:
-        return self.state.admit(list(words), np.ones(len(words), dtype=np.int64))
+        return self.state.words.admit(list(words), np.ones(len(words), dtype=np.int64))
 
     def push(self, **fields) -> None:
         self.sequence += 1
@@ -94,7 +95,9 @@ class Server:
     def held(self, ids) -> list[int]:
         """Which of these ids are read with an inferred vector."""
         ids = np.asarray(ids)
-        return ids[self.state.rare.held(ids, self.state.vocabulary.counts(ids)).at].tolist()
+        return ids[
+            self.state.accounts.rare.held(ids, self.state.vocabulary.counts(ids)).at
+        ].tolist()
 
     def row(self, id_: int) -> np.ndarray:
         slots = self.state.vocabulary.slots(ints(id_), "t")
@@ -115,10 +118,10 @@ def test_readers_get_what_is_inferred_and_training_the_row():
     assert np.array_equal(row_before, row), "nobody has taught how vectors follow from contexts"
     taught = lesson(server.known)
     server.push(rare=taught)
-    reading = server.state.rare.taught().reading(
+    reading = server.state.accounts.rare.taught().reading(
         *rows_of(server.state, server.state.vocabulary.alive())
     )
-    bags = server.state.rare.held(ints(rare), np.ones(1)).bags
+    bags = server.state.accounts.rare.held(ints(rare), np.ones(1)).bags
     inferred = reading.infer(row[None], bags)[0]
     assert np.abs(inferred - row).max() > 0.1
     share = float(trust(np.array([4.0]), YOUNG)[0])
@@ -138,8 +141,8 @@ def test_known_words_are_read_by_what_stands_around_them_too():
     known = server.known[3]
     row = server.row(known)
     state = server.state
-    reading = state.rare.taught().reading(*rows_of(state, state.vocabulary.alive()))
-    held = state.rare.held(ints(known), np.array([200.0]))
+    reading = state.accounts.rare.taught().reading(*rows_of(state, state.vocabulary.alive()))
+    held = state.accounts.rare.held(ints(known), np.array([200.0]))
     assert (held.rare, held.at.tolist()) == (0, [0])
     inferred = reading.infer(row[None], held.bags, other_names=False)[0]
     assert np.abs(inferred - row).max() > 0.01
@@ -163,9 +166,9 @@ def test_a_known_word_is_no_other_name_of_itself():
 
     state = server.state
     ids = np.array([*server.known, rare])
-    held = state.rare.held(ids, state.vocabulary.counts(ids))
+    held = state.accounts.rare.held(ids, state.vocabulary.counts(ids))
     assert (held.rare, held.at.tolist()) == (1, [KNOWN, *range(KNOWN)])
-    reading = state.rare.taught().reading(*rows_of(state, state.vocabulary.alive()))
+    reading = state.accounts.rare.taught().reading(*rows_of(state, state.vocabulary.alive()))
     named = replace(reading, frame=replace(reading.frame, twins=Names()))
     held.over(np.stack([server.row(id_) for id_ in ids[held.at]]), named)
     assert asked == [1]
@@ -177,7 +180,7 @@ def test_sums_of_pushes_add_up_and_too_few_mentions_say_nothing():
     server.push(rare=told([rare], mentions=2))
     assert server.held([rare]) == []
     server.push(rare=told([rare], mentions=2, around=8))
-    bag = server.state.rare.held(ints(rare), np.ones(1)).bags
+    bag = server.state.accounts.rare.held(ints(rare), np.ones(1)).bags
     assert bag.contexts.tolist() == [7, 8, 9]
     assert bag.weights.tolist() == [40.0, 60.0, 20.0]
 
@@ -202,18 +205,18 @@ def test_a_grown_word_keeps_its_row_even_when_it_is_read_less():
     assert server.state.vocabulary.counts(ints(rare))[0] < YOUNG
     server.push(rare=told([rare]))
     assert server.held([rare]) == []
-    assert len(server.state.rare) == 0
+    assert len(server.state.accounts.rare) == 0
 
 
 def test_a_grown_word_teaches_with_what_it_was_told_of():
     server = Server()
     (rare,) = server.admit("새말")
     server.push(counts=counts([rare], 5), rare=told([rare], mentions=15))
-    assert rare not in server.state.rare.taught().ids
+    assert rare not in server.state.accounts.rare.taught().ids
     server.push(counts=counts([rare], YOUNG))
-    assert rare not in server.state.rare.taught().ids, "too few mentions"
+    assert rare not in server.state.accounts.rare.taught().ids, "too few mentions"
     server.push(rare=told([rare], mentions=5))
-    taught = server.state.rare.taught()
+    taught = server.state.accounts.rare.taught()
     assert taught.bags.of(taught.ids == rare).weights.tolist() == [80.0, 40.0]
 
 
@@ -221,7 +224,7 @@ def test_contexts_are_drawn_as_often_as_they_are_read():
     server = Server()
     (often,) = server.admit("흔말")
     server.push(counts=counts([often], 200 * KNOWN))
-    drawn = server.state.rare.taught().drawn
+    drawn = server.state.accounts.rare.taught().drawn
     times = np.array([(drawn == id_).sum() for id_ in (*server.known, often)])
     assert times[-1] == 2048
     assert set(times[:-1]) <= {51, 52}, "half of 4,096 for 40 words"
@@ -230,9 +233,9 @@ def test_contexts_are_drawn_as_often_as_they_are_read():
 def test_what_known_words_are_told_to_stand_among_follows_the_latest():
     server = Server()
     server.push(rare=told(server.known[:1], mentions=1000))
-    assert server.state.rare.taught().bags.weights.tolist() == [40.0, 20.0]
+    assert server.state.accounts.rare.taught().bags.weights.tolist() == [40.0, 20.0]
     server.push(rare=told(server.known[:1], mentions=2, around=9))
-    bag = server.state.rare.taught().bags
+    bag = server.state.accounts.rare.taught().bags
     assert bag.contexts.tolist() == [7, 8, 9, 10]
     assert bag.weights.tolist() == [20.0, 10.0, 20.0, 10.0], "all of it halved"
 
@@ -242,10 +245,10 @@ def test_what_a_cut_or_a_checkpoint_has_does_not_change_behind_its_moment():
     (rare,) = server.admit("새말")
     server.push(counts=counts([rare], 4), rare=told([rare]))
     server.push(rare=lesson(server.known))
-    copy, arrays = server.state.rare.copied(), server.state.rare.content()
+    copy, arrays = server.state.accounts.rare.copied(), server.state.accounts.rare.content()
     drawn = copy.taught().drawn
     server.push(counts=counts([rare], 2 * YOUNG), rare=told([rare]))
-    assert len(server.state.rare) == 0
+    assert len(server.state.accounts.rare) == 0
     held = copy.held(ints(rare), np.ones(1))
     assert held.bags.weights.tolist() == [40.0, 20.0]
     assert np.array_equal(copy.taught().drawn, drawn)
@@ -260,9 +263,9 @@ def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():
     server.state.vocabulary._born[:] = -1000
     (other,) = server.admit("딴말")
     assert server.state.vocabulary.slots(ints(rare), "t")[0] < 0
-    assert len(server.state.rare) == 0
+    assert len(server.state.accounts.rare) == 0
     server.push(rare=told([rare]))
-    assert len(server.state.rare) == 0, "late sums of an evicted word"
+    assert len(server.state.accounts.rare) == 0, "late sums of an evicted word"
     server.push(counts=counts([other], 2 * YOUNG))
     server.state.vocabulary._stored[server.state.vocabulary.slots(ints(other), "t")] = 0.0
     server.state.vocabulary._born[:] = -1000
@@ -283,7 +286,7 @@ def test_a_server_that_wants_none_keeps_none():
     server = Server(rare_mentions=0)
     (rare,) = server.admit("새말")
     server.push(rare=told([rare]))
-    assert len(server.state.rare) == 0
+    assert len(server.state.accounts.rare) == 0
     assert np.array_equal(server.read(rare), server.row(rare))
 
 
@@ -309,7 +312,7 @@ def test_wrong_sums_are_refused_and_nothing_of_the_push_is_taken(change, reason)
     bad = replace(told([rare]), **change)
     with pytest.raises(RefusedError, match=reason):
         server.push(counts=counts([rare], 3), rare=bad)
-    assert len(server.state.rare) == 0
+    assert len(server.state.accounts.rare) == 0
     assert server.state.vocabulary.counts(ints(rare))[0] == 0.0
 
 
@@ -350,16 +353,16 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         push = Push(node.name, node.sequence + 1, node.clock, rare=everything)
         server.state.push(push)
         assert server.state.push(push).duplicate
-        held = server.state.rare.held(ids[-2:], server.state.vocabulary.counts(ids[-2:]))
+        held = server.state.accounts.rare.held(ids[-2:], server.state.vocabulary.counts(ids[-2:]))
         assert held.bags.weights.tolist() == [40.0, 20.0], "once"
         assert server.status()["rare_words"] == {"held": 1, "mentions": YOUNG}
         trained = node.client.pull(PullRequest(ids, ints(), clock=push.clock + 1)).vectors
     with running_server(config, dim=DIM, seed=5) as server:
-        assert server.state.rare._rare.keys() == [ids[-2]]
-        kept = server.state.rare.taught().bags
+        assert server.state.accounts.rare._rare.keys() == [ids[-2]]
+        kept = server.state.accounts.rare.taught().bags
         assert np.array_equal(kept.contexts, lesson(ids[:KNOWN]).contexts)
         assert np.array_equal(kept.weights, lesson(ids[:KNOWN]).weights)
-        assert server.state.rare._grown[: KNOWN + 2].sum() == KNOWN
+        assert server.state.accounts.rare._grown[: KNOWN + 2].sum() == KNOWN
         ref = connect(server).client.cut(WINDOW)
         snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
         read = np.stack(
@@ -377,11 +380,11 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
 def test_sums_of_rows_in_an_old_checkpoint_are_passed_over_and_it_is_said(caplog):
     server = Server()
     (rare,) = server.admit("새말")
-    arrays = server.state.rare.content()()
+    arrays = server.state.accounts.rare.content()()
     old = {name: values for name, values in arrays.items() if not name.endswith("contexts")}
     old |= {"young.ids": ints(rare), "young.sums": np.ones((1, DIM))}
-    server.state.rare.restore(old)
-    assert len(server.state.rare) == 0
+    server.state.accounts.rare.restore(old)
+    assert len(server.state.accounts.rare) == 0
     (said,) = caplog.messages
     assert "sums of rows for 1 young words" in said
     server.push(rare=told([rare]))
@@ -394,7 +397,7 @@ def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):
         assert node.client.hello().rare_mentions == YOUNG
         ids = prepared(node)
         node.client.push(Push(node.name, node.sequence + 1, node.clock, rare=told(ids[-1:])))
-        assert server.state.rare._rare.keys() == [ids[-1]]
+        assert server.state.accounts.rare._rare.keys() == [ids[-1]]
 
 
 def test_sums_of_a_group_travel_with_its_first_push():

@@ -21,6 +21,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.words.usage import UsageSums
@@ -47,9 +48,9 @@ class Server:
     def __init__(self, **changes) -> None:
         settings = {"min_count": 1, "device": "cpu"} | changes
         self.config = ServerConfig(**settings)
-        self.state = ServerState(self.config, SyncConfig(policy="asp"), dim=DIM, seed=1)
+        self.state = ServerState(self.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
         self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
-        self.ids = self.state.admit(["말", "글", "봄", "꽃"], np.ones(4, dtype=np.int64))
+        self.ids = self.state.words.admit(["말", "글", "봄", "꽃"], np.ones(4, dtype=np.int64))
         self.sequence = 0
 
     def push(self, *parts: ContextSums, **changes) -> Push:
@@ -146,7 +147,7 @@ def test_sums_survive_a_restart():
         copy = server.state.tables.copy(server.state.vocabulary.rows, accumulators=False)
     copy.finish(server.state.lock)
     content = assemble(server.state, collected, copy)
-    again = ServerState(server.config, SyncConfig(policy="asp"), dim=DIM, seed=1)
+    again = ServerState(server.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     restore(again, content, "memory")
     kept, back = server.usage.held([AT, NEXT]), again.accounts.usage.held([AT, NEXT])
     assert [(one.source, one.time) for one in kept] == [("뉴스", 0), ("뉴스", 2), ("글판", 0)]

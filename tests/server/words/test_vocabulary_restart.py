@@ -25,7 +25,7 @@ def crash(server: ParameterServer) -> None:
 
 
 def admit(server: ParameterServer, *numbers: int) -> None:
-    server.state.admit([f"말{i}" for i in numbers], np.ones(len(numbers), dtype=np.int64))
+    server.state.words.admit([f"말{i}" for i in numbers], np.ones(len(numbers), dtype=np.int64))
 
 
 def read(server: ParameterServer, sequence: int, number: int, n: int) -> None:

@@ -17,11 +17,13 @@ from embedding.kernel.records import Table, TokenBlock, Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words import lexicon
 
 DIM, WORDS, CANDIDATES = 8, 300, 600
@@ -37,7 +39,7 @@ class InProcess:
         state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
 
     def admit(self, words, counts, contributors=None):
-        return self.state.admit(words, counts)
+        return self.state.words.admit(words, counts)
 
     def vocabulary(self, since=0):
         return self.state.delta(since)
@@ -63,7 +65,7 @@ def make_state(**changes) -> ServerState:
         "device": "cpu",
         **changes,
     }
-    return ServerState(ServerConfig(**settings), ASP, dim=DIM, seed=1)
+    return ServerState(ServerConfig(**settings), ASP, RowShape(DIM, seed=1))
 
 
 def drifting(day: int, tokens: int = 2000) -> list[str]:
@@ -103,7 +105,15 @@ def size(root: object, seen: set[int]) -> int:
 
 
 def parts(state: ServerState) -> dict[str, int]:
-    names = ("vocabulary", "tables", "scores", "ledger", "machine", "pushes.held", "_read_mark")
+    names = (
+        "vocabulary",
+        "tables",
+        "scores",
+        "ledger",
+        "machine",
+        "pushes.held",
+        "meters._read_at",
+    )
     accounts = vars(state.accounts)
     held = {name: attrgetter(name)(state) for name in names}
     held |= {f"accounts.{name}": accounts[name] for name in accounts if name != "vocabulary"}
@@ -126,10 +136,12 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
         InProcess(state),
         make_trainer(ModelConfig(dim=DIM, window=2)),
         UniformReplay(4_000, 1),
-        node="n0",
-        model=ModelConfig(dim=DIM, window=2),
-        config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
-        unit=WindowUnit.WEEK,
+        LearnerSetup(
+            node="n0",
+            model=ModelConfig(dim=DIM, window=2),
+            config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
+            unit=WindowUnit.WEEK,
+        ),
     )
     met: set[str] = set()
     given: dict[int, str] = {}
@@ -181,7 +193,7 @@ def test_each_row_belongs_to_its_word_however_often_its_slot_changed_hands():
     word_of: dict[int, str] = {}
     for sequence in range(1, 400):
         words = [f"말{i}" for i in np.unique(rng.zipf(1.3, 12) % 1000).tolist()]
-        ids = state.admit(words, np.ones(len(words), dtype=np.int64))
+        ids = state.words.admit(words, np.ones(len(words), dtype=np.int64))
         # A word may have to make room for its neighbours in the same offer.
         words = [word for word, id_ in zip(words, ids.tolist(), strict=True) if id_ >= 0]
         ids = ids[ids >= 0]

@@ -103,4 +103,4 @@ def test_a_gradient_process_tells_of_learning_once_a_document() -> None:
     assert [span.name for span in spans] == ["learn"] * 5
     assert len({span.context.trace_id for span in spans}) == 5
     assert {len(span.links) for span in spans} == {1}
-    assert process._taken == {}
+    assert process._traces._taken == {}

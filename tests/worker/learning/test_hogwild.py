@@ -17,9 +17,10 @@ from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.hogwild import MappedTables, in_place
+from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.ticks import Close
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 
@@ -29,20 +30,19 @@ MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
 
 def make(
     state: ServerState, name: str = "n0", extras: Extras | None = None
-) -> tuple[HogwildLearner, InProcess]:
+) -> tuple[Learner, InProcess]:
     line = InProcess(state, name)
     shared = state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0).shared
     assert shared is not None
-    learner = HogwildLearner(
+    learner = Learner(
         line,
         make_trainer(MODEL),
         None,
-        node=name,
-        model=MODEL,
-        config=NodeConfig(replay_ratio=0.0),
-        unit=WindowUnit.DAY,
-        tables=MappedTables.attach(shared, DIM),
+        LearnerSetup(
+            node=name, model=MODEL, config=NodeConfig(replay_ratio=0.0), unit=WindowUnit.DAY
+        ),
         extras=extras,
+        kind=in_place(MappedTables.attach(shared, DIM)),
     )
     return learner, line
 
@@ -106,12 +106,13 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
 
 def test_two_nodes_see_each_others_steps_at_once(state: ServerState) -> None:
     one, _ = make(state, "n0")
-    two, _ = make(state, "n1")
+    shared = state.hello("n1", version=PROTOCOL_VERSION, digest="", clock=0).shared
+    assert shared is not None
+    two = MappedTables.attach(shared, DIM)
     one.learn([block(0)])
-    assert np.array_equal(two.tables.contexts, one.tables.contexts)
-    assert two.tables.contexts.any()
+    assert two.contexts.any()
     rows = held(state)[1]
-    assert np.array_equal(two.tables.contexts[: len(rows)], rows)
+    assert np.array_equal(two.contexts[: len(rows)], rows)
 
 
 def test_words_beyond_the_room_of_the_shared_tables_get_no_row(state: ServerState) -> None:

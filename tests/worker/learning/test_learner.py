@@ -26,6 +26,7 @@ from embedding.worker.corpus.offset import Offset
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.ticks import hash_seed
+from embedding.worker.learning.training import LearnerSetup
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
 Make = Callable[..., Learner]
@@ -54,10 +55,12 @@ def learner(server: ParameterServer) -> Iterator[Make]:
             client,
             make_trainer(MODEL),
             UniformReplay(10_000, 1),
-            node=name,
-            model=MODEL,
-            config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=1),
-            unit=WindowUnit.DAY,
+            LearnerSetup(
+                node=name,
+                model=MODEL,
+                config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=1),
+                unit=WindowUnit.DAY,
+            ),
         )
 
     yield make
@@ -96,8 +99,10 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
     for seed in range(60):
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
-    ids = node.server.admit(words, np.ones(4, dtype=np.int64))
-    rows = node.server.pull(PullRequest(ids, ids[:0], clock=node.clock)).vectors.astype(np.float32)
+    ids = node.link.server.admit(words, np.ones(4, dtype=np.int64))
+    rows = node.link.server.pull(PullRequest(ids, ids[:0], clock=node.turn.clock)).vectors.astype(
+        np.float32
+    )
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit.T
     assert cosine[0, 1] > cosine[0, 2] + 0.3
@@ -132,10 +137,9 @@ def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
         line,
         make_trainer(MODEL),
         None,
-        node="n0",
-        model=MODEL,
-        config=NodeConfig(vocabulary_blocks=1),
-        unit=WindowUnit.DAY,
+        LearnerSetup(
+            node="n0", model=MODEL, config=NodeConfig(vocabulary_blocks=1), unit=WindowUnit.DAY
+        ),
     )
     names = [f"source-{n}" for n in range(8)]
     blocks = [replace(topics(n), source=name) for n, name in enumerate(names)]
@@ -150,8 +154,8 @@ def test_two_nodes_share_one_vocabulary(server: ParameterServer, learner: Make) 
     one, two = learner("n0"), learner("n1")
     one.learn([topics(0)])
     two.learn([topics(1)])
-    two.lexicon.refresh(two.server, whole=True)
-    one.lexicon.refresh(one.server, whole=True)
+    two.lexicon.refresh(two.link.server, whole=True)
+    one.lexicon.refresh(one.link.server, whole=True)
     assert len(one.lexicon) == len(two.lexicon) == 8
     assert server.status()["documents"] == 80
 
@@ -199,13 +203,21 @@ class Mover:
 
 
 def alone(
-    trainer: Trainer, *, half: bool = True, replay: ReplayMemory | None = None, **config: object
+    trainer: Trainer,
+    *,
+    half: bool = True,
+    replay: ReplayMemory | None = None,
+    model: ModelConfig = MODEL,
+    **config: object,
 ) -> tuple[Learner, InProcess]:
     """A learner with its server in this process."""
     line = InProcess(make_state(dim=16), half=half)
     settings = NodeConfig(**{"replay_ratio": 0.0, **config})
     learner = Learner(
-        line, trainer, replay, node="n0", model=MODEL, config=settings, unit=WindowUnit.DAY
+        line,
+        trainer,
+        replay,
+        LearnerSetup(node="n0", model=model, config=settings, unit=WindowUnit.DAY),
     )
     return learner, line
 
@@ -286,7 +298,7 @@ def test_replayed_words_that_were_evicted_are_trained_on_no_more() -> None:
     node.learn([topics(0)])
     gone = line.state.vocabulary.alive()[:4]
     with line.state.lock:
-        line.state.install((), gone)
+        line.state.words.install((), gone)
     node.words.forget()
     rest = [line.state.vocabulary.names(np.asarray([i]))[0] for i in range(4, 8)]
     texts = TokenBlock.build("news", [[rest * 10]], published=[DAY], keys=["k"])
@@ -305,8 +317,7 @@ def test_the_rate_falls_with_the_reading() -> None:
             return super().train(*args, learning_rate=learning_rate, seed=seed)
 
     model = MODEL.model_copy(update={"schedule": "linear"})
-    node, _ = alone(Listening(0, 0.0))
-    node.model = model
+    node, _ = alone(Listening(0, 0.0), model=model)
     for done in (0.25, 0.5, 1.0):
         learnt = node.learn([replace(topics(0), progress=done)])
         assert learnt.progress == done
@@ -323,12 +334,12 @@ def test_a_corpus_of_one_tick_is_learnt_at_the_mean_rate() -> None:
             rates.append(learning_rate)
             return super().train(*args, learning_rate=learning_rate, seed=seed)
 
-    node, _ = alone(Listening(0, 0.0))
-    node.model = MODEL.model_copy(update={"schedule": "linear"})
+    model = MODEL.model_copy(update={"schedule": "linear"})
+    node, _ = alone(Listening(0, 0.0), model=model)
     n = topics(0).n_tokens
     for progress, read in ((1.0, n), (0.5, n), (1.0, 2 * n), (1.0, 10 * n)):
         node.learn([replace(topics(0), progress=progress, offset=str(Offset(tokens=read)))])
-    assert rates == pytest.approx([node.model.rate(each) for each in (0.5, 0.25, 0.75, 0.95)])
+    assert rates == pytest.approx([model.rate(each) for each in (0.5, 0.25, 0.75, 0.95)])
 
 
 def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
@@ -341,8 +352,7 @@ def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
             return super().train(*args, learning_rate=learning_rate, seed=seed)
 
     model = MODEL.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
-    node, _ = alone(Listening(0, 0.0))
-    node.model = model
+    node, _ = alone(Listening(0, 0.0), model=model)
     hours = (0, 12, 23, 24, 30)
     texts = [replace(topics(0), published=np.full(40, DAY + 3600.0 * h)) for h in hours]
     for text in texts:
@@ -366,12 +376,13 @@ def test_the_rate_falls_within_a_tick_by_the_text_of_its_window() -> None:
             learnt.append(weights * learning_rate)
             return super().train(block, *args, learning_rate=learning_rate, seed=seed)
 
-    node, _ = alone(Listening(0, 0.0), replay=UniformReplay(10_000, 1), replay_ratio=1.0)
-    node.model = MODEL.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
+    model = MODEL.model_copy(update={"schedule": LearningRateSchedule.WINDOW})
+    replay = UniformReplay(10_000, 1)
+    node, _ = alone(Listening(0, 0.0), model=model, replay=replay, replay_ratio=1.0)
     passed = (np.arange(40) + 0.5) / 40
     block = replace(topics(0), passed=passed, published=np.full(40, DAY + 86_000.0))
     node.learn([block])
-    expected = [node.model.rate(share) for share in passed]
+    expected = [model.rate(share) for share in passed]
     assert learnt[0] == pytest.approx(expected, rel=1e-5)
     node.learn([block])
     assert learnt[1][:40] == pytest.approx(expected, rel=1e-5)
@@ -398,7 +409,7 @@ def test_after_a_refused_push_a_node_goes_on_from_where_the_server_stands() -> N
     node.restart(1, 1)
     learnt = node.learn([topics(2)])
     assert learnt.ack.sequence == 2
-    assert node.clock == learnt.ack.clock == 2
+    assert node.turn.clock == learnt.ack.clock == 2
 
 
 def test_an_empty_document_is_acknowledged(server: ParameterServer, learner: Make) -> None:
@@ -418,10 +429,12 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
             line,
             make_trainer(MODEL),
             None,
-            node="n0",
-            model=MODEL,
-            config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
-            unit=WindowUnit.DAY,
+            LearnerSetup(
+                node="n0",
+                model=MODEL,
+                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
+                unit=WindowUnit.DAY,
+            ),
             start=Start(clock, line.state.ledger.of("n0").accepted, min_count=3),
         )
 

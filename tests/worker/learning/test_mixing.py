@@ -15,6 +15,7 @@ from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.spec import NodeSpec
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
@@ -33,13 +34,15 @@ def block(source: str, seed: int = 1) -> TokenBlock:
 
 def learner(weights: dict[str, float], replay: float = 0.0) -> Learner:
     return Learner(
-        InProcess(make_state(dim=8)),  # type: ignore[arg-type]
+        InProcess(make_state(dim=8)),
         make_trainer(MODEL),
         make_replay(StreamConfig(), 1) if replay else None,
-        node="n0",
-        model=MODEL,
-        config=NodeConfig(replay_ratio=replay, source_weights=weights),
-        unit=WindowUnit.DAY,
+        LearnerSetup(
+            node="n0",
+            model=MODEL,
+            config=NodeConfig(replay_ratio=replay, source_weights=weights),
+            unit=WindowUnit.DAY,
+        ),
     )
 
 
@@ -65,7 +68,7 @@ def test_replayed_sentences_keep_the_weight_of_their_source() -> None:
 
 
 def _named(node: Learner, ids: np.ndarray) -> list[str]:
-    return list(node.server.state.vocabulary.names(ids))  # type: ignore[attr-defined]
+    return list(node.link.server.state.vocabulary.names(ids))  # type: ignore[attr-defined]
 
 
 def test_without_weights_nothing_is_weighed() -> None:

@@ -21,6 +21,7 @@ from embedding.worker.learning import rehearsal
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.rehearsal import INITIAL_TOKENS, replay_ratio
+from embedding.worker.learning.training import LearnerSetup
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
 WORDS = [f"말{i}" for i in range(12)]
@@ -81,11 +82,13 @@ def learner(client: ParameterClient, memory: object, initial: float = 1.0) -> Le
     return Learner(
         client,
         make_trainer(MODEL),
-        memory,  # type: ignore[arg-type]
-        node="n0",
-        model=MODEL,
-        config=NodeConfig(replay_ratio=1.0, initial_replay_ratio=initial),
-        unit=WindowUnit.DAY,
+        memory,
+        LearnerSetup(
+            node="n0",
+            model=MODEL,
+            config=NodeConfig(replay_ratio=1.0, initial_replay_ratio=initial),
+            unit=WindowUnit.DAY,
+        ),
     )
 
 

@@ -65,7 +65,7 @@ def serving(**sync: Any) -> Iterator[ParameterServer]:
     config = ServerConfig(min_count=1, half_life_tokens=None, device="cpu")
     rounds = SyncConfig(policy="sandblaster", lbfgs_every=1, lbfgs_iterations=3, **sync)
     with running_server(config, rounds, dim=MODEL.dim, seed=2) as server:
-        server.state.admit([f"w{i}" for i in range(WORDS)], np.ones(WORDS, dtype=np.int64))
+        server.state.words.admit([f"w{i}" for i in range(WORDS)], np.ones(WORDS, dtype=np.int64))
         yield server
 
 

@@ -36,7 +36,7 @@ DIM = 4
 def server() -> Iterator[ParameterServer]:
     config = ServerConfig(min_count=1, half_life_tokens=None)
     with running_server(config, SyncConfig(policy="asp"), dim=DIM, seed=1) as found:
-        found.state.admit(WORDS, np.ones(len(WORDS), dtype=np.int64))
+        found.state.words.admit(WORDS, np.ones(len(WORDS), dtype=np.int64))
         yield found
 
 

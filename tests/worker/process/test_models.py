@@ -16,6 +16,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import FloatArray, Table, TokenBlock, Window, WindowUnit
+from embedding.models.base import Trainer
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.making import make_trainer
 from embedding.models.subwords import Subwords
@@ -25,9 +26,12 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.copies import each_block
+from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, BUCKETS = 16, 3000
@@ -74,23 +78,33 @@ class World:
         )
 
     def learner(
-        self, name: str = "n0", *, replay: float = 0.0, active: int = 1, **settings: object
+        self,
+        name: str = "n0",
+        *,
+        replay: float = 0.0,
+        active: int = 1,
+        trainer: Trainer | None = None,
+        **settings: object,
     ) -> Learner:
         client = ParameterClient(self.server.location, node=name, config=LINE)
         self._stack.callback(client.close)
         welcome = client.hello()
         shared = welcome.shared
-        more = {} if shared is None else {"tables": MappedTables.attach(shared, welcome.dim)}
-        return (Learner if shared is None else HogwildLearner)(
+        kind = each_block
+        if shared is not None:
+            kind = in_place(MappedTables.attach(shared, welcome.dim))
+        return Learner(
             client,
-            make_trainer(self.model),
+            trainer or make_trainer(self.model),
             UniformReplay(10_000, 1) if replay else None,
-            node=name,
-            model=self.model,
-            config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
-            unit=WindowUnit.DAY,
+            LearnerSetup(
+                node=name,
+                model=self.model,
+                config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
+                unit=WindowUnit.DAY,
+            ),
             start=Start(min_count=welcome.min_count, active=active),
-            **more,
+            kind=kind,
         )
 
     def table(self, table: Table) -> FloatArray:
@@ -173,8 +187,8 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
         planned.block, vectors, contexts, learning_rate=prepared.rate, seed=prepared.seed
     )
     node.push(node.train(prepared))
-    held = node.server.pull(
-        PullRequest(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    held = node.link.server.pull(
+        PullRequest(planned.words, planned.contexts, clock=node.turn.clock, grams=planned.grams)
     )
     n = len(planned.words)
     assert held.grams is not None
@@ -220,9 +234,9 @@ def tables_after(make: Make, when: When, *, replay: float = 0.0) -> dict[Table, 
     node = world.learner(replay=replay, vocabulary_blocks=10_000, curvature=0.0)
     # Every word has a large count from the start, so that noise does not hang on when it is read.
     many = np.full(len(EVERY), 100_000, dtype=np.int64)
-    ids = node.server.admit(EVERY, many)
+    ids = node.link.server.admit(EVERY, many)
     counts = BlockCounts((CountGroup("뉴스", 0, len(ids)),), ids, [], many, np.ones_like(many))
-    node.server.push(Push(node.node, 1, 0, counts=counts))
+    node.link.server.push(Push(node.setup.node, 1, 0, counts=counts))
     node.restart(1, 1)
     told: list[object] = []
     blocks = iter([topics(seed, 6)] for seed in range(12))
@@ -241,11 +255,11 @@ def test_a_lone_node_learns_the_same_whether_it_overlaps_or_not(
     for table in Table:
         assert np.allclose(plain[table], overlapped[table], rtol=1e-4, atol=1e-6), table
     if when == "ahead":
-        unseen = Learner._unseen
+        unseen = LearnerLink.unseen
         words = (Table.IN, Table.OUT)
         monkeypatch.setattr(
-            Learner,
-            "_unseen",
+            LearnerLink,
+            "unseen",
             lambda self, rows: {t: d for t, d in unseen(self, rows).items() if t in words},
         )
         forgetful = tables_after(make, when, replay=replay)
@@ -285,13 +299,15 @@ def test_glove_counts_on_from_block_to_block_also_in_shared_tables(make: Make) -
     counts = {}
     for sync in (ASP, HOGWILD):
         world = make(config("glove"), sync)
-        node = world.learner()
+        trainer = make_trainer(world.model)
+        node = world.learner(trainer=trainer)
         for _ in range(3):
             node.learn([topics(0)])
-        _, _, counts[sync.policy] = node.trainer.table.cells()  # type: ignore[attr-defined]
-        once = make(config("glove"), sync).learner()
+        _, _, counts[sync.policy] = trainer.table.cells()  # type: ignore[attr-defined]
+        trainer = make_trainer(world.model)
+        once = make(config("glove"), sync).learner(trainer=trainer)
         once.learn([topics(0)])
-        _, _, single = once.trainer.table.cells()  # type: ignore[attr-defined]
+        _, _, single = trainer.table.cells()  # type: ignore[attr-defined]
         assert counts[sync.policy].sum() == pytest.approx(3 * single.sum(), rel=1e-3)
 
 

@@ -135,7 +135,7 @@ def test_a_training_that_explodes_is_told_with_the_setting_to_change(
 ) -> None:
     model = MODEL.model_copy(update={"learning_rate": 1e4})
     node = spec(server, corpus=corpus(tmp_path / "c.txt", 20_000), model=model)
-    server.state.config_digest = model.digest()
+    server.state.reports.digest = model.digest()
     with pytest.raises(YeoronError) as caught:
         run_node(node, lambda: False)
     assert re.fullmatch(

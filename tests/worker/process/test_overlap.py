@@ -23,7 +23,9 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]
@@ -108,10 +110,7 @@ def learner(client: ParameterClient, name: str, *, replay: bool = False) -> Lear
         client,
         make_trainer(MODEL),
         memory,
-        node=name,
-        model=MODEL,
-        config=config,
-        unit=WindowUnit.DAY,
+        LearnerSetup(node=name, model=MODEL, config=config, unit=WindowUnit.DAY),
     )
 
 
@@ -166,7 +165,7 @@ def test_without_its_own_last_delta_it_would_learn_something_else(
     """So that the test above can fail."""
     asp = SyncConfig(policy="asp")
     plain, _ = trained_alone(asp, "now")
-    monkeypatch.setattr(Learner, "_unseen", lambda self, rows: {})
+    monkeypatch.setattr(LearnerLink, "unseen", lambda self, rows: {})
     forgetful, _ = trained_alone(asp, "ahead")
     assert not same(plain, forgetful)
 

@@ -20,10 +20,11 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.batch import BatchWork
-from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20
@@ -76,7 +77,7 @@ class Nodes:
         self.keys: list[str] = []
         self.losses: dict[int, list[float]] = {node: [] for node in range(NODES)}
         self.errors: list[BaseException] = []
-        self.learners: dict[int, PacedLearner] = {}
+        self.learners: dict[int, Learner] = {}
         self.shares = True
         self.greeted = threading.Barrier(NODES)
 
@@ -108,18 +109,21 @@ class Nodes:
     def _learn(self, node: int, client: ParameterClient) -> None:
         welcome = client.hello()
         self.greeted.wait(60)  # who greets late has no part in what the others began without it
-        learner = PacedLearner(
+        learner = Learner(
             client,
             make_trainer(MODEL),
             None,
-            node=f"n{node}",
-            model=MODEL,
-            config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=2),
-            unit=WindowUnit.DAY,
+            LearnerSetup(
+                node=f"n{node}",
+                model=MODEL,
+                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=2),
+                unit=WindowUnit.DAY,
+            ),
             start=Start.of(welcome),
             extras=Extras(
                 rounds=BatchWork(client, MODEL, StreamConfig(), f"n{node}", shares=self.shares)
             ),
+            kind=at_a_pace,
         )
         self.learners[node] = learner
 
@@ -230,15 +234,15 @@ def test_what_a_refused_push_held_is_given_up_and_the_rest_is_learnt() -> None:
         with ExitStack() as stack:
             stack.callback(client.close)
             welcome = client.hello()
-            learner = PacedLearner(
+            learner = Learner(
                 client,
                 make_trainer(MODEL),
                 None,
-                node="n0",
-                model=MODEL,
-                config=NodeConfig(replay_ratio=0.0),
-                unit=WindowUnit.DAY,
+                LearnerSetup(
+                    node="n0", model=MODEL, config=NodeConfig(replay_ratio=0.0), unit=WindowUnit.DAY
+                ),
                 start=Start(pace=welcome.pace),
+                kind=at_a_pace,
             )
             assert learner.learn([block(0, 0)]).keys == ()
             assert learner.pending

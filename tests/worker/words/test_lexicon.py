@@ -124,7 +124,7 @@ def test_words_of_several_blocks_are_offered_once_with_their_counts_added_up() -
 
     def admit(words: list[str], counts: np.ndarray) -> np.ndarray:
         offered.append((list(words), counts.tolist()))
-        return state.admit(words, counts)
+        return state.words.admit(words, counts)
 
     reader.line.admit = admit
     read = [block(["말0", "말1"]), block(["말2", "말0", "말0"])]

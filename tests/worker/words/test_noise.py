@@ -14,6 +14,7 @@ from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.noise import NoiseWords, _repeat
 
@@ -39,16 +40,18 @@ def test_a_new_word_is_noise_in_the_block_that_brings_it() -> None:
         InProcess(state),
         make_trainer(KEPT),
         None,
-        node="n0",
-        model=KEPT,
-        config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
-        unit=WindowUnit.DAY,
+        LearnerSetup(
+            node="n0",
+            model=KEPT,
+            config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
+            unit=WindowUnit.DAY,
+        ),
         start=Start(min_count=3),
     )
     for _ in range(8):
         node.learn([block(*["물가", "경제"] * 200)])
     prepared = node.prepare([block(*["물가", "경제", "환율"] * 100)])
-    new = int(state.admit(["환율"], np.ones(1, dtype=np.int64))[0])
+    new = int(state.words.admit(["환율"], np.ones(1, dtype=np.int64))[0])
     drawn = prepared.planned.contexts[prepared.planned.block.pool]
     assert new in drawn
 

@@ -47,7 +47,7 @@ def test_a_name_that_one_author_repeats_gets_no_row(
     for _ in range(5):
         nodes[1].read("board", ("b1", f"{NAME} {NAME} 그 사람"))
     assert rows(server, NAME) == [False]
-    assert server.state.anonymity.withheld > 0
+    assert server.state.words.anonymity.withheld > 0
 
 
 def test_several_authors_of_one_source_are_not_enough_but_those_of_two_are(
@@ -120,7 +120,7 @@ def test_one_source_is_enough_where_no_other_is_read() -> None:
 
 def test_nothing_that_names_an_author_is_kept(server: ParameterServer, nodes: list[Node]) -> None:
     nodes[1].read("board", ("pseudonym-of-somebody", f"{NAME} {NAME}"))
-    heard = server.state.anonymity._heard.get(NAME)
+    heard = server.state.words.anonymity._heard.get(NAME)
     assert heard is not None
     assert all(0 <= one < 2**32 for one in heard.authors)
 

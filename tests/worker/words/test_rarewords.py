@@ -20,11 +20,12 @@ from embedding.server.snapshotting.live import LiveModel
 from embedding.server.words.reading import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words.rarewords import RareWords, RowCounts
 
 
@@ -265,27 +266,30 @@ class Stream:
         self,
         rare_mentions: int,
         *,
-        kind: type[Learner] = PacedLearner,
+        shared: bool = False,
         replay: float = 0.0,
         pace: Pace = EVERY_BLOCK,
     ) -> None:
-        hogwild = {"max_words": 500} if kind is HogwildLearner else {}
+        hogwild = {"max_words": 500} if shared else {}
         sync = SyncConfig(policy="hogwild" if hogwild else "asp")
         self.state = make_state(sync, dim=8, min_count=3, rare_mentions=rare_mentions, **hogwild)
         self.line = InProcess(self.state)
         welcome = self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
-        self.learner = kind(
+        tables = MappedTables.attach(welcome.shared, 8) if shared else None
+        self.learner = Learner(
             self.line,
             make_trainer(MODEL),
             UniformReplay(100_000, 1) if replay else None,
-            node="n0",
-            model=MODEL,
-            config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
-            unit=WindowUnit.DAY,
+            LearnerSetup(
+                node="n0",
+                model=MODEL,
+                config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
+                unit=WindowUnit.DAY,
+            ),
             start=Start(
                 pace=pace, min_count=welcome.min_count, rare_mentions=welcome.rare_mentions
             ),
-            **({"tables": MappedTables.attach(welcome.shared, 8)} if hogwild else {}),
+            kind=at_a_pace if tables is None else in_place(tables),
         )
         self.rng = np.random.default_rng(2)
         self.mentions = 0
@@ -335,17 +339,17 @@ def _settled(monkeypatch):
 
 def test_nothing_is_told_before_known_words_are_at_rest():
     stream = Stream(30).begin().mention(8)
-    assert not len(stream.state.rare), "a million tokens were not read"
+    assert not len(stream.state.accounts.rare), "a million tokens were not read"
     assert stream.read()[1] < 0.5
 
 
 @pytest.mark.usefixtures("_settled")
-@pytest.mark.parametrize("kind", [PacedLearner, HogwildLearner])
-def test_readers_find_a_renamed_word_sooner_than_by_gradient_steps(kind):
-    companions, length = Stream(30, kind=kind).begin().mention(8).read()
+@pytest.mark.parametrize("shared", [False, True])
+def test_readers_find_a_renamed_word_sooner_than_by_gradient_steps(shared):
+    companions, length = Stream(30, shared=shared).begin().mention(8).read()
     assert companions >= 8
     assert length > 0.6
-    assert Stream(0, kind=kind).begin().mention(8).read()[1] < 0.5
+    assert Stream(0, shared=shared).begin().mention(8).read()[1] < 0.5
 
 
 @pytest.mark.usefixtures("_settled")
