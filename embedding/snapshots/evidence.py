@@ -139,7 +139,7 @@ class EvidenceStore:
                 f"evidence {name}: it has the columns {', '.join(table.schema.names)[:200]}; "
                 f"{', '.join(EVIDENCE_SCHEMA.names)} are accepted."
             )
-        _write(path, _of_pages(table))
+        _write(path, _of_pages(table), _sketch_of(found.schema))
         self._join(path.parent, name.rpartition("-")[0])
 
     def find(self, word: str, start: datetime, end: datetime, n: int = 20) -> list[Evidence]:

@@ -83,7 +83,7 @@ def erase_state(
             _erase_word(state, word, elsewhere)
         except BaseException:
             # What was there is still there, for another call.
-            state.journal.close()
+            state.words.journal.close()
             folder.close()
             raise
     accounts = state.accounts
