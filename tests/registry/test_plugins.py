@@ -72,7 +72,7 @@ def passed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         text = (OUTSIDE / "yeoron_outside" / f"{kind}.py").read_text(encoding="utf-8")
         (folder / package).mkdir()
         dropped = folder / package / f"dropped_{kind}.py"
-        dropped.write_text(text.replace('"outside-', '"dropped-'), encoding="utf-8")
+        dropped.write_text(text.replace("outside-", "dropped-"), encoding="utf-8")
     join = JOIN.format(packages=tuple(BUILT_IN.values()), folder=str(folder))
     (folder / "joining.py").write_text(join, encoding="utf-8")
     suites = [f"tests/{suite}" for suite in SUITES]
