@@ -57,6 +57,7 @@ def run_demo(
             progress=lambda name: line.update(f"Started {name} …"),
         )
     console.print(f"All services are up after {time.monotonic() - started:.0f} s.")
+    _say_what_comes(demo, plan, console)
     airflow = AirflowApi(demo.airflow_url, *login(demo.paths.airflow.resolve()))
     try:
         watch = _play(demo, plan, airflow, supervisor, console)
@@ -73,6 +74,20 @@ def run_demo(
         soft_wrap=True,
     )
     return 0 if all(check["ran"] for check in summary["checks"]) else 1
+
+
+def _say_what_comes(settings: Settings, plan: DemoPlan, console: Console) -> None:
+    where = addresses(settings)
+    lines = (
+        f"Trends page: {where['Trends']}, with the login of Airflow: {where['Airflow']}",
+        (
+            "It shows at once what is being read, and each month as soon as it is learnt. The "
+            f"months play for about {plan.seconds:.0f} s once the nodes are ready; then follow "
+            "the reports of what changed."
+        ),
+    )
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _play(

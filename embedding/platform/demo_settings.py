@@ -29,12 +29,14 @@ class DemoPlan:
 
     windows     the months that hold documents, in order
     documents   how many documents they hold
+    seconds     how long they play
     arguments   options of `yeoron simweb`
     """
 
     corpus: str
     windows: tuple[Window, ...]
     documents: int
+    seconds: float
     arguments: tuple[str, ...]
 
 
@@ -58,15 +60,17 @@ def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
             break
         chosen.insert(0, (window, count))
     windows = tuple(window for window, _ in chosen)
+    each = seconds_per_month or DEFAULT_MONTH_SECONDS
     last = windows[-1].end.date().toordinal() - 1
     arguments = (
         *(("--corpus", _given(corpus)) if corpus else ()),
         *("--from", windows[0].start.date().isoformat()),
         *("--to", type(windows[0].start.date()).fromordinal(last).isoformat()),
-        *("--seconds-per-month", str(seconds_per_month or DEFAULT_MONTH_SECONDS)),
+        *("--seconds-per-month", str(each)),
         *("--max-backlog", "100", "--crawl-delay", "0"),
     )
-    return DemoPlan(found.name, windows, sum(n for _, n in chosen), arguments)
+    documents = sum(n for _, n in chosen)
+    return DemoPlan(found.name, windows, documents, each * len(windows), arguments)
 
 
 def _given(corpus: Path) -> str:

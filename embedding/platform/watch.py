@@ -41,6 +41,12 @@ class Watch:
         """States of a DAG's runs."""
         return [str(run["state"]) for run in self.runs.get(dag, [])]
 
+    def learnt(self) -> list[str]:
+        """Labels of the windows that have a snapshot."""
+        known = self.status.get("windows") or {}
+        labels = [window.label for window in self.windows]
+        return [label for label in labels if (known.get(label) or {}).get("snapshot")]
+
     @property
     def done(self) -> bool:
         """Every window was cut, and each snapshot was evaluated and reported on."""
@@ -105,8 +111,13 @@ def watch_until_done(
         httpx.Client(timeout=10, trust_env=False) as client,
         Live(bar, console=console, refresh_per_second=2) as live,
     ):
+        learnt: list[str] = []
         while not watch.done:
             look(watch, settings, airflow, client)
+            for label in watch.learnt():
+                if label not in learnt:
+                    learnt.append(label)
+                    console.print(f"{label} is learnt and on the page: {settings.trends_url}")
             watch.peak_bytes = max(watch.peak_bytes, memory(settings.paths.home))
             bar.update(task, completed=watch.status.get("documents", 0))
             live.update(Group(bar, _table(watch)))

@@ -46,6 +46,7 @@ def summary(status: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of the panel; what the server does not say is None."""
     lag = status.get("lag") or {}
     sources = status.get("sources") or {}
+    windows = status.get("windows") or {}
     return {
         "state": "live",
         "words_per_second": _number(status.get("words_per_second")),
@@ -54,6 +55,7 @@ def summary(status: Mapping[str, Any]) -> dict[str, Any]:
         "documents": _number(status.get("documents")),
         "watermark": status.get("watermark"),
         "nodes": len(status.get("nodes") or {}),
+        "snapshots": sum(1 for one in windows.values() if one.get("snapshot")),
         "sources": [
             {
                 "source": str(name),

@@ -120,4 +120,6 @@ def test_a_server_that_is_not_there_is_unreachable():
 
 def test_missing_figures_are_none():
     assert summary({})["lag_p50_s"] is None
+    assert summary({})["snapshots"] == 0
+    assert summary({"windows": {"a": {"snapshot": "a-1"}, "b": {}}})["snapshots"] == 1
     assert summary({"words_per_second": "many"})["words_per_second"] is None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from shutil import copytree
+
 import pytest
 from browsing import CHROMIUM, drawn, headed
+from fastapi import FastAPI
 from unguarded import unguarded
 
 from embedding.web.app import create_app
@@ -135,6 +138,31 @@ async def test_an_empty_store_in_the_browser(page_of, serve, tmp_path, config):
     async with page_of() as page:
         await page.goto(address + "/")
         assert "아직 끝난 기간이" in await page.locator("h1").inner_text()
+
+
+async def test_the_first_page_shows_what_is_read_and_then_the_first_window(
+    page_of, serve, tmp_path, config
+):
+    status = {
+        "documents": 1234,
+        "sources": {"뉴스": {"documents": 1234}},
+        "windows": {"2020-01": {}},
+    }
+    server = FastAPI()
+    server.get("/status")(lambda: status)
+    store = tmp_path / "store"
+    store.mkdir()
+    changes = {"snapshots": str(store), "reports": None, "refresh_s": 0.1}
+    empty = config.model_copy(update={**changes, "status_url": f"{serve(server)}/status"})
+    address = serve(unguarded(empty))
+    async with page_of() as page:
+        await page.goto(address + "/")
+        assert "아래에서 볼 수 있습니다" in await page.locator(".lede").inner_text()
+        await page.wait_for_selector(".live-sources li")
+        assert "1,234" in await page.locator(".live-sources").inner_text()
+        copytree(config.snapshots, store, dirs_exist_ok=True)
+        status["windows"] = {"2020-01": {"snapshot": "2020-01-x"}}
+        await page.wait_for_selector("h1:not(:has-text('아직 끝난 기간이'))")
 
 
 async def test_the_map_moves_through_time_by_slider_and_keys(page_of, address):

@@ -115,6 +115,7 @@ function live(panel) {
     state.textContent = on ? "" : state.dataset.unreachable;
     figures.hidden = sources.hidden = !on;
     if (!on) return;
+    if (answer.snapshots && "waits" in panel.dataset) location.reload();
     panel.querySelectorAll("[data-figure]").forEach((cell) => {
       const value = answer[cell.dataset.figure];
       if (value === null || value === undefined) cell.textContent = "–";
