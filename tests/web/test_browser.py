@@ -22,7 +22,7 @@ pytestmark = [
 async def test_from_the_brief_to_a_word_by_search(page_of, address):
     async with page_of() as page:
         await page.goto(address + "/")
-        assert await page.locator("h1").inner_text() == "신천지·<script>alert(1)</script>·마스크"
+        assert await page.locator("h1").inner_text() == "신천지·<script>alert(1)</script>·코로나"
         await page.fill("#q", "마스")
         await page.locator("#suggestions li").first.wait_for()
         await page.keyboard.press("ArrowDown")
