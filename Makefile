@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test docs explore check format lint types contracts audit clean
+.PHONY: help setup demo up down test hosts docs explore check format lint types contracts audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ format: setup ## format and fix what ruff can
 
 test: setup check ## everything CI runs, several files at a time
 	@bash infra/test.sh
+
+hosts: setup ## the test with five hosts in network namespaces, which takes minutes (needs root and PostgreSQL)
+	@YEORON_TEST_HOSTS=1 $(BIN)/python -m pytest -v tests/platform/test_server_host.py
 
 audit: ## look up known vulnerabilities of the pinned packages (needs pip-audit on the path, and a network)
 	@command -v pip-audit >/dev/null || { echo "audit: pip-audit is missing; pipx install pip-audit." >&2; exit 2; }
