@@ -46,7 +46,7 @@ test: setup check ## everything CI runs, several files at a time
 	@bash infra/test.sh
 
 hosts: setup ## the test with five hosts in network namespaces, which takes minutes (needs root and PostgreSQL)
-	@YEORON_TEST_HOSTS=1 $(BIN)/python -m pytest -v tests/platform/test_server_host.py
+	@HOSTS_TEST=1 $(BIN)/python -m pytest -v tests/platform/test_server_host.py
 
 audit: ## look up known vulnerabilities of the pinned packages (needs pip-audit on the path, and a network)
 	@command -v pip-audit >/dev/null || { echo "audit: pip-audit is missing; pipx install pip-audit." >&2; exit 2; }

@@ -33,7 +33,7 @@ SKEWS = {"control": 0, "server": 3600, "first": -3600, "second": 1800, "third": 
 
 def refused() -> str | None:
     """Why this is not played here; None where it is."""
-    if not os.environ.get("YEORON_TEST_HOSTS"):
+    if not os.environ.get("HOSTS_TEST"):
         return "it takes minutes: `make hosts` runs it"
     if binaries() is None or shutil.which("setpriv") is None:
         return "there is no PostgreSQL server, or no setpriv, on this machine"
