@@ -29,6 +29,14 @@ GATE = "yeoron.gate"
 SNAPSHOT = "yeoron.snapshot"
 WINDOW_END = "yeoron.window_end"
 _SCRIPT = Path(__file__).with_name("pyfunc.py")
+_ANSWER = {
+    "word": "string",
+    "neighbour": "string",
+    "nearness": "double",
+    "rank": "long",
+    "reason": "string",
+}
+"""Columns of the model's answer and their types, as in pyfunc.py."""
 _REQUIREMENTS = ["mlflow", "numpy", "pandas", "pyarrow"]
 
 
@@ -157,6 +165,16 @@ def _ensure_model(client: MlflowClient, model_name: str) -> None:
             raise
 
 
+def _type_answer(path: Path) -> None:
+    """Write the columns of the answer into the signature: MLflow knows no type hint of a table."""
+    from mlflow.models import Model
+    from mlflow.types.schema import ColSpec, Schema
+
+    model = Model.load(str(path))
+    model.signature.outputs = Schema([ColSpec(kind, name) for name, kind in _ANSWER.items()])
+    model.save(str(path / "MLmodel"))
+
+
 def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:
     """Save the model as a script with the snapshot's files, and log it into the run."""
     import mlflow.pyfunc
@@ -174,4 +192,5 @@ def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:
             input_example=([""], {"n": 10}),
             pip_requirements=_REQUIREMENTS,
         )
+        _type_answer(path)
         client.log_artifacts(run_id, str(path), "model")

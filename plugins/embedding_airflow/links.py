@@ -39,7 +39,7 @@ class SettingsLink(BaseOperatorLink):
 
 
 class MlflowLink(SettingsLink):
-    """The MLflow run that the task wrote, or MLflow's front page before there is one."""
+    """The MLflow run that the task wrote, or MLflow's list of experiments before there is one."""
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class MlflowLink(SettingsLink):
         """`operator.mlflow_run` is (experiment id, run id), set by the operator."""
         run = getattr(operator, "mlflow_run", None)
         if not run:
-            return settings.mlflow_url
+            return f"{settings.mlflow_url}/#/experiments"
         return f"{settings.mlflow_url}/#/experiments/{run[0]}/runs/{run[1]}"
 
 
