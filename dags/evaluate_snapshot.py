@@ -11,6 +11,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import EVALUATIONS, SNAPSHOTS
+from embedding_airflow.deadlines import within
 from embedding_airflow.operators.evaluation import EvaluateSnapshot
 from embedding_airflow.operators.snapshot import ChosenSnapshots
 from embedding_airflow.params import snapshot_params
@@ -23,11 +24,13 @@ with DAG(
     params=snapshot_params(),
     tags=["yeoron", "evaluation"],
     doc_md=__doc__,
+    deadline=within(timedelta(hours=2)),
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
     EvaluateSnapshot.partial(
         task_id="evaluate",
         map_index_template="{{ task.snapshot_id }}",
         max_active_tis_per_dag=1,
+        inlets=[SNAPSHOTS],
         outlets=[EVALUATIONS],
     ).expand(snapshot_id=ChosenSnapshots(task_id="choose_snapshots").output)

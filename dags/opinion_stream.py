@@ -16,7 +16,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from embedding_airflow.assets import SNAPSHOTS
+from embedding_airflow.assets import SNAPSHOTS, SOURCES
+from embedding_airflow.deadlines import within
 from embedding_airflow.operators.pool import AttachPool, SourceGroups
 from embedding_airflow.operators.snapshot import CutSnapshot
 from embedding_airflow.params import stream_params
@@ -30,6 +31,8 @@ with DAG(
     params=stream_params(),
     tags=["yeoron", "stream"],
     doc_md=__doc__,
+    # Longer than its groups are waited for (`time_limit_s`): late is what nothing else ends.
+    deadline=within(timedelta(hours=26)),
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
     pool = AttachPool(task_id="attach_pool")
@@ -37,4 +40,5 @@ with DAG(
     crawl = CrawlSensor.partial(
         task_id="crawl", map_index_template="{{ task.group }}"
     ).expand_kwargs(groups.output)
-    pool >> crawl >> CutSnapshot(task_id="cut_snapshot", outlets=[SNAPSHOTS])
+    cut = CutSnapshot(task_id="cut_snapshot", inlets=[SOURCES], outlets=[SNAPSHOTS])
+    pool >> crawl >> cut

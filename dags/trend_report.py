@@ -12,6 +12,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import SNAPSHOTS, TRENDS
+from embedding_airflow.deadlines import within
 from embedding_airflow.operators.snapshot import ChosenSnapshots
 from embedding_airflow.operators.trends import BuildTrendReport, NotifyOfReport
 from embedding_airflow.params import snapshot_params
@@ -24,10 +25,13 @@ with DAG(
     params=snapshot_params(),
     tags=["yeoron", "trends"],
     doc_md=__doc__,
+    deadline=within(timedelta(hours=2)),
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
     chosen = ChosenSnapshots(task_id="choose_snapshots").output
     common = {"map_index_template": "{{ task.snapshot_id }}", "max_active_tis_per_dag": 1}
-    report = BuildTrendReport.partial(task_id="report", outlets=[TRENDS], **common)
-    notify = NotifyOfReport.partial(task_id="notify", **common)
+    report = BuildTrendReport.partial(
+        task_id="report", inlets=[SNAPSHOTS], outlets=[TRENDS], **common
+    )
+    notify = NotifyOfReport.partial(task_id="notify", inlets=[TRENDS], **common)
     report.expand(snapshot_id=chosen) >> notify.expand(snapshot_id=chosen)
