@@ -11,7 +11,6 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import EVALUATIONS, SNAPSHOTS
-from embedding_airflow.deadlines import within
 from embedding_airflow.operators.evaluation import EvaluateSnapshot
 from embedding_airflow.operators.snapshot import ChosenSnapshots
 from embedding_airflow.params import snapshot_params
@@ -24,7 +23,6 @@ with DAG(
     params=snapshot_params(),
     tags=["yeoron", "evaluation"],
     doc_md=__doc__,
-    deadline=within(timedelta(hours=2)),
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
     EvaluateSnapshot.partial(

@@ -17,7 +17,6 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import SNAPSHOTS, SOURCES
-from embedding_airflow.deadlines import within
 from embedding_airflow.operators.pool import AttachPool, SourceGroups
 from embedding_airflow.operators.snapshot import CutSnapshot
 from embedding_airflow.params import stream_params
@@ -31,8 +30,6 @@ with DAG(
     params=stream_params(),
     tags=["yeoron", "stream"],
     doc_md=__doc__,
-    # Longer than its groups are waited for (`time_limit_s`): late is what nothing else ends.
-    deadline=within(timedelta(hours=26)),
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
     pool = AttachPool(task_id="attach_pool")

@@ -12,7 +12,6 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import SNAPSHOTS, TRENDS
-from embedding_airflow.deadlines import within
 from embedding_airflow.operators.snapshot import ChosenSnapshots
 from embedding_airflow.operators.trends import BuildTrendReport, NotifyOfReport
 from embedding_airflow.params import snapshot_params
@@ -25,7 +24,6 @@ with DAG(
     params=snapshot_params(),
     tags=["yeoron", "trends"],
     doc_md=__doc__,
-    deadline=within(timedelta(hours=2)),
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
     chosen = ChosenSnapshots(task_id="choose_snapshots").output

@@ -188,15 +188,6 @@ def test_a_rollback_needs_a_reason(dag_bag):
         dag_bag.dags["rollback"].params.validate()
 
 
-def test_deadlines_survive_serialisation(dag_bag):
-    from airflow.serialization.serialized_objects import DagSerialization
-
-    for name, hours in (("opinion_stream", 26), ("evaluate_snapshot", 2), ("trend_report", 2)):
-        stored = json.dumps(DagSerialization.serialize_dag(dag_bag.dags[name])["deadline"])
-        assert "embedding_airflow.deadlines.tell_of_late_run" in stored
-        assert f'"hours": {hours}' in stored
-
-
 def test_nobody_else_starts_by_itself(dag_bag):
     for name in ("opinion_daily", "source_alarms"):
         assert dag_bag.dags[name].is_paused_upon_creation

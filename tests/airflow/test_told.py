@@ -1,8 +1,7 @@
-"""What tasks tell a person: in the log, in XComs, and by a notice when a run is late."""
+"""What tasks tell a person: why one was skipped, and what a rollback would do."""
 
 from __future__ import annotations
 
-import logging
 from types import SimpleNamespace
 
 import pytest
@@ -37,23 +36,6 @@ def test_a_skipped_notice_says_why(home):
     assert "set notify.webhook" in str(ti.xcoms["skipped"])
     (page,) = [str(value) for value in ti.xcoms.values() if "/yeoron/" in str(value)]
     assert page.endswith("/yeoron/window/2020-02-a")
-
-
-async def test_a_late_run_is_told_of(home, monkeypatch, caplog):
-    from embedding.trends import delivery
-    from embedding_airflow.deadlines import tell_of_late_run
-
-    sent = []
-    monkeypatch.setattr(delivery, "deliver", lambda notice, *_: sent.append(notice.subject))
-    context = {"dag_run": {"dag_id": "opinion_stream", "dag_run_id": "daily__2020-02-03"}}
-    with caplog.at_level(logging.WARNING, "embedding_airflow.deadlines"):
-        await tell_of_late_run(26.0, context)
-    assert sent == []
-    sentence = "opinion_stream daily__2020-02-03 has not ended within 26 hours."
-    assert sentence in caplog.text
-    monkeypatch.setenv("YEORON_NOTIFY__WEBHOOK", "https://hooks.example.org/x")
-    await tell_of_late_run(26.0, context)
-    assert sent == [sentence]
 
 
 def test_a_rollback_is_a_dry_run_until_it_is_confirmed(home, monkeypatch):
