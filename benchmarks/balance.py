@@ -24,6 +24,7 @@ from embedding.bench.results import facts, keep
 from embedding.kernel.records import FloatArray
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
@@ -97,9 +98,8 @@ def _read(queue: BlockQueue, spec: NodeSpec, stop: threading.Event) -> None:
 def _learn(queue: BlockQueue, spec: NodeSpec, seconds: float, stop: threading.Event) -> None:
     """What the gradient process does, with a sleep for each token."""
     try:
-        process = GradientProcess(spec, queue, stop)
-        process.learner.trainer = Drowsy(process.learner.trainer, seconds)
-        process.run()
+        trainer = Drowsy(make_trainer(spec.model), seconds)
+        GradientProcess(spec, queue, stop, trainer=trainer).run()
     finally:
         queue.close()
 

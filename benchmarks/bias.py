@@ -43,6 +43,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 FIRST_DAY = datetime(2001, 1, 1, tzinfo=UTC)
@@ -97,10 +98,12 @@ def run(
                 client,
                 make_trainer(model),
                 make_replay(StreamConfig(replay_tokens=given.memory), seed),
-                node="n0",
-                model=model,
-                config=NodeConfig(replay_ratio=given.replay),
-                unit=WindowUnit.DAY,
+                LearnerSetup(
+                    node="n0",
+                    model=model,
+                    config=NodeConfig(replay_ratio=given.replay),
+                    unit=WindowUnit.DAY,
+                ),
                 start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             )
             for day, parts in enumerate(text):

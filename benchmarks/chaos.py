@@ -14,7 +14,6 @@ timing alone: how far such two are apart is what a difference of the kills must 
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -35,15 +34,15 @@ import psutil
 from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
 from benchmarks.kept import RESULTS
+from benchmarks.supervised import new_home, supervised
 from embedding.bench.results import facts, free_port, keep
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
-from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.records import Window
 from embedding.nodetask import submit_node
-from embedding.platform.services import dask_services, server_service
+from embedding.platform.services import Service, dask_services, server_service
 from embedding.platform.supervisor import Supervisor
-from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+from embedding.settings import Settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
@@ -154,26 +153,9 @@ connect_timeout_s = {PATIENCE_S}
     return path
 
 
-@contextmanager
-def platform(setting: Setting, seed: int) -> Iterator[tuple[Settings, Supervisor]]:
-    """Server, Dask's scheduler and workers under supervisord, in a folder that goes afterwards."""
-    with tempfile.TemporaryDirectory(prefix="yeoron-chaos-") as folder:
-        before = os.environ.get(SETTINGS_VARIABLE)
-        os.environ[SETTINGS_VARIABLE] = str(write_settings(Path(folder), setting, seed))
-        settings = load_settings()
-        ensure_certificate(settings.paths.secrets, "dask")
-        supervisor = Supervisor(settings.paths.home, settings.paths.logs)
-        services = [server_service(settings), *dask_services(settings)]
-        supervisor.write(services)
-        try:
-            supervisor.start()
-            supervisor.wait_ready(services)
-            yield settings, supervisor
-        finally:
-            supervisor.stop()
-            del os.environ[SETTINGS_VARIABLE]
-            if before is not None:
-                os.environ[SETTINGS_VARIABLE] = before
+def services(settings: Settings) -> list[Service]:
+    """Server, Dask's scheduler and workers."""
+    return [server_service(settings), *dask_services(settings)]
 
 
 class Killer:
@@ -218,7 +200,8 @@ class Killer:
 def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, Any]:
     """One training with so many kills: what the server says at the end, and its snapshot."""
     with (
-        platform(setting, seed) as (settings, supervisor),
+        new_home("chaos") as home,
+        supervised(write_settings(home, setting, seed), services) as (settings, supervisor),
         dask_client(settings) as client,
         placed(_request(settings, corpus, setting), settings.server_location) as placement,
     ):

@@ -24,6 +24,7 @@ from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows
 from embedding.snapshots.nearness import sureness
@@ -31,6 +32,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"
@@ -52,7 +54,7 @@ class Line:
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         del contributors
-        return self._state.admit(words, counts)
+        return self._state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self._state.delta(since)
@@ -101,7 +103,9 @@ class Local:
         server: ServerConfig,
         content: Content | None = None,
     ) -> None:
-        self.state = ServerState(server, SyncConfig(policy="asp"), dim=model.width, seed=model.seed)
+        self.state = ServerState(
+            server, SyncConfig(policy="asp"), RowShape(model.width, seed=model.seed)
+        )
         if content is not None:
             restore(self.state, content, "memory")
         replay = UniformReplay(REPLAYED, model.seed) if node.replay_ratio else None
@@ -109,10 +113,7 @@ class Local:
             Line(self.state),
             make_trainer(model),
             replay,
-            node=NODE,
-            model=model,
-            config=node,
-            unit=server.window,
+            LearnerSetup(node=NODE, model=model, config=node, unit=server.window),
             start=Start(
                 self.state.machine.board.members[NODE].clock,
                 self.state.ledger.of(NODE).accepted,
@@ -134,7 +135,7 @@ class Local:
     def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
-        look_ahead = LookAhead(ahead, self.learner.unit, threading.Event())
+        look_ahead = LookAhead(ahead, self.learner.setup.unit, threading.Event())
         lexicon.look_ahead_with(look_ahead)
         for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
             self.learner.learn(tick)
@@ -160,8 +161,8 @@ class Local:
         ids = vocabulary.alive()
         slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
-        held = self.state.rare.held(ids, counts)
-        taught = self.state.rare.taught()
+        held = self.state.accounts.rare.held(ids, counts)
+        taught = self.state.accounts.rare.taught()
         reading = taught.reading(*(IdRows(ids, values) for values in rows))
         if reading is not None and not trained:
             rows[0][held.at] = held.over(rows[0][held.at], reading)

@@ -25,7 +25,6 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import counts_of
-from embedding.trends.frequency import add
 from embedding.trends.material import gather
 from embedding.trends.moved import pair_in, rank_moved
 from embedding.trends.rows import TrendRow
@@ -64,10 +63,9 @@ def ranks(store: SnapshotStore, id: str, words: Sequence[str]) -> list[list[obje
     if not material.earlier:
         return []
     label = material.snapshot.manifest.window.label
-    baseline = add(material.past[-ALL.baseline_windows :])
     writer = Bare(material, material.past[-1], ALL)
     moved = rank_moved(material, pair_in(material), writer, ALL)
-    came = rank_arrivals(material, baseline, writer, ALL)
+    came = rank_arrivals(material, writer, ALL)
     lines: list[list[object]] = []
     for name, rows, of in (
         ("moved", moved.rows, moved.compared),

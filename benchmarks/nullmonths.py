@@ -31,7 +31,7 @@ from embedding.kernel.records import IntArray, Phrase
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
-from embedding.trends.frequency import Frequency, add
+from embedding.trends.frequency import Frequency
 from embedding.trends.material import ReportInput
 from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
@@ -109,6 +109,7 @@ class Running:
     def __init__(self, rows: dict[str, int], counts: IntArray, month: str, documents: int) -> None:
         self._rows = rows
         self.counts = counts
+        self.usage = None
         self.phrases: dict[str, Phrase] = {}
         start = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
         self.manifest = SimpleNamespace(
@@ -143,8 +144,7 @@ def called(corpus: Corpus, seed: int | None) -> list[dict[str, list[str]]]:
         material = ReportInput(
             snapshots[at], tuple(snapshots[:at]), windows[at], tuple(windows[:at]), ()
         )
-        baseline = add(windows[max(0, at - CONFIG.baseline_windows) : at])
-        came = rank_arrivals(material, baseline, Bare(material, windows[at - 1], CONFIG), CONFIG)
+        came = rank_arrivals(material, Bare(material, windows[at - 1], CONFIG), CONFIG)
         found.append(
             {name: [r.word for r in getattr(came, name) if r.significant] for name in RANKINGS}
             | {"all born": [row.word for row in came.born]}

@@ -48,7 +48,6 @@ from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
-from embedding.trends.frequency import add
 from embedding.trends.material import gather
 from embedding.worker.corpus.corpus import named_source
 from embedding.worker.corpus.datedlines import dated_lines
@@ -200,8 +199,7 @@ def arrivals(store: SnapshotStore, id: str) -> FrequencyRankings | None:  # noqa
     material = gather(store, id)
     if not material.earlier:
         return None
-    baseline = add(material.past[-ALL.baseline_windows :])
-    return rank_arrivals(material, baseline, Bare(material, material.past[-1], ALL), ALL)
+    return rank_arrivals(material, Bare(material, material.past[-1], ALL), ALL)
 
 
 def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, Any]], Any]:

@@ -37,14 +37,16 @@ from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.stopwatch import PushStopwatch
 from embedding.worker.learning.ticks import Prepared, Trained
+from embedding.worker.learning.training import LearnerSetup
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -95,16 +97,19 @@ class Node:
         self.at, self.wait, self.share = at, wait, 1.0
         self.line = SimulatedLine(state, f"node-{at}")
         self.watch, welcome = Watch(), self.line.welcome
-        self.learner = PacedLearner(
+        self.learner = Learner(
             self.line,
             make_trainer(model),
             None,
-            node=f"node-{at}",
-            model=model,
-            config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
-            unit=WindowUnit.DAY,
+            LearnerSetup(
+                node=f"node-{at}",
+                model=model,
+                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
+                unit=WindowUnit.DAY,
+            ),
             start=Start(welcome.clock, min_count=5, pace=welcome.pace),
             extras=Extras(stopwatch=self.watch),
+            kind=at_a_pace,
         )
         self.line.pull(PullRequest(NONE, NONE, clock=0))
         self.prepared: Prepared | None = None
@@ -120,7 +125,7 @@ class Node:
 
     def may_read(self) -> bool:
         try:
-            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.clock))
+            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.turn.clock))
         except HeldError:
             return False
         return True
@@ -148,8 +153,8 @@ class Simulation:
     ) -> None:
         self.text, self.model, self.clock = text, model, Clock()
         config = ServerConfig(min_count=5, half_life_tokens=None)
-        self.state = ServerState(config, SyncConfig(**sync), dim=model.dim, seed=model.seed)
-        self.state.admit(text.words, text.counts)
+        self.state = ServerState(config, SyncConfig(**sync), RowShape(model.dim, seed=model.seed))
+        self.state.words.admit(text.words, text.counts)
         self.state.vocabulary.close(text.words, text.counts)
         # The dispenser looks at nothing but the server's counts.
         self.dispenser = Dispenser(text, cast(ParameterServer, self))

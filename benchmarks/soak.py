@@ -18,7 +18,6 @@ import random
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
@@ -33,13 +32,13 @@ import numpy as np
 import psutil
 
 from benchmarks.kept import RESULTS
+from benchmarks.supervised import new_home, supervised
 from embedding.bench.results import facts, free_port, keep
 from embedding.cluster import attach_pool, pool_frontier
-from embedding.kernel.certificates import ensure_certificate
 from embedding.platform.processes import marked
-from embedding.platform.services import dask_services, server_service, simweb_service
+from embedding.platform.services import Service, dask_services, server_service, simweb_service
 from embedding.platform.supervisor import Supervisor
-from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+from embedding.settings import Settings
 from embedding.simweb.sources import sources_toml
 from embedding.worker.process.forking import forked
 
@@ -142,35 +141,20 @@ def disk(home: Path) -> Iterator[bool]:
 @contextmanager
 def platform(setting: Setting) -> Iterator[tuple[Settings, Supervisor, bool]]:
     """Server, Dask, the simulated web and the pool; all of it goes afterwards."""
-    with tempfile.TemporaryDirectory(prefix="yeoron-soak-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        before = os.environ.get(SETTINGS_VARIABLE)
+    pace = 60 * setting.minutes / setting.months
+    played = ("--corpus", "generated", "--seconds-per-month", str(pace), "--crawl-delay", "0")
+
+    def services(settings: Settings) -> list[Service]:
+        shown = simweb_service(settings, *played)
+        return [shown, server_service(settings), *dask_services(settings)]
+
+    with new_home("soak") as home, disk(home) as mounted:
         file, port = write_settings(home, setting)
-        os.environ[SETTINGS_VARIABLE] = str(file)
-        settings = load_settings()
-        ensure_certificate(settings.paths.secrets, "dask")
-        supervisor = Supervisor(settings.paths.home, settings.paths.logs)
-        pace = 60 * setting.minutes / setting.months
-        played = ("--corpus", "generated", "--seconds-per-month", str(pace), "--crawl-delay", "0")
-        services = [
-            simweb_service(settings, *played),
-            server_service(settings),
-            *dask_services(settings),
-        ]
-        with disk(home) as mounted:
-            try:
-                supervisor.write(services)
-                supervisor.start()
-                supervisor.wait_ready(services)
-                attach_pool(settings)
-                control = f"http://127.0.0.1:{port}/control/start"
-                httpx.post(control, timeout=10, trust_env=False).raise_for_status()
-                yield settings, supervisor, mounted
-            finally:
-                supervisor.stop()
-                del os.environ[SETTINGS_VARIABLE]
-                if before is not None:
-                    os.environ[SETTINGS_VARIABLE] = before
+        with supervised(file, services) as (settings, supervisor):
+            attach_pool(settings)
+            control = f"http://127.0.0.1:{port}/control/start"
+            httpx.post(control, timeout=10, trust_env=False).raise_for_status()
+            yield settings, supervisor, mounted
 
 
 class Faults:

@@ -29,6 +29,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.training import LearnerSetup
 
 TICK = 25_000
 SOURCES = (1, 8, 32)
@@ -89,10 +90,7 @@ def learn(work: list[list[TokenBlock]], model: ModelConfig) -> dict[str, float]:
             client,
             make_trainer(model),
             None,
-            node="n0",
-            model=model,
-            config=NodeConfig(),
-            unit=WindowUnit.MONTH,
+            LearnerSetup(node="n0", model=model, config=NodeConfig(), unit=WindowUnit.MONTH),
         )
         node.learn(work[0])
         began, wall = time.process_time(), time.perf_counter()

@@ -33,11 +33,12 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.batch import BatchWork
-from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.ticks import StepResult
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
@@ -192,7 +193,7 @@ def train(text: Text, model: ModelConfig, sync: dict[str, Any], waits: Sequence[
     replay = sync.pop("replay", 0.0)
     config = ServerConfig(min_count=5, half_life_tokens=None, cut="manual")
     with running_server(config, SyncConfig(**sync), dim=model.dim, seed=model.seed) as server:
-        server.state.admit(text.words, text.counts)
+        server.state.words.admit(text.words, text.counts)
         server.state.vocabulary.close(text.words, text.counts)
         dispenser = Dispenser(text, server, replay)
         errors: list[BaseException] = []
@@ -231,16 +232,19 @@ def _node(
             welcome = client.hello()
             work = SlowedBatch(client, model, StreamConfig(), name, shares=True)
             work.wait, work.tokens = wait, dispenser.block
-            learner = PacedLearner(
+            learner = Learner(
                 client,
                 Slowed(make_trainer(model), wait, dispenser.block),
                 make_replay(StreamConfig(), model.seed) if replay else None,
-                node=name,
-                model=model,
-                config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
-                unit=WindowUnit.DAY,
+                LearnerSetup(
+                    node=name,
+                    model=model,
+                    config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
+                    unit=WindowUnit.DAY,
+                ),
                 start=Start.of(welcome),
                 extras=Extras(rounds=work),
+                kind=at_a_pace,
             )
             # All take part from the first clock on.
             none = np.empty(0, dtype=np.int64)

@@ -32,6 +32,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 
@@ -81,10 +82,7 @@ def learner_of(client: ParameterClient, given: argparse.Namespace) -> Learner:
         client,
         make_trainer(model),
         replay,
-        node="bench",
-        model=model,
-        config=config,
-        unit=unit,
+        LearnerSetup(node="bench", model=model, config=config, unit=unit),
         start=Start.of(client.hello()),
         extras=Extras(usage=UsageReader.of(model, True, past)),
     )

@@ -18,8 +18,15 @@ from embedding.crawl.erasing import erase_address, erase_before, erase_source
 from embedding.crawl.rewinding import block
 from embedding.evaluation import erasing as mlflow
 from embedding.kernel.errors import InputError
-from embedding.server.recovery.erasing import Erased, check_erasable, erase_state
+from embedding.kernel.records import IntArray
+from embedding.server.recovery.erasing import Erased, erase_state
 from embedding.server.recovery.seeding import put_aside
+from embedding.server.rowstore.interface import RowShape
+from embedding.server.rowstore.local import LocalRows
+from embedding.server.shards.erasing import erase_rows
+from embedding.server.shards.fleet import shard_specs
+from embedding.server.shards.rows import ShardedRows
+from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
@@ -60,19 +67,11 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
 
     Raises ConfigError while the server runs, and YeoronError for a store that cannot be changed.
     """
-    paths, server = settings.paths, settings.server
-    check_erasable(server, wish.word)
+    paths = settings.paths
     done: list[str] = []
     verb = "would be" if dry else "were"
     if wish.address is None:
-        found = _state(settings, wish, dry=dry)
-        if wish.word is not None:
-            where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
-            done.append(f"Checkpoints: the word {where} in the server's state.")
-        else:
-            done.append("Checkpoints: counts of the source in open windows and its figures.")
-        if found.copies:
-            done.append(f"{len(found.copies)} states that rollbacks put aside {verb} removed.")
+        done += _in_checkpoints(settings, wish, verb, dry=dry)
     done.append(_in_frontier(settings, wish, verb, dry=dry))
     page = None if wish.address is None else page_of(canonical(wish.address))
     rows = EvidenceStore(paths.evidence).erase(
@@ -102,12 +101,30 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     if page is None:
         n = _in_snapshots(paths.snapshots, wish, dry=dry)
         done.append(f"Snapshots: {n} {verb} changed; they keep their ids.")
+        if "://" in settings.snapshot_store:
+            done.append(f"Snapshots: those in {settings.snapshot_store} are not changed.")
         tables = settings.database_address("mlflow")
         models = mlflow.erase(paths.mlflow, tables, word=wish.word, source=wish.source, dry=dry)
         done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
         if settings.evaluation.tracking_address:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
     return done + _remains(wish)
+
+
+def _in_checkpoints(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> list[str]:
+    if settings.hosts.server:
+        return [
+            f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
+        ]
+    found = _state(settings, wish, dry=dry)
+    if wish.word is not None:
+        where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
+        done = [f"Checkpoints: the word {where} in the server's state."]
+    else:
+        done = ["Checkpoints: counts of the source in open windows and its figures."]
+    if found.copies:
+        done.append(f"{len(found.copies)} states that rollbacks put aside {verb} removed.")
+    return done
 
 
 def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
@@ -119,19 +136,33 @@ def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
         }
     )
     model = settings.model
+    here = server.shards == 1 and server.split == "rows"
 
     def make(digests: WordDigests) -> ServerState:
         return ServerState(
-            config,
+            config if here else without_rows(config),
             settings.sync,
-            dim=model.width,
-            seed=model.seed,
+            RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases),
             digests=digests,
-            buckets=model.gram_rows,
-            biases=model.biases,
+            rows=LocalRows if here else ShardedRows,
         )
 
-    return erase_state(config, make, word=wish.word, source=wish.source, dry=dry)
+    def on_shards(state: ServerState, ids: IntArray) -> None:
+        tables = state.tables
+        specs = shard_specs(
+            config, dim=tables.dim, seed=tables.seed, identity="", buckets=model.gram_rows
+        )
+        for spec in specs:
+            erase_rows(spec, ids)
+
+    return erase_state(
+        config,
+        make,
+        elsewhere=None if here else on_shards,
+        word=wish.word,
+        source=wish.source,
+        dry=dry,
+    )
 
 
 def _state_dir(settings: Settings) -> Path:

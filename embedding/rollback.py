@@ -80,7 +80,7 @@ def plan_rollback(
     Raises InputError for a combination that says nothing, and SnapshotError for a snapshot or a
     window that is not there.
     """
-    store = SnapshotStore(str(settings.paths.snapshots))
+    store = SnapshotStore(settings.snapshot_store)
     catalogue = Catalogue(store)
     manifests = {ref.id: store.manifest(ref.id) for ref in catalogue.refs}
     if to is not None and since is not None:
@@ -121,7 +121,7 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
         f"{rewound.addresses:,} documents will be fetched again, {rewound.listed:,} be taken from "
         "their listings as far as those still have them."
     )
-    SnapshotStore(str(settings.paths.snapshots)).withdraw(plan.withdrawn, plan.reason)
+    SnapshotStore(settings.snapshot_store).withdraw(plan.withdrawn, plan.reason)
     tell(f"{len(plan.withdrawn)} snapshots withdrawn.")
     _restart_server(settings, plan.base or NOTHING)
     tell(f"The server goes on from {plan.base or 'nothing'}.")

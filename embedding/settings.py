@@ -183,16 +183,29 @@ class HostsConfig(Config):
     port: int = Field(default=8790, ge=1, le=65535)
     """Port at which hosts that join are answered."""
 
+    server: str = Field(default="", pattern=r"^(|[0-9A-Za-z.:-]+)$")
+    """Address of another host that runs the parameter server with its shards
+    (`yeoron invite --role server`), with the settings `server`, `sync` and `model` of this one;
+    needs `address`. Empty: this host runs it."""
+
     workers: int | None = Field(default=None, ge=0, le=1000)
     """Dask workers, so nodes at most, on this host; None: cluster.nodes."""
 
     @model_validator(mode="after")
-    def _one_address(self) -> HostsConfig:
-        if self.address in {"0.0.0.0", "::"} or is_loopback(self.address):  # noqa: S104
+    def _reachable(self) -> HostsConfig:
+        for name, given in (("address", self.address), ("server", self.server)):
+            if given in {"0.0.0.0", "::"} or is_loopback(given):  # noqa: S104
+                raise ValueError(
+                    f"{name} {given}: other hosts cannot reach that; one address of the host is "
+                    "accepted, as in 192.0.2.7"
+                )
+        if self.server and not self.address:
             raise ValueError(
-                f"address {self.address}: other hosts cannot reach that; one address of this host "
-                "is accepted, as in 192.0.2.7"
+                f"server {self.server}: hosts join at address, which is empty; the address of this "
+                "host is accepted there"
             )
+        if self.server and self.server == self.address:
+            raise ValueError(f"server {self.server}: it is this host (address); leave it out")
         return self
 
 
@@ -346,7 +359,7 @@ class Settings(BaseSettings):
         host, port = self.server.host, self.server.port
         scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
         if self._server_for_hosts:
-            scheme, host = "grpc+tls", self.hosts.address
+            scheme, host = "grpc+tls", self.hosts.server or self.hosts.address
         host = _REACHED.get(host, host)
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
@@ -367,21 +380,27 @@ class Settings(BaseSettings):
     def line(self, location: str | None = None, *, operator: bool = False) -> ExchangeConfig:
         """How a server is reached, as a node or as an operator; None: this home's own server.
 
-        The home's token is shown to servers on this machine, unless another is set.
+        The home's token is shown to the platform's own servers, unless another is set.
         """
         chosen = self.exchange
         token = self.paths.operator_token if operator else self.paths.node_token
         if operator and chosen.operator_token_file is not None:
             return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         host = urlsplit(location or self.server_location).hostname or ""
-        if self._server_for_hosts and host == self.hosts.address and chosen.tls_ca is None:
+        servers = {self.hosts.address, self.hosts.server} - {""}
+        if self._server_for_hosts and host in servers and chosen.tls_ca is None:
             cert, key = (path.resolve() for path in self.paths.dask_certificate)
             known = {"tls_ca": self.paths.authority.resolve(), "tls_cert": cert, "tls_key": key}
             chosen = chosen.model_copy(update=known)
-        here = is_loopback(host) or host == self.hosts.address
+        here = is_loopback(host) or host in servers
         if chosen.token_file is not None or not here or not token.is_file():
             return chosen
         return chosen.model_copy(update={"token_file": token.resolve()})
+
+    @property
+    def snapshot_store(self) -> str:
+        """Where the server publishes snapshots and all others read them."""
+        return self.server.snapshots or str(self.paths.snapshots)
 
     def sqlite_file(self, name: DatabaseName) -> Path:
         """The file with its tables where no other database is set."""
@@ -452,7 +471,7 @@ class Settings(BaseSettings):
         """The trends page's settings with the store, the reports and the server of this home."""
         defaults = WebConfig()
         here = {
-            "snapshots": str(self.paths.snapshots),
+            "snapshots": self.snapshot_store,
             "reports": self.paths.trends,
             "evidence": self.paths.evidence,
             "status_url": self.server_status_url,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import generated_files
+
 FOLDER = Path(__file__).resolve().parent / "observability" / "dashboards"
 _WIDTH, _HEIGHT, _COLUMNS = 8, 7, 3
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -280,22 +282,13 @@ def _panel(at: int, panel: Panel) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Write the dashboards, or say which are not up to date."""
-    stale = []
-    for name in DASHBOARDS:
-        path = FOLDER / f"{name}.json"
-        text = json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(path.name)
-        if "--check" not in sys.argv:
-            FOLDER.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    if stale:
-        sys.stdout.write(f"infra/observability/dashboards: {', '.join(stale)}\n")
-    return int(bool(stale) and "--check" in sys.argv)
+def files() -> dict[Path, str]:
+    """Every dashboard as the text of its file."""
+    return {
+        FOLDER / f"{name}.json": json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
+        for name in DASHBOARDS
+    }
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_files.main(files()))

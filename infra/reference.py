@@ -16,6 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import generated_files
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
@@ -354,20 +355,5 @@ def pages() -> dict[Path, str]:
     return {FOLDER / f"{name}.md": GENERATED + make() for name, make in PAGES.items()}
 
 
-def main() -> int:
-    """Write the pages, or say which are not up to date."""
-    stale = []
-    for path, text in pages().items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(path.name)
-        if "--check" not in sys.argv:
-            FOLDER.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    if stale:
-        sys.stdout.write(f"docs/reference: {', '.join(stale)}\n")
-    return int(bool(stale) and "--check" in sys.argv)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_files.main(pages()))

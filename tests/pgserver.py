@@ -10,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from disks import small_disk
+from waiting import until
 
 
 def binaries() -> Path | None:
@@ -54,14 +54,14 @@ class PostgresServer:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.folder = folder
-        self._programs = programs
+        self.programs = programs
         self._account = owner()
         self._quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
         self._server: subprocess.Popen[bytes] | None = None
 
     def make(self) -> None:
         self.give(self.folder)
-        initdb = [self._programs / "initdb", "-D", self.folder / "data", "-U", "yeoron"]
+        initdb = [self.programs / "initdb", "-D", self.folder / "data", "-U", "yeoron"]
         options = ["-A", "trust", "-N", "-E", "UTF8", "--locale=C.UTF-8"]
         subprocess.run([*initdb, *options], check=True, timeout=120, **self._quiet, **self._account)
         # One user must show a password.
@@ -77,19 +77,20 @@ class PostgresServer:
         settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", "fsync=off")
         options = [part for each in settings for part in ("-c", each)]
         self._server = subprocess.Popen(
-            [self._programs / "postgres", "-D", self.folder / "data", *options],
+            [self.programs / "postgres", "-D", self.folder / "data", *options],
             **self._quiet,
             **self._account,
         )
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                with self._admin():
-                    return
-            except sa.exc.OperationalError:
-                assert self._server.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+        until(self._answers, "PostgreSQL did not start")
+
+    def _answers(self) -> bool:
+        assert self._server is not None
+        assert self._server.poll() is None, "PostgreSQL ended"
+        try:
+            with self._admin():
+                return True
+        except sa.exc.OperationalError:
+            return False
 
     def stop(self, how: int = signal.SIGQUIT) -> None:
         """SIGQUIT ends it as a crash does, SIGINT cuts everybody off."""

@@ -39,6 +39,11 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
     place = open_place(address)
     if not settings.paths.home.is_dir():
         raise ConfigError(f"backup: {settings.paths.home}: there is no home of a platform here.")
+    if settings.hosts.server:
+        raise ConfigError(
+            f"backup: the server's checkpoints lie on the host {settings.hosts.server} "
+            "(hosts.server), and no backup holds them; a server on this host is accepted."
+        )
     _check_free(place)
     with _stage(settings.paths.home) as stage:
         kinds = collect(settings, stage, lambda: _checkpoint(settings))

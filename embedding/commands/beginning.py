@@ -76,7 +76,7 @@ def begin(given: BeginningOptions) -> None:
         lambda text: beginning.check_language("" if text.strip() == _MIXED else text),
     )
     answers.language = language
-    usual = beginning.LANGUAGES.get(language, "script")
+    usual = beginning.LANGUAGE_TOKENIZERS.get(language, "script")
     answers.tokenizer = beginning.check_tokenizer(given.tokenizer or usual)
     answers.sources = [
         one.model_copy(update={"language": language or None}) for one in answers.sources

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from embedding.commands.common import Json, console, print_json
+from embedding.commands.common import Json, console, print_json, settings_of
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,12 +28,15 @@ def register(app: typer.Typer) -> None:
 def doctor(as_json: Json = False) -> None:
     """Try everything that could be wrong with machine, settings and stores, and say what to do.
 
-    No service is started. Ends with 1 if something is wrong.
+    While a demo runs, of its home. No service is started. Ends with 1 if something is wrong.
 
     Examples: `yeoron doctor` · `yeoron doctor --json`
     """
     from embedding.platform.doctor.examining import examine
 
+    # Settings that cannot be read are themselves what it has to tell.
+    with suppress(ConfigError):
+        settings_of()
     found = examine()
     if as_json:
         print_json([one.to_dict() for one in found])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -19,12 +19,17 @@ from embedding.commands.common import (
 )
 from embedding.kernel.errors import ConfigError, UnavailableError
 
+if TYPE_CHECKING:
+    from embedding.settings import Settings
+
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(up)
     app.command()(invite)
     app.command(hidden=True)(door)
+    app.command(hidden=True)(deliver)
+    app.command(hidden=True)(relay)
     app.command()(down)
     app.command()(demo)
     app.command()(status)
@@ -46,7 +51,7 @@ def up(
     """
     from embedding.kernel.stopping import stop_on_signals
     from embedding.platform.hosts import join as join_host
-    from embedding.platform.hosts import joined_host, read_joining_file
+    from embedding.platform.hosts import joined_host, on_its_host, read_joining_file
     from embedding.platform.operate import bring_down, bring_up
     from embedding.platform.summary import addresses
 
@@ -58,7 +63,12 @@ def up(
     with console.status("Starting the platform …") as line:
         bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
     host = joined_host(chosen.paths)
-    shown = addresses(chosen) if host is None else {"Dask scheduler": host.scheduler}
+    if host is None:
+        shown = addresses(chosen)
+    elif host.role == "server":
+        shown = {"Server": on_its_host(chosen).server_location}
+    else:
+        shown = {"Dask scheduler": host.scheduler}
     for name, address in shown.items():
         console.print(f"{name:<16} {address}", highlight=False, markup=False)
     if stop is not None:
@@ -69,28 +79,63 @@ def up(
 def invite(
     out: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     hours: Annotated[float, typer.Option(min=0.01, max=720, help="For how long it is good.")] = 1.0,
+    role: Annotated[
+        str,
+        typer.Option(help="What that host does: node (workers) or server (parameter server)."),
+    ] = "node",
 ) -> None:
     """Write a file with which another host joins this platform, once (`yeoron up --join FILE`).
 
-    Example: `yeoron invite host-b.json`, then copy it there and remove it here.
+    Examples: `yeoron invite host-b.json`, then copy it there and remove it here ·
+    `yeoron invite server.json --role server`, where hosts.server is set
     """
     from embedding.kernel.private import ensure_secret
+    from embedding.platform.hosts import check_role
     from embedding.platform.hosts import invite as new_invitation
 
+    wanted = check_role(role)
     if out.exists():
         raise ConfigError(f"{out}: is there already; the name of a new file is accepted.")
     keep_private()
-    ensure_secret(out, new_invitation(settings(), hours).model_dump_json())
+    ensure_secret(out, new_invitation(settings(), hours, wanted).model_dump_json())
     console.print(f"{out}: good once, for {hours:g} h.", highlight=False, markup=False)
 
 
 def door() -> None:
     """Answer hosts that join; `yeoron up` starts it where hosts.address is set."""
-    from embedding.platform.hosts import Door
+    from embedding.platform.door import Door
 
     log_to_stderr("door", chosen=settings())
     keep_private()
     Door(settings()).serve_forever()
+
+
+def deliver() -> None:
+    """Bring the evidence of a joined host to the control host; `yeoron up` starts it there."""
+    from embedding.kernel.stopping import stop_on_signals
+    from embedding.platform.delivering import EvidenceDelivery
+    from embedding.platform.hosts import joined_host
+
+    chosen = settings()
+    log_to_stderr("delivery", chosen=chosen)
+    keep_private()
+    host = joined_host(chosen.paths)
+    if host is None or not host.control:
+        raise ConfigError(f"deliver: {chosen.paths.home} has not joined a control host.")
+    EvidenceDelivery(chosen.paths, host).run(stop_on_signals())
+
+
+def relay() -> None:
+    """Show the pages of the server at hosts.server; `yeoron up` starts it where that is set."""
+    from embedding.kernel.stopping import stop_on_signals
+    from embedding.platform.relay import relay as show
+
+    chosen = settings()
+    log_to_stderr("server-pages", chosen=chosen)
+    keep_private()
+    if not chosen.hosts.server:
+        raise ConfigError("relay: the parameter server runs on this host (hosts.server).")
+    show(chosen, stop_on_signals())
 
 
 def down() -> None:
@@ -133,8 +178,6 @@ def status(as_json: Json = False) -> None:
 
     Examples: `yeoron status` · `yeoron status --json`
     """
-    import httpx
-
     from embedding.commands.group_table import following_line, group_table
     from embedding.commands.shard_table import shard_table
     from embedding.commands.source_table import balance_line, source_table
@@ -143,19 +186,7 @@ def status(as_json: Json = False) -> None:
     from embedding.platform.operate import running_supervisor
 
     chosen = settings_of()
-    try:
-        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
-        server = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
-        raise UnavailableError(
-            f"no parameter server answers at {chosen.server_status_url}; start the platform with "
-            "`make up`."
-        ) from error
-    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-        raise UnavailableError(
-            f"the parameter server at {chosen.server_status_url} is restoring its last "
-            "checkpoint; ask again in a moment."
-        )
+    server = _server_status(chosen)
     supervisor = running_supervisor(chosen)
     states = supervisor.states() if supervisor else {}
     if as_json:
@@ -183,3 +214,25 @@ def status(as_json: Json = False) -> None:
         console.print(line)
     for sentence in notes(server):
         console.print(f"· {sentence}", markup=False)
+
+
+def _server_status(chosen: Settings) -> dict[str, Any]:
+    """What the parameter server says of itself; UnavailableError when it is not there."""
+    import httpx
+
+    try:
+        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
+        server = answer.json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise UnavailableError(
+            f"no parameter server answers at {chosen.server_status_url}; start the platform with "
+            "`make up`."
+        ) from error
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        if server.get("status") == "away":
+            raise UnavailableError(" ".join(server["reasons"]))
+        raise UnavailableError(
+            f"the parameter server at {chosen.server_status_url} is restoring its last "
+            "checkpoint; ask again in a moment."
+        )
+    return dict(server)

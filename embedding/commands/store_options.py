@@ -44,7 +44,7 @@ def open_store(folder: Path | None) -> SnapshotStore:
     """The store in `folder`, or the platform's."""
     from embedding.snapshots.store import SnapshotStore
 
-    return SnapshotStore(str(folder or settings_of().paths.snapshots))
+    return SnapshotStore(str(folder or settings_of().snapshot_store))
 
 
 def open_snapshot(what: str, folder: Path | None) -> Snapshot:

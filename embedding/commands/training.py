@@ -93,7 +93,9 @@ def train(
     request = options.request_of(chosen, _named(context), taken(given_settings()))
     with as_corpus(request) as readable:
         result = _train(readable, output.out, output.state_dir)
-    _say_unreadable(result, output.out)
+    if result.unreadable is not None:
+        why = f"{corpus}: {result.unreadable}"
+        errors.print(why, highlight=False, markup=False, soft_wrap=True)
     if output.as_json:
         print_json(result.to_dict())
     else:
@@ -134,17 +136,6 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
             highlight=False,
         )
     return result
-
-
-def _say_unreadable(result: TrainResult, out: Path | None) -> None:
-    """What the last snapshot lacks, where its vectors cannot be read yet."""
-    if out is None or not result.snapshots:
-        return
-    from embedding.snapshots.store import SnapshotStore
-
-    last = result.snapshots[-1].id
-    if why := SnapshotStore(str(out)).open(last).unreadable:
-        errors.print(f"snapshot {last}: {why}", highlight=False, markup=False)
 
 
 def _print(result: TrainResult, *, kept: bool) -> None:

@@ -424,4 +424,4 @@ def _store(snapshots: Path | None, chosen: Settings) -> SnapshotStore:
     """The store that was named, else that of the settings."""
     from embedding.snapshots.store import SnapshotStore
 
-    return SnapshotStore(str(snapshots or chosen.paths.snapshots))
+    return SnapshotStore(str(snapshots or chosen.snapshot_store))

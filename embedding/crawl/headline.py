@@ -24,13 +24,11 @@ _LOGIN_PATH = re.compile(r"/(?:log-?in|sign-?in|auth|member/login|nidlogin)\b", 
 
 @dataclass(frozen=True)
 class Headline:
-    """A headline, or why there is none: `state` is `read` where `text` is it.
+    """A headline, or why there is none.
 
-    gone     the page is not there any more
-    login    the site asks for a login
-    refused  robots.txt or the address guard forbids it
-    later    the site does not answer now
-    none     the page has no headline
+    state  `read`: `text` is it; `gone`: the page is not there any more; `login`: the site asks for
+           a login; `refused`: robots.txt or the address guard forbids it; `later`: the site does
+           not answer now; `none`: the page has no headline
     """
 
     state: HeadlineState

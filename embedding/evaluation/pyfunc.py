@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _BLOCK = 16_384
-_CENTRED, _FEWEST, _UNSURE, _COLLAPSED = 3_000, 100, 20.0, 0.6
-"""As in snapshots/nearness.py and readability.py, which cannot be imported here; a test compares
-the answers."""
+_CENTRED, _FEWEST, _UNSURE = 3_000, 100, 20.0
+"""As in snapshots/nearness.py, which cannot be imported here; a test compares the answers."""
 _COLUMNS = ("word", "neighbour", "nearness", "rank", "reason")
 
 
@@ -30,6 +29,7 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
     def load_context(self, context: Any) -> None:
         """Map vectors.arrow and read manifest.json."""
         folder = Path(context.artifacts["snapshot"])
+        self.unreadable = (context.model_config or {}).get("unreadable")
         self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         with pa.memory_map(str(folder / "vectors.arrow")) as source:
             batch = pa.ipc.open_file(source).get_batch(0)
@@ -55,13 +55,13 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         model_input  words; MLflow also accepts a DataFrame of one column and hands it on as a list
         params       `n`: neighbours of each word (10)
         returns      one line a neighbour: word, neighbour, nearness (float64), rank from 1, reason
-                     (empty); an unknown word has one line with rank 0 and the reason
+                     (empty); an unknown word has one line with rank 0 and the reason, and so has
+                     each word of a model that cannot be read yet
         """
         n = max(1, int((params or {}).get("n", 10)))
         lines: list[tuple[str, str, float, int, str]] = []
-        spread = self.manifest.get("quality", {})
-        if max(spread.get("mean_cosine", 0.0), spread.get("first_axis", 0.0)) > _COLLAPSED:
-            reason = f"snapshot {self.manifest['id']} has read too little text to be read"
+        if self.unreadable:
+            reason = f"snapshot {self.manifest['id']}: {self.unreadable}"
             lines = [(word, "", float("nan"), 0, reason) for word in model_input]
             return pd.DataFrame(lines, columns=list(_COLUMNS))
         for word in model_input:

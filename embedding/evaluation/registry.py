@@ -175,22 +175,29 @@ def _type_answer(path: Path) -> None:
     model.save(str(path / "MLmodel"))
 
 
-def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:
-    """Save the model as a script with the snapshot's files, and log it into the run."""
+def save_model(path: Path, snapshot: Snapshot) -> None:
+    """Save the MLflow model of a snapshot in a folder: a script with the snapshot's files."""
     import mlflow.pyfunc
 
-    with tempfile.TemporaryDirectory(prefix="yeoron-model-") as folder, warnings.catch_warnings():
+    with warnings.catch_warnings():
         # MLflow warns that no input example is given: an example would be a word of the corpus.
         warnings.simplefilter("ignore")
         # … and says at length that the answer is a table, which has no type hint.
         logging.getLogger("mlflow.models.signature").setLevel(logging.WARNING)
-        path = Path(folder) / "model"
         mlflow.pyfunc.save_model(
             path=str(path),
             python_model=str(_SCRIPT),
             artifacts={"snapshot": str(snapshot.path)},
             input_example=([""], {"n": 10}),
             pip_requirements=_REQUIREMENTS,
+            model_config={"unreadable": snapshot.unreadable or ""},
         )
-        _type_answer(path)
+    _type_answer(path)
+
+
+def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:
+    """Log the model of a snapshot into its run."""
+    with tempfile.TemporaryDirectory(prefix="yeoron-model-") as folder:
+        path = Path(folder) / "model"
+        save_model(path, snapshot)
         client.log_artifacts(run_id, str(path), "model")

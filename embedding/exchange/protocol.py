@@ -34,7 +34,29 @@ from embedding.kernel.records import (
 )
 
 PROTOCOL_VERSION = 14
-"""Version of the wire protocol; another version is refused at the greeting."""
+"""Version of the wire protocol. A server speaks with nodes of this version and of the one before,
+so that servers are brought up to date first; it refuses others at the greeting."""
+
+_EARLIER_NAMES = {13: {"offset": "place", "rare_mentions": "young_mentions"}}
+"""Of a version that is still spoken: what it calls keys of the answer to a greeting."""
+
+
+def version_refused(version: int) -> str | None:
+    """Why a server does not speak a node's version, and what to do; None where it does."""
+    if version == PROTOCOL_VERSION or version in _EARLIER_NAMES:
+        return None
+    oldest = min(_EARLIER_NAMES)
+    first = "the server" if version > PROTOCOL_VERSION else "the node"
+    return (
+        f"protocol {version}; this server speaks {oldest} to {PROTOCOL_VERSION}: bring {first} up "
+        "to date."
+    )
+
+
+def welcome_for(version: int, header: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a greeting (`Welcome.to_dict`), as a node of that version reads it."""
+    names = _EARLIER_NAMES.get(version, {})
+    return {names.get(key, key): value for key, value in header.items()}
 
 
 @dataclass(frozen=True)
@@ -65,7 +87,7 @@ class Welcome:
     usage      whether the server wants to hear what stands around words
     rare_mentions  occurrences until which the server wants to hear what stands around a word
     shared     where the tables lie, when the policy is hogwild
-    place      where the node's reader goes on behind the last push that was taken, "" unless told
+    offset     where the node's reader goes on behind the last push that was taken, "" unless told
     salt       hex, key of the signs by which authors and sources are told (`contributors.py`)
     min_authors, min_sources  how many have to use a word before it gets a row
     shards     addresses of the shards that hold the rows; none: this server holds them itself
@@ -243,9 +265,9 @@ class Push:
               `deltas`
     keeps     the node adds these deltas to the rows that it keeps itself
     entries   numbers that the deltas had before they were compressed; 0: as many as they have
-    place     where the node's reader goes on behind it; the server keeps it with the sequence
+    offset    where the node's reader goes on behind it; the server keeps it with the sequence
     busy_s    seconds that it took, without those that the policy held it back; 0: not measured
-    young     what stood around words that were read only a few times
+    rare      what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
     usage     how words were used in a window that closed and in those before it
     shifts    which contexts of words became more or less frequent in a window that closed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from embedding.exchange.topologies import SERVERS, TOPOLOGIES, TopologyTraits
+from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES, TopologyTraits
 from embedding.kernel.config import Config
 
 
@@ -19,10 +19,11 @@ class TopologyConfig(Config):
         "settle_blocks": "write_back_blocks",
     }
 
-    kind: Literal["ps", "allreduce", "hybrid"] = "ps"
+    kind: Annotated[str, AfterValidator(TOPOLOGIES.check)] = "ps"
     """ps: every row by the parameter server. allreduce: each node holds a replica of the tables,
     and what all nodes moved is summed each block. hybrid: rows that nearly every block touches go
-    by all-reduce, the others by the server (Parallax, Kim 2019)."""
+    by all-reduce, the others by the server (Parallax, Kim 2019). Or one that another
+    package adds (docs/extending.md)."""
 
     aggregators: int = Field(default=0, ge=0)
     """ps: aggregators, processes that add up the pushes of the nodes on their host and send the
@@ -59,7 +60,7 @@ class TopologyConfig(Config):
     @property
     def traits(self) -> TopologyTraits:
         """What it does."""
-        return TOPOLOGIES[self.kind]
+        return TOPOLOGIES.traits(self.kind)
 
     @property
     def name(self) -> str:

@@ -27,8 +27,8 @@ class Words(Protocol):
     ) -> IntArray:
         """Ids of words (int64 [n]), -1 for one that has not been seen often enough.
 
-        counts     int64 [n] occurrences that are about to be pushed; they are not counted now
-        testimony  who used the words; None for those of a corpus
+        counts        int64 [n] occurrences that are about to be pushed; they are not counted now
+        contributors  who used the words; None for those of a corpus
         """
         ...
 

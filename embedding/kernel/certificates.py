@@ -87,17 +87,20 @@ def new_request(name: str) -> tuple[str, str]:
     return _unlocked(key).decode("ascii"), request.decode("ascii")
 
 
-def sign_request(request: str, authority: tuple[Path, Path]) -> str:
+def sign_request(request: str, authority: tuple[Path, Path], names: tuple[str, ...] = ()) -> str:
     """The certificate for a request, PEM: its key and its name, and nothing else of it.
 
-    authority  certificate and key. Raises ValueError where the request is none.
+    authority  certificate and key
+    names      hosts and addresses as which its owner may serve
+
+    Raises ValueError where the request is none.
     """
     asked = x509.load_pem_x509_csr(request.encode("ascii"))
     if not asked.is_signature_valid:
         raise ValueError("the request is not signed by its own key")
     named = asked.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     who = str(named[0].value) if named else "host"
-    return _issue(asked.public_key(), who, (), authority).decode("ascii")
+    return _issue(asked.public_key(), who, names, authority).decode("ascii")
 
 
 def ensure_issued(

@@ -226,7 +226,7 @@ class TokenBlock:
     keys         frontier keys (n_documents), acknowledged once the block's push is durable
     priority     float32 [n_documents], initial replay priority (1.0 when unknown)
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
-    place        where its reader goes on, on the last block of a tick; "" on others and of a stream
+    offset       where its reader goes on, on the last block of a tick; "" on others and of a stream
     voices       int64 [n_documents], by author, below 0 where unknown (`text/voices.py`);
                  empty where nobody asks
     phrases      expressions that are read as one word from this block on

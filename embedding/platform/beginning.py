@@ -24,7 +24,7 @@ from embedding.sources.file import source_table
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 
 SOURCES_FILE, SETTINGS_FILE = "sources.toml", "yeoron.toml"
-LANGUAGES = {"ko": AUTO_TOKENIZER, "": AUTO_TOKENIZER}
+LANGUAGE_TOKENIZERS = {"ko": AUTO_TOKENIZER, "": AUTO_TOKENIZER}
 """Tokenizer that is proposed by language; `script` for the others."""
 _NAME = re.compile(r"[\w.-]{1,40}")
 _BUDGET = DiscoverConfig(requests=30, pages=4, depth=1, candidates=3, samples=1, least_new=0.0)

@@ -143,7 +143,7 @@ def _summarise(
     found = reports(settings)
     snapshots = []
     trends = []
-    store = SnapshotStore(str(settings.paths.snapshots))
+    store = SnapshotStore(settings.snapshot_store)
     for ref in store.list():
         label = f"{ref.window_start:%Y-%m}"
         window = status["windows"].get(label, {})
@@ -208,7 +208,7 @@ def _checks(
     services = {s.name for s in all_services(settings)}
     states = supervisor.states()
     down = sorted(name for name in services if states.get(name) != "RUNNING")
-    snapshots = len(SnapshotStore(str(settings.paths.snapshots)).list())
+    snapshots = len(SnapshotStore(settings.snapshot_store).list())
     windows = len(plan.windows)
     nodes = [name for name, node in status["nodes"].items() if node.get("tokens")]
     inside = airflow.page_status("/yeoron/", logged_in=True)

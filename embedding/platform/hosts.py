@@ -11,16 +11,12 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-import logging
 import secrets
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast, get_args
 
 from pydantic import Field, ValidationError
 
@@ -29,28 +25,40 @@ from embedding.kernel.certificates import (
     ensure_certificate,
     ensure_issued,
     new_request,
-    sign_request,
 )
 from embedding.kernel.config import Config, explain
-from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
+from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.private import ensure_secret, private_folder
 from embedding.settings import PathsConfig, Settings
 
-logger = logging.getLogger(__name__)
-
-_MOST_BYTES = 64 * 1024
-_SECONDS = 15.0
+JOINING_BYTES = 64 * 1024
+"""Of a request to join, and of its answer."""
+DOOR_SECONDS = 15.0
+"""For which both sides of the door wait for each other."""
 _REFUSED = {
     403: "its token is unknown or was used before",
     410: "its token has expired",
 }
 
 
+Role = Literal["node", "server"]
+"""What a host that joins does: `node` runs Dask workers, and nodes on them; `server` runs the
+parameter server with its shards."""
+
+
+def check_role(given: str) -> Role:
+    """The role of this name; ConfigError where there is none."""
+    for role in get_args(Role):
+        if given == role:
+            return cast("Role", role)
+    raise ConfigError(f"--role {given}: node and server are accepted.")
+
+
 class JoiningFile(Config):
     """What a host needs to join; secret until it is used."""
 
-    role: Literal["node"] = "node"
-    """What the host does: node runs Dask workers, and nodes on them."""
+    role: Role = "node"
+    """What the host does."""
     address: str
     """Address of the control host."""
     port: int = Field(ge=1, le=65535)
@@ -64,12 +72,16 @@ class JoiningFile(Config):
 class JoinedHost(Config):
     """What a home that has joined remembers, in `secrets/host.json`."""
 
-    role: Literal["node"]
+    role: Role
     """As in the joining file."""
     address: str
     """Address of this host, at which the control host reaches it."""
     scheduler: str
     """Dask's scheduler, tls://HOST:PORT."""
+    control: str = ""
+    """Address of the control host; empty in homes that joined before evidence was delivered."""
+    port: int = 0
+    """Port of the door there."""
 
 
 def joined_host(paths: PathsConfig) -> JoinedHost | None:
@@ -91,13 +103,39 @@ def ensure_authority(settings: Settings) -> None:
     cert, _ = own = ensure_certificate(paths.secrets, "dask")
     if not settings.hosts.address:
         return
+    if settings.hosts.server:
+        # The server would make them; here they are handed to it.
+        ensure_tokens(paths)
     paths.authority.unlink(missing_ok=True)
     ensure_secret(paths.authority, cert.read_text("ascii"))
     ensure_issued(paths.secrets, "server", own, (settings.hosts.address, "127.0.0.1", "localhost"))
 
 
+def ensure_tokens(paths: PathsConfig) -> tuple[Path, Path]:
+    """The files of the tokens that nodes and operators show to this platform's server."""
+    files = (paths.node_token.resolve(), paths.operator_token.resolve())
+    for path in files:
+        ensure_secret(path, secrets.token_hex(32) + "\n")
+    return files
+
+
+def on_its_host(settings: Settings) -> Settings:
+    """The settings of a home that has joined, with the address of its host; else as they are."""
+    host = joined_host(settings.paths)
+    if host is None:
+        return settings
+    hosts = settings.hosts.model_copy(update={"address": host.address, "server": ""})
+    return settings.model_copy(update={"hosts": hosts})
+
+
 def require_shared(settings: Settings, frontier: str) -> None:
-    """ConfigError where nodes of several hosts could not share the frontier."""
+    """ConfigError where several hosts could not share the frontier, or the snapshots."""
+    if settings.hosts.server and "://" not in settings.snapshot_store:
+        raise ConfigError(
+            f"hosts.server {settings.hosts.server}: the snapshots that it publishes in "
+            f"{settings.snapshot_store} cannot be read here; an address that both hosts reach is "
+            "accepted, as in s3://BUCKET/PATH (server.snapshots)."
+        )
     if settings.hosts.address and not frontier.startswith("postgresql"):
         raise ConfigError(
             f"hosts.address {settings.hosts.address}: nodes of other hosts cannot open a frontier "
@@ -105,8 +143,13 @@ def require_shared(settings: Settings, frontier: str) -> None:
         )
 
 
-def invite(settings: Settings, hours: float, role: Literal["node"] = "node") -> JoiningFile:
+def invite(settings: Settings, hours: float, role: Role = "node") -> JoiningFile:
     """A new invitation, good once and for so many hours; ConfigError where nobody can join."""
+    if role == "server" and not settings.hosts.server:
+        raise ConfigError(
+            "invite --role server: the parameter server runs on this host; set hosts.server to the "
+            "address of the host that is to run it, and start the platform with it."
+        )
     if not settings.hosts.address:
         raise ConfigError(
             "invite: other hosts do not reach this one; set hosts.address to its address, and "
@@ -115,12 +158,12 @@ def invite(settings: Settings, hours: float, role: Literal["node"] = "node") -> 
     ensure_authority(settings)
     token = secrets.token_hex(32)
     held = {"role": role, "expires": time.time() + hours * 3600}
-    ensure_secret(_invitation(settings.paths, token), json.dumps(held))
+    ensure_secret(invitation_file(settings.paths, token), json.dumps(held))
     return JoiningFile(
         role=role,
         address=settings.hosts.address,
         port=settings.hosts.port,
-        authority=_fingerprint(ssl.PEM_cert_to_DER_cert(settings.paths.authority.read_text())),
+        authority=fingerprint(ssl.PEM_cert_to_DER_cert(settings.paths.authority.read_text())),
         token=token,
     )
 
@@ -154,16 +197,26 @@ def join(settings: Settings, file: JoiningFile) -> JoinedHost:
     private_folder(paths.secrets)
     key, request = new_request(socket.gethostname())
     answer, address = _trade(file, request)
-    host = JoinedHost(role=file.role, address=address, scheduler=answer["scheduler"])
-    cert_file, key_file = paths.dask_certificate
-    for path, text in (
-        (key_file, key),
-        (cert_file, answer["certificate"]),
-        (paths.authority, answer["authority"]),
-        (paths.node_token, answer["node_token"]),
-        # Last: it says that the others are there.
-        (paths.joined_host, host.model_dump_json()),
-    ):
+    host = JoinedHost(
+        role=file.role,
+        address=answer.get("address", address),
+        scheduler=answer["scheduler"],
+        control=file.address,
+        port=file.port,
+    )
+    serves = file.role == "server"
+    cert_file, key_file = paths.server_certificate if serves else paths.dask_certificate
+    written = {
+        key_file: key,
+        cert_file: answer["certificate"],
+        paths.authority: answer["authority"],
+        paths.node_token: answer["node_token"],
+    }
+    if serves:
+        written[paths.operator_token] = answer["operator_token"]
+    # Last: it says that the others are there.
+    written[paths.joined_host] = host.model_dump_json()
+    for path, text in written.items():
         path.unlink(missing_ok=True)
         ensure_secret(path, text)
     return host
@@ -176,19 +229,19 @@ def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # known by its fingerprint, before the token is sent
     connection = http.client.HTTPSConnection(
-        file.address, file.port, timeout=_SECONDS, context=context
+        file.address, file.port, timeout=DOOR_SECONDS, context=context
     )
     try:
         connection.connect()
         wire = connection.sock
-        if _fingerprint(wire.getpeercert(binary_form=True) or b"") != file.authority:
+        if fingerprint(wire.getpeercert(binary_form=True) or b"") != file.authority:
             raise ConfigError(
                 f"{where} has another authority than the file names; ask for a new file."
             )
         own = str(wire.getsockname()[0])
         connection.request("POST", "/join", json.dumps({"token": file.token, "request": request}))
         answer = connection.getresponse()
-        body = answer.read(_MOST_BYTES)
+        body = answer.read(JOINING_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise PlatformError(
             f"{where} does not answer ({error}); the file is good for another try."
@@ -205,111 +258,11 @@ def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:
     return found, own
 
 
-class Door:
-    """Answers hosts that join, over TLS with the authority's own certificate."""
-
-    def __init__(self, settings: Settings) -> None:
-        """Listens from now on; `port` is its port."""
-        self._settings = settings
-        self._lock = threading.Lock()
-        door = self
-
-        class Handler(BaseHTTPRequestHandler):
-            timeout = _SECONDS
-
-            def do_POST(self) -> None:
-                """Only /join, and only little."""
-                status, answer = door.answer(self.path, self._body())
-                data = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def _body(self) -> bytes:
-                length = self.headers.get("Content-Length", "")
-                if not length.isdecimal() or int(length) > _MOST_BYTES:
-                    return b""
-                return self.rfile.read(int(length))
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Log a request as the platform logs."""
-                logger.info("%s: %s", self.client_address[0], format % args)
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*settings.paths.dask_certificate)
-        self._server = _Listening(settings.hosts.address, settings.hosts.port, Handler, context)
-        self.port = int(self._server.server_address[1])
-
-    def serve_forever(self) -> None:
-        """Until `close`."""
-        self._server.serve_forever()
-
-    def close(self) -> None:
-        """Answer nobody any more."""
-        self._server.shutdown()
-        self._server.server_close()
-
-    def answer(self, path: str, body: bytes) -> tuple[int, Mapping[str, str]]:
-        """Status and JSON for one request; a good token is used up."""
-        try:
-            asked = json.loads(body)
-            token, request = str(asked["token"]), str(asked["request"])
-        except (ValueError, KeyError, TypeError):
-            return 400, {}
-        if path != "/join":
-            return 404, {}
-        paths = self._settings.paths
-        invitation = _invitation(paths, token)
-        try:
-            expires = float(json.loads(invitation.read_bytes())["expires"])
-            if time.time() > expires:
-                return 410, {}
-            certificate = sign_request(request, paths.dask_certificate)
-            node_token = paths.node_token.read_text("ascii")
-            with self._lock:
-                invitation.unlink()
-        except FileNotFoundError as error:
-            return (503 if error.filename == str(paths.node_token) else 403), {}
-        except (ValueError, OSError, YeoronError) as error:
-            logger.warning("a host could not join: %s", error)
-            return 400, {}
-        return 200, {
-            "authority": paths.authority.read_text("ascii"),
-            "certificate": certificate,
-            "node_token": node_token,
-            "scheduler": self._settings.dask_url,
-        }
-
-
-class _Listening(ThreadingHTTPServer):
-    """TLS begins in the thread of a connection: one that says nothing holds up nobody else."""
-
-    daemon_threads = True
-
-    def __init__(
-        self, host: str, port: int, handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext
-    ) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._context = context
-        super().__init__((host, port), handler)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """The handshake first, within the time that a request has."""
-        try:
-            request.settimeout(_SECONDS)
-            wrapped = self._context.wrap_socket(request, server_side=True)
-        except OSError as error:
-            logger.info("%s: %s", client_address[0], error)
-            self.shutdown_request(request)
-            return
-        super().process_request_thread(wrapped, client_address)
-
-
-def _invitation(paths: PathsConfig, token: str) -> Path:
+def invitation_file(paths: PathsConfig, token: str) -> Path:
     """The file of an invitation; its name tells nobody the token."""
     return paths.secrets / "invitations" / hashlib.sha256(token.encode()).hexdigest()
 
 
-def _fingerprint(der: bytes) -> str:
+def fingerprint(der: bytes) -> str:
+    """By which an authority's certificate is known: SHA-256, hex."""
     return hashlib.sha256(der).hexdigest()

@@ -15,7 +15,7 @@ from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
 from embedding.platform.databases import check_databases, require_moved
-from embedding.platform.hosts import ensure_authority, joined_host, require_shared
+from embedding.platform.hosts import JoinedHost, ensure_authority, joined_host, require_shared
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.running import homes
@@ -24,8 +24,10 @@ from embedding.platform.services import (
     airflow_processes,
     dask_scheduler,
     dask_workers,
+    delivery_service,
     door_service,
     mlflow_service,
+    relay_service,
     server_service,
 )
 from embedding.platform.supervisor import Supervisor
@@ -106,13 +108,20 @@ def _control_services(
     airflow = {**common, **airflow_variables(settings)}
     return [
         *extra,
-        server_service(settings),
+        relay_service(settings) if settings.hosts.server else server_service(settings),
         dask_scheduler(settings),
         *([door_service(settings)] if settings.hosts.address else []),
         *dask_workers(settings, settings.dask_url, here),
         mlflow_service(settings),
         *airflow_processes(settings, airflow),
     ]
+
+
+def _joined_services(settings: Settings, host: JoinedHost) -> list[Service]:
+    if host.role == "server":
+        return [server_service(settings)]
+    delivery = [delivery_service()] if host.control else []
+    return [*dask_workers(settings, host.scheduler, host.address), *delivery]
 
 
 def _in_common(settings: Settings, services: Sequence[Service]) -> list[Service]:
@@ -148,7 +157,7 @@ def bring_up(
                 f"hosts.address {settings.hosts.address}: {settings.paths.home} has joined a "
                 "control host, and is none itself; leave it out, or use another paths.home."
             )
-        services = _in_common(settings, dask_workers(settings, host.scheduler, host.address))
+        services = _in_common(settings, _joined_services(settings, host))
         return _started(supervisor, services, progress, timeout)
     require_shared(settings, pool_frontier(settings))
     require_moved(settings)

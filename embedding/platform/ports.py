@@ -16,7 +16,8 @@ def port_settings(settings: Settings, *, simweb: bool = False) -> dict[str, int]
     ports = {f"ports.{name}": port for name, port in settings.ports.model_dump().items()}
     if not simweb:
         ports.pop("ports.simweb")
-    ports["server.port"] = settings.server.port
+    if not settings.hosts.server:
+        ports["server.port"] = settings.server.port
     ports["server.http_port"] = settings.server.http_port
     if settings.hosts.address:
         ports["hosts.port"] = settings.hosts.port

@@ -119,6 +119,20 @@ def door_service(settings: Settings) -> Service:
     return Service("door", _yeoron("door"), ready=f"tcp://{shown}:{settings.hosts.port}")
 
 
+def delivery_service() -> Service:
+    """Brings the evidence of a joined host to the control host."""
+    return Service("delivery", _yeoron("deliver"))
+
+
+def relay_service(settings: Settings) -> Service:
+    """Shows the pages of a parameter server that another host runs; ready at once: it may join
+    later.
+    """
+    host, port = settings.server.http_host, settings.server.http_port
+    shown = f"[{host}]" if ":" in host else host
+    return Service("server-pages", _yeoron("relay"), ready=f"tcp://{shown}:{port}")
+
+
 def server_service(settings: Settings) -> Service:
     """The parameter server."""
     return Service(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Callable
 
-from embedding.kernel.private import ensure_secret, private_folder
-from embedding.platform.hosts import ensure_authority
+from embedding.kernel.private import private_folder
+from embedding.platform.hosts import ensure_authority, ensure_tokens, joined_host, on_its_host
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
@@ -28,7 +27,9 @@ def serve(
     Its pages answer `restoring` until it is `ready`.
     """
     private_folder(settings.paths.home)
-    if settings.hosts.address:
+    if joined_host(settings.paths) is not None:
+        settings = on_its_host(settings)
+    elif settings.hosts.address:
         ensure_authority(settings)
     server = settings.server_for_hosts(server)
     read_credentials(server)
@@ -48,13 +49,8 @@ def _with_tokens(settings: Settings, server: ServerConfig) -> ServerConfig:
     """
     if server.token_file is not None:
         return server
-    tokens = {
-        "token_file": settings.paths.node_token.resolve(),
-        "operator_token_file": settings.paths.operator_token.resolve(),
-    }
-    for path in tokens.values():
-        ensure_secret(path, secrets.token_hex(32) + "\n")
-    return server.model_copy(update=tokens)
+    node, operator = ensure_tokens(settings.paths)
+    return server.model_copy(update={"token_file": node, "operator_token_file": operator})
 
 
 def _serve(
@@ -93,7 +89,7 @@ def _of(settings: Settings, server: ServerConfig) -> ServerConfig:
     """The server's configuration with what it leaves to the settings."""
     defaults = {
         "state_dir": server.state_dir or settings.paths.checkpoints,
-        "snapshots": server.snapshots or str(settings.paths.snapshots),
+        "snapshots": server.snapshots or settings.snapshot_store,
         "config_digest": server.config_digest or settings.digest(),
     }
     return server.model_copy(update=defaults)

@@ -14,7 +14,6 @@ from embedding.server.rows.changing import ChangeQueue, Step
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.upstream import Upstream
 from embedding.server.words.accounting import Accounts, PushArrival
-from embedding.server.words.inferred import InferredVectors
 
 
 class Applying:
@@ -28,13 +27,11 @@ class Applying:
         self,
         rows: RowStore,
         accounts: Accounts,
-        rare: InferredVectors,
         ledger: Ledger,
         upstream: Upstream | None,
     ) -> None:
         self._rows = rows
         self._accounts = accounts
-        self._rare = rare
         self._ledger = ledger
         self._upstream = upstream
         self.held: dict[tuple[str, int], PushArrival] = {}
@@ -85,5 +82,4 @@ class Applying:
 
     def _book(self, arrival: PushArrival, now: float) -> None:
         self._accounts.learnt(arrival, now)
-        self._rare.learnt(arrival.push)
         self._ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.offset)

@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from embedding.kernel.errors import RefusedError
+from embedding.server.balance import Balance
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, ClockEntry, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES
@@ -33,6 +34,7 @@ class ConsistencyMachine:
 
     switches  the last changes of the ruling policy
     switched  how many there were
+    balance   how fast nodes are
     """
 
     def __init__(self, config: SyncConfig) -> None:
@@ -41,6 +43,7 @@ class ConsistencyMachine:
         self.board = ClockTable()
         self.switches: deque[Switch] = deque(maxlen=20)
         self.switched = 0
+        self.balance = Balance()
 
     def join(self, node: str, *, now: float, clock: int = 0) -> tuple[int, list[Instruction]]:
         """A node greets; returns the clock at which it goes on. It takes part from its first pull.
@@ -49,6 +52,7 @@ class ConsistencyMachine:
 
         clock: where the node itself thinks it is (it knows better after a restart of the server).
         """
+        self.balance.forget(node)
         member = self.board.members.setdefault(node, ClockEntry(node))
         member.present, member.active, member.last_seen = True, False, now
         member.clock = max(member.clock, clock)
@@ -115,7 +119,14 @@ class ConsistencyMachine:
     ) -> list[Instruction]:
         """A node took so long for `tokens` of each source; `auto` may choose another policy."""
         self.board.speeds.add(node, tokens, seconds, now)
+        self.balance.learnt(node, sum(tokens.values()), seconds)
         return self.reconsider(now=now)
+
+    def share(self, node: str) -> float:
+        """The factor on the size of a node's blocks."""
+        if not self.config.balance:
+            return 1.0
+        return self.balance.share(node, self.board.active(), self.policy.running)
 
     def reconsider(self, *, now: float) -> list[Instruction]:
         """Let the policy look at the board again (`auto` chooses)."""

@@ -41,6 +41,10 @@ class Controlled(Protocol):
         """The status JSON."""
         ...
 
+    def metrics(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        ...
+
     def roll_back(self, to: str) -> None:
         """End, and begin again from a snapshot."""
         ...
@@ -58,6 +62,7 @@ class Controls:
         return {
             "ping": self.ping,
             "status": self.status,
+            "metrics": self.metrics,
             "report": self.report,
             "idle": self.idle,
             "fence": self.fence,
@@ -78,6 +83,11 @@ class Controls:
         """The status, as /status gives it."""
         del body
         return self._server.status()
+
+    def metrics(self, body: dict[str, Any]) -> str:
+        """The metrics, as /metrics gives them."""
+        del body
+        return self._server.metrics().decode()
 
     def report(self, body: dict[str, Any]) -> dict[str, int | None]:
         """Figures of a node: {"node", "report"}; what it may close: {"closing": window or null}."""

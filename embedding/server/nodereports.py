@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from embedding.kernel.errors import RefusedError
 from embedding.server.policies.board import ClockEntry
 
 
 class NodeReports:
     """The server's lock guards it.
 
+    digest  of the settings that all nodes share; empty until one tells it
     last    each node's own figures, and `at` the server's clock when they came
     guests  nodes of other servers by name, as these tell of them
     """
 
-    def __init__(self) -> None:
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
         self.last: dict[str, dict[str, Any]] = {}
         self.at: dict[str, float] = {}
         self.guests: dict[str, dict[str, Any]] = {}
+
+    def greet(self, node: str, digest: str) -> None:
+        """A node greets; RefusedError for other settings than the nodes before it have."""
+        if digest and self.digest and digest != self.digest:
+            raise RefusedError(
+                f"node {node}: its configuration has the digest {digest[:12]}, the server's "
+                f"other nodes {self.digest[:12]}: start it with the same settings.",
+                kind="greeting",
+            )
+        self.digest = self.digest or digest
 
     def put(self, node: str, report: dict[str, Any], now: float) -> None:
         """A report came."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -36,6 +34,7 @@ from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import NOTHING, check_rollback
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import Shards
@@ -43,6 +42,7 @@ from embedding.server.shards.unsplit import without_rows
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
+from embedding.server.ticker import Ticker
 from embedding.server.words.digests import WordDigests
 from embedding.snapshots.store import SnapshotStore
 
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TICK_S = 0.5
-_FOLLOW_TICKS = 10
 _STUCK_S = 5.0
 
 
@@ -94,12 +92,9 @@ class ParameterServer:
         self.state = ServerState(
             config if here else without_rows(config),
             sync or SyncConfig(),
-            dim=dim,
-            seed=seed,
+            RowShape(dim, seed=seed, buckets=buckets, biases=biases),
             epoch=None if folder is None else folder.next_epoch(),
             digests=digests,
-            buckets=buckets,
-            biases=biases,
             rows=LocalRows if here else ShardedRows,
             upstream=leader,
         )
@@ -121,10 +116,10 @@ class ParameterServer:
         self._flight: FlightService | None = None
         self._http = http
         self._pages = pages
-        self._stopping = threading.Event()
         self._ended: threading.Event | None = None
         self.wants_back: str | None = None
-        self._ticker = threading.Thread(target=self._tick, name="ticker", daemon=True)
+        shards = [] if self._shards is None else [self._shards.tick]
+        self._ticker = Ticker(self.state, self.snapshotter, [*shards, self.groups.tick])
 
     @property
     def location(self) -> str:
@@ -211,17 +206,16 @@ class ParameterServer:
     def _show(self, http: HttpService) -> None:
         from embedding.server.figures.http import Pages
 
-        http.show(Pages(self.status, self._metrics, self.ailing))
+        http.show(Pages(self.status, self.metrics, self.ailing))
 
     def stop(self) -> None:
         """Apply what is held back, finish what is being written, free the ports."""
-        if self._stopping.is_set():
+        if not self._ticker.stop():
             return
-        self._stopping.set()
         self.state.close()
         if self._flight is not None:
             end(self._flight)
-        self._ticker.join(timeout=10)
+        self._ticker.join()
         self.state.flush()
         self.snapshotter.close()
         self._traces.close()
@@ -320,9 +314,9 @@ class ParameterServer:
     def ailing(self) -> list[str]:
         """Why the server does not do all of its work, a sentence each."""
         reasons = []
-        if self._stopping.is_set() or self.state.closing:
+        if self._ticker.stopping or self.state.closing:
             reasons.append("the server is closing.")
-        elif not self._ticker.is_alive():
+        elif not self._ticker.alive:
             reasons.append("the thread that watches over nodes and windows has ended.")
         if self._shards is not None:
             reasons += self._shards.ailing()
@@ -339,7 +333,8 @@ class ParameterServer:
         self.state.lock.release()
         return reasons
 
-    def _metrics(self) -> bytes:
+    def metrics(self) -> bytes:
+        """The metrics in Prometheus' text format."""
         return render(self.status(), self.state.meters)
 
     def _session(self) -> NodeSession:
@@ -351,25 +346,6 @@ class ParameterServer:
                 partial(GroupCalls, self.groups, self.state),
             ],
         )
-
-    def _tick(self) -> None:
-        """What happens by time alone: departures and complete windows."""
-        ticks = itertools.count()
-        while not self._stopping.wait(_TICK_S):
-            try:
-                self.state.tick()
-                with self.state.lock:
-                    self.state.meters.sample(time.monotonic())
-                if self._shards is not None:
-                    self._shards.tick()
-                self.groups.tick()
-                if next(ticks) % _FOLLOW_TICKS == 0:
-                    self.state.follow_frequent()
-                if self.config.cut == "watermark":
-                    for window in self.state.due():
-                        self.snapshotter.complete(window)
-            except Exception:
-                logger.exception("the ticker goes on after an error")
 
 
 @contextmanager

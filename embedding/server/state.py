@@ -10,43 +10,42 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import (
-    PROTOCOL_VERSION,
     Ack,
     PulledRows,
     Push,
     SharedTables,
     VocabularyDelta,
     Welcome,
+    version_refused,
 )
-from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, Window
+from embedding.server.admitting import WordAdmission
 from embedding.server.applying import Applying
-from embedding.server.balance import Balance
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
+from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.lbfgs.rounds import Rounds
-from embedding.server.ledger.journal import Journal
 from embedding.server.ledger.sequence import Ledger, NodeLedger, Verdict
 from embedding.server.nodereports import NodeReports
 from embedding.server.policies.board import Instruction, PendingPush
+from embedding.server.rows.changing import ChangeQueue
+from embedding.server.rows.composing import GramComposer
+from embedding.server.rows.tables import Tables
 from embedding.server.rows.transfer import as_sent
-from embedding.server.rowstore.interface import RowSetup, RowStore
+from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
 from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Accounts, PushArrival, by_source
-from embedding.server.words.anonymity import AnonymityThreshold
 from embedding.server.words.digests import WordDigests
-from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -60,60 +59,73 @@ class ServerState:
     """Rows, words, clocks and sequence numbers, consistent under `lock`.
 
     rows      in tables of this process, or on shards
-    tables    the former; none where shards have them
     upstream  the server whose replica this is; None: what is here is the model
+    words     gives words ids and rows
     pushes    those that are held back, and how they are applied
-    changes   of rows, in order
     """
 
     def __init__(
         self,
         config: ServerConfig,
         sync: SyncConfig,
+        shape: RowShape,
         *,
-        dim: int,
-        seed: int,
         epoch: int | None = None,
         digests: WordDigests | None = None,
-        buckets: int = 0,
-        biases: int = 0,
         rows: Callable[[RowSetup], RowStore] = LocalRows,
         upstream: Upstream | None = None,
     ) -> None:
         if upstream is not None:
             upstream.check(sync)
         self.config = config
-        self.dim = dim
         self.epoch = int(time.time() * 1000) if epoch is None else epoch
-        self.started = time.monotonic()
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.closing = False
         self.upstream = upstream
-        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
-        self.rows = rows(
-            RowSetup(
-                config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases
-            )
-        )
-        self.tables, self.composer = self.rows.tables, self.rows.composer
+        vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
+        self.rows = rows(RowSetup(config, sync, vocabulary, self.lock, shape, self.epoch))
         accounts = Accounts if upstream is None else upstream.accounts
-        self.accounts = accounts(config, self.vocabulary, dim)
-        self.meters = self.accounts.meters
-        self.anonymity = AnonymityThreshold.of(config, self.meters.sources)
-        self.rare = InferredVectors.of(config, self.vocabulary)
+        self.accounts = accounts(config, vocabulary, shape.dim)
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None or upstream is not None)
-        self.pushes = Applying(self.rows, self.accounts, self.rare, self.ledger, upstream)
-        self.changes = self.pushes.changes
+        self.pushes = Applying(self.rows, self.accounts, self.ledger, upstream)
+        self.words = WordAdmission(
+            config, self.rows, self.accounts, self.changes, self.lock, upstream
+        )
         self.scores = ScoreKeeper(config, self.tables.device)
-        self.config_digest = config.config_digest
-        self.reports = NodeReports()
+        self.reports = NodeReports(config.config_digest)
         self.rounds = Rounds(self, sync)
-        self.balance = Balance()
-        self.journal = Journal(None)
-        self.admitting = threading.Lock()
-        self._read_mark: dict[str, int] = {}
+
+    @property
+    def dim(self) -> int:
+        """Columns of a row."""
+        return self.tables.dim
+
+    @property
+    def tables(self) -> Tables:
+        """Rows in this process; none where shards have them."""
+        return self.rows.tables
+
+    @property
+    def composer(self) -> GramComposer:
+        """Makes vectors of rows."""
+        return self.rows.composer
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words that have rows, and those that wait."""
+        return self.accounts.vocabulary
+
+    @property
+    def meters(self) -> Meters:
+        """What is counted for the status."""
+        return self.accounts.meters
+
+    @property
+    def changes(self) -> ChangeQueue:
+        """Of rows, in order."""
+        return self.pushes.changes
 
     # -- greeting ---------------------------------------------------------------------------
 
@@ -121,23 +133,13 @@ class ServerState:
         self, node: str, *, version: int, digest: str, clock: int, incarnation: str = ""
     ) -> Welcome:
         """A node connects; a later connection of the same node takes the place of an earlier."""
-        if version != PROTOCOL_VERSION:
-            raise RefusedError(
-                f"node {node}: protocol {version}; this server speaks {PROTOCOL_VERSION}.",
-                kind="greeting",
-            )
+        if why := version_refused(version):
+            raise RefusedError(f"node {node}: {why}", kind="greeting")
         if not node:
             raise RefusedError("node '': a node needs a name.", kind="greeting")
         with self.changed:
-            if digest and self.config_digest and digest != self.config_digest:
-                raise RefusedError(
-                    f"node {node}: its configuration has the digest {digest[:12]}, the server's "
-                    f"other nodes {self.config_digest[:12]}: start it with the same settings.",
-                    kind="greeting",
-                )
-            self.config_digest = self.config_digest or digest
+            self.reports.greet(node, digest)
             self.ledger.greet(node, incarnation)
-            self.balance.forget(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
             self.execute(instructions, now)
@@ -164,15 +166,15 @@ class ServerState:
             active=len(self.machine.board.active_clocks()),
             pace=self.machine.policy.pace(self.machine.board),
             min_count=self.vocabulary.min_count,
-            rare_mentions=self.rare.mentions,
+            rare_mentions=self.accounts.rare.mentions,
             usage=self.accounts.usage.wanted,
             shared=None
             if memory is None
             else SharedTables(memory.path, tables.capacity, tables.buckets),
             offset=entry.offset,
-            salt=self.anonymity.salt,
-            min_authors=self.anonymity.authors,
-            min_sources=self.anonymity.sources,
+            salt=self.words.anonymity.salt,
+            min_authors=self.words.anonymity.authors,
+            min_sources=self.words.anonymity.sources,
             shards=self.rows.locations(),
             split=self.config.split,
             liveness_s=sync.liveness_timeout_s,
@@ -187,81 +189,6 @@ class ServerState:
         self.ledger.check(node, session)
 
     # -- vocabulary -------------------------------------------------------------------------
-
-    def admit(
-        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
-    ) -> IntArray:
-        """Ids of words; see ParameterClient.admit. New ones get none while upstream is away."""
-        if len(words) != len(counts):
-            raise RefusedError("admit: words and counts differ in length.")
-        if self.upstream is not None:
-            return self._admit_upstream(self.upstream, words, counts, contributors)
-        if len(counts) and int(counts.min()) < 0:
-            raise RefusedError("admit: a count below 0.")
-        with self.admitting:
-            with self.lock:
-                self.changes.check()
-                fresh = self.vocabulary.plan(words, counts)
-                fresh = self.anonymity.passed(fresh, words, contributors)
-                fresh = fresh[: self.rows.make_room(len(fresh))]
-                first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
-            if fresh:
-                # The journal has them before anybody can use their ids: pushes that name them can
-                # be sent again after a crash.
-                self.journal.write(first, fresh, evicted)
-                with self.lock:
-                    self.install(fresh, evicted)
-            with self.lock:
-                return self.vocabulary.ids(words)
-
-    def _admit_upstream(
-        self,
-        upstream: Upstream,
-        words: Sequence[str],
-        counts: IntArray,
-        contributors: Contributors | None,
-    ) -> IntArray:
-        with self.lock:
-            known = self.vocabulary.ids(words)
-        if not (known < 0).any():
-            return known
-        with self.admitting:
-            try:
-                ids = upstream.ids(words, counts, contributors)
-            except UnavailableError:
-                return known
-            with self.lock:
-                new = (ids >= 0) & (self.vocabulary.ids(words) < 0)
-                at = np.flatnonzero(new)[np.argsort(ids[new], kind="stable")]
-                self.install_given(ids[at], [words[i] for i in at.tolist()])
-                return self.vocabulary.ids(words)
-
-    def install(self, words: Sequence[str], evicted: IntArray) -> None:
-        """Give words the rows of evicted ids and new ones (under the lock)."""
-        if len(evicted):
-            self.accounts.windows.resolve()
-            self.rows.evicted(evicted)
-        admission = self.vocabulary.admit(words, evicted)
-        self.rare.placed(admission.slots, admission.evicted)
-        self.changes.carry_out(lambda: [partial(self.rows.start, admission)])
-
-    def install_given(self, ids: IntArray, words: Sequence[str]) -> None:
-        """Give words rows and these ids (increasing), whatever ids lie between them (under the
-        lock); those that have a row are passed over."""
-        fresh = self.vocabulary.slots_given(ids) < 0
-        ids, words = ids[fresh], [word for word, new in zip(words, fresh, strict=True) if new]
-        ends = np.flatnonzero(np.diff(ids) != 1) + 1
-        last = self.vocabulary.next_id
-        for run in np.split(np.arange(len(ids)), ends):
-            if len(run):
-                self.vocabulary.next_id = int(ids[run[0]])
-                self.install(words[run[0] : run[-1] + 1], ids[:0])
-        self.vocabulary.next_id = max(last, self.vocabulary.next_id)
-
-    def go_on_in(self, journal: Journal) -> Journal:
-        """Note words in another journal from now on; the one before (under both locks)."""
-        before, self.journal = self.journal, journal
-        return before
 
     def delta(self, since: int) -> VocabularyDelta:
         """Vocabulary changes after `since`."""
@@ -292,9 +219,8 @@ class ServerState:
             self.changes.check()
             waited = time.monotonic() - began
             pulled = self.rows.pull(vectors, contexts, grams, score)
-            self._read_mark[node] = self.meters.pushes
+            self.meters.read(node, sum(map(len, pulled.rows.values())))
             sequence = self.ledger.of(node).applied
-            self.meters.rows_out += sum(map(len, pulled.rows.values()))
         scored = pulled.to_score()
         if isinstance(scored, list):
             return scored
@@ -351,12 +277,9 @@ class ServerState:
             self.pushes.held[push.node, push.sequence] = arrival
             self.ledger.accept(push.node, push.sequence, push.offset)
             self.meters.moved(push, size)
-            behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
-            self.meters.staleness[behind] += 1
             self.execute(instructions, now)
-            tokens = by_source(push)
-            self.execute(self.machine.measured(push.node, tokens, push.busy_s, now=now), now)
-            self.balance.learnt(push.node, sum(tokens.values()), push.busy_s)
+            measured = self.machine.measured(push.node, by_source(push), push.busy_s, now=now)
+            self.execute(measured, now)
             entry.tokens += push.tokens
             self.changed.notify_all()
             return self.ack(push.node)
@@ -368,10 +291,8 @@ class ServerState:
 
     def ack(self, node: str, *, duplicate: bool = False) -> Ack:
         """How far the node's pushes are, and how it goes on (under the lock)."""
-        entry, sync = self.ledger.of(node), self.machine.config
-        policy, board = self.machine.policy, self.machine.board
+        entry, policy, board = self.ledger.of(node), self.machine.policy, self.machine.board
         member = board.members.get(node)
-        balanced = sync.balance
         return Ack(
             sequence=entry.accepted,
             durable=entry.durable,
@@ -380,7 +301,7 @@ class ServerState:
             ahead=self._ahead(),
             active=len(board.active_clocks()),
             pace=policy.pace(board),
-            share=self.balance.share(node, board.active(), policy.running) if balanced else 1.0,
+            share=self.machine.share(node),
         )
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:

@@ -33,7 +33,7 @@ def build_status(
         nodes = _nodes(state, {each["group"] for each in others}, now)
         return {
             "epoch": state.epoch,
-            "uptime_s": now - state.started,
+            "uptime_s": now - meters.started,
             "device": str(state.tables.device),
             "policy": sync.policy,
             "staleness": sync.staleness,
@@ -41,7 +41,10 @@ def build_status(
             "dim": state.dim,
             "vocabulary": len(state.vocabulary),
             "candidates": len(state.vocabulary.candidates),
-            "witnessed": {"words": len(state.anonymity), "withheld": state.anonymity.withheld},
+            "witnessed": {
+                "words": len(state.words.anonymity),
+                "withheld": state.words.anonymity.withheld,
+            },
             "tokens": meters.tokens,
             "replayed_tokens": meters.replayed_tokens,
             "documents": meters.documents,
@@ -69,7 +72,10 @@ def build_status(
             "shards": shards,
             "groups": others,
             "usage": state.accounts.usage.describe(),
-            "rare_words": {"held": len(state.rare), "mentions": state.rare.mentions},
+            "rare_words": {
+                "held": len(state.accounts.rare),
+                "mentions": state.accounts.rare.mentions,
+            },
             "rows_per_second": {
                 "in": meters.rates["rows_in"].value(now),
                 "out": meters.rates["rows_out"].value(now),
@@ -106,7 +112,7 @@ def _nodes(state: ServerState, servers: Collection[str], now: float) -> dict[str
             "durable": entry.durable,
             "tokens": entry.tokens,
             "words_per_second": 0.0 if rate is None else rate.value(now),
-            "block_share": state.balance.nodes.get(name, NodeSpeed()).share,
+            "block_share": state.machine.balance.nodes.get(name, NodeSpeed()).share,
             "last_seen_s": now - member.last_seen,
             "report": state.reports.last.get(name, {}),
         }

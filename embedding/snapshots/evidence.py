@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -122,6 +123,24 @@ class EvidenceStore:
             part = sampled(table.filter(pa.array(month == label)))
             _publish(self.folder / label, part, writer)
             self._join(self.folder / label, writer)
+
+    def take(self, month: str, name: str, data: bytes) -> None:
+        """Keep the file `name`.parquet of a month, which another host's store published; once more
+        changes nothing. SnapshotError for bytes that are no such file.
+        """
+        path = self.folder / month / f"{name}.parquet"
+        try:
+            found = pq.read_table(pa.BufferReader(data), partitioning=None)
+        except (pa.ArrowException, OSError) as error:
+            raise SnapshotError(f"evidence {name}: cannot be read: {error}.") from error
+        table = _opened(found, path)
+        if table.schema != EVIDENCE_SCHEMA:
+            raise SnapshotError(
+                f"evidence {name}: it has the columns {', '.join(table.schema.names)[:200]}; "
+                f"{', '.join(EVIDENCE_SCHEMA.names)} are accepted."
+            )
+        _write(path, _of_pages(table), _sketch_of(found.schema))
+        self._join(path.parent, name.rpartition("-")[0])
 
     def find(self, word: str, start: datetime, end: datetime, n: int = 20) -> list[Evidence]:
         """At most n documents published in [start, end) that hold `word`: newest first, sources in
@@ -239,12 +258,16 @@ class EvidenceStore:
         parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
         if len(parts) <= MOST_PARTS:
             return
-        # What an older file left out cannot be counted any more.
-        kept = min(_sketch_of(pq.read_schema(path)) for path in parts)
-        whole = sampled(pa.concat_tables([_whole(path) for path in parts]))
-        _publish(folder, whole, writer, kept)
+        tables, kept = [], []
         for path in parts:
-            path.unlink()
+            with suppress(FileNotFoundError):  # delivered to the control host in the meantime
+                kept.append(_sketch_of(pq.read_schema(path)))
+                tables.append(_whole(path))
+        if tables:
+            # What an older file left out cannot be counted any more.
+            _publish(folder, sampled(pa.concat_tables(tables)), writer, min(kept))
+        for path in parts:
+            path.unlink(missing_ok=True)
 
 
 def sampled(table: pa.Table) -> pa.Table:

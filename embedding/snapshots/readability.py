@@ -64,7 +64,8 @@ def reference_losses(negative: int) -> tuple[float, float]:
 def unreadable(figures: Mapping[str, float]) -> str | None:
     """Why vectors with these figures cannot be read yet, and what is missing; None: they can.
 
-    Figures that are not there are passed over: stores of before have none.
+    Figures that are not there are passed over: stores of before have none. One that counts its
+    words and could measure nothing else has too few of them.
     """
     reasons = []
     cosine, axis = figures.get("mean_cosine", 0.0), figures.get("first_axis", 0.0)
@@ -73,12 +74,26 @@ def unreadable(figures: Mapping[str, float]) -> str | None:
     held, unigram = figures.get("held_out"), figures.get("held_out_unigram")
     if held is not None and unigram is not None and held > LEARNT * unigram:
         reasons.append("it predicts held-out text no better than word frequencies do")
+    read = figures.get("words_read")
+    too_few = read is not None and "mean_cosine" not in figures and held is None
+    if too_few:
+        reasons.append(
+            f"fewer than {FEWEST} words have a vector"
+            if read
+            else "no word was read often enough to have a vector (min_count)"
+        )
     if not reasons:
         return None
-    missing = USUAL_WORDS - figures.get("words_read", 0.0)
-    wanted = (
-        f"about {math.ceil(missing / 1000) * 1000:,} more words are needed"
-        if missing > 0
-        else "its text has to be rehearsed longer (node.rehearsal_passes)"
-    )
+    if missing := missing_words(figures):
+        wanted = f"about {missing:,} more words are needed"
+    elif too_few:
+        wanted = "text with more different words is needed"
+    else:
+        wanted = "its text has to be rehearsed longer (node.rehearsal_passes)"
     return f"the model cannot be read yet: {' and '.join(reasons)}; {wanted}."
+
+
+def missing_words(figures: Mapping[str, float]) -> int:
+    """How many more words a model that cannot be read has to read, about; 0: it has read enough."""
+    missing = USUAL_WORDS - figures.get("words_read", 0.0)
+    return max(0, math.ceil(missing / 1000) * 1000)

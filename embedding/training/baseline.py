@@ -29,6 +29,8 @@ from embedding.kernel.records import (
 from embedding.models.base import LocalBlock
 from embedding.models.sampling import keep_probabilities
 from embedding.models.sppmi import CountModel
+from embedding.snapshots.nearness import frequent
+from embedding.snapshots.readability import spread
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.counting import CountedWords
 from embedding.training.request import Progress, TrainProgress, TrainRequest, TrainResult
@@ -44,7 +46,10 @@ NAME = "baseline"
 def count_baseline(
     request: TrainRequest, store: Path, progress: Progress, count: CountingThread
 ) -> TrainResult:
-    """Count and factorise; one snapshot. Raises InputError where no two words stand together."""
+    """Count and factorise; one snapshot, of no word where none is frequent enough.
+
+    Raises InputError where no two words stand together.
+    """
     words = count.wait()
     began = time.monotonic()
     counted = _CorpusCounts(request, words)
@@ -52,10 +57,12 @@ def count_baseline(
         counted.add(block)
         seconds = max(time.monotonic() - began, 1e-9)
         progress(TrainProgress(block.progress, counted.tokens, counted.tokens / seconds, None))
-    try:
-        vectors, contexts = counted.model.fit(len(words.counts))
-    except InputError as error:
-        raise InputError(f"{request.corpus}: {error}") from error
+    vectors = contexts = np.empty((0, request.model.dim), np.float32)
+    if len(words.counts):
+        try:
+            vectors, contexts = counted.model.fit(len(words.counts))
+        except InputError as error:
+            raise InputError(f"{request.corpus}: {error}") from error
     seconds = max(time.monotonic() - began, 1e-9)
     return TrainResult(
         tokens_trained=counted.tokens,
@@ -140,7 +147,8 @@ def _publish(
 ) -> SnapshotRef:
     """One snapshot of the windows that the corpus reaches over."""
     unit = WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY
-    first, last = (datetime.fromtimestamp(when, UTC) for when in counted.times)
+    times = [datetime.fromtimestamp(when, UTC) for when in counted.times] or [datetime.now(UTC)]
+    first, last = times[0], times[-1]
     window = Window(unit.floor(first), unit.next(unit.floor(last)))
     words = counted.words.words.to_pylist()
     n, source = len(words), CorpusShare(path="").source
@@ -168,5 +176,9 @@ def _publish(
         },
         config_digest=request.model.digest(),
         tokenizer_digest=counted.digest,
+        quality={
+            "words_read": float(counted.words.counts.sum()),
+            **spread(vectors[frequent(counted.words.counts)]),
+        },
     )
     return SnapshotStore(store).publish(data)

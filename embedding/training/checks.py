@@ -22,8 +22,9 @@ from embedding.text.tokenizer import make_tokenizer
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCounter
+from embedding.training.survey import CorpusSurvey, WindowCharacters
 from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
-from embedding.worker.corpus.datedlines import dated_columns
+from embedding.worker.corpus.datedlines import dated_stretches
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -68,6 +69,8 @@ def check_options(request: TrainRequest) -> None:
         _check_torch(request)
     if request.dated is not None:
         _check_dated(request)
+    if request.rehearsal_passes:
+        _check_rehearsal(request)
     tokenizer = request.text.tokenizer
     if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
@@ -146,8 +149,30 @@ def _check_dated(request: TrainRequest) -> None:
         )
 
 
-def check_corpus(request: TrainRequest) -> tuple[str, ...]:
-    """The sources that are told apart, of a dated corpus whose lines name them; else none.
+def _check_rehearsal(request: TrainRequest) -> None:
+    """Where nothing is rehearsed a budget for it would be a promise."""
+    model, topology = request.model, request.topology
+    for found, what in (
+        (request.dated is None, "a corpus that is not dated: it has no windows"),
+        (
+            not (model.traits.weighs_sentences and model.traits.draws_noise),
+            f"model {model.model}: it does not learn sentences again",
+        ),
+        (request.split == "columns", "split columns: the shards train"),
+        (topology.traits.sums, f"topology {topology.kind}: its nodes are in step by their sums"),
+        (
+            topology.aggregators > 0,
+            f"aggregators {topology.aggregators}: what they push is one sum",
+        ),
+    ):
+        if found:
+            raise ConfigError(
+                f"rehearsal_passes {request.rehearsal_passes:g} with {what}; 0 is accepted."
+            )
+
+
+def check_corpus(request: TrainRequest) -> CorpusSurvey:
+    """What nodes need to know of a dated corpus as a whole, all of which is read; else nothing.
 
     Raises InputError for a file that cannot be read or holds no text of the kind wanted.
     """
@@ -158,9 +183,15 @@ def check_corpus(request: TrainRequest) -> tuple[str, ...]:
         first = next(_stretches(path), None)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
-    if first is None or not first.text.strip():
-        # What is blank so far may go on with words: the training itself finds out.
-        return ()
+    # What is blank so far may go on with words.
+    if first is not None and first.text.strip():
+        _check_text(request, first)
+    return CorpusSurvey() if request.dated is None else _surveyed(request, request.dated)
+
+
+def _check_text(request: TrainRequest, first: CorpusStretch) -> None:
+    """Whether a corpus begins as text of the kind wanted."""
+    path = request.corpus
     if "\0" in first.text:
         raise InputError(f"{path}: binary data; UTF-8 text, one sentence a line, is expected.")
     if request.lines_are_dated:
@@ -170,7 +201,6 @@ def check_corpus(request: TrainRequest) -> tuple[str, ...]:
             f"{path}: its first line is JSON with a date and a text, and a file of this name is "
             "read as plain text; name it with .jsonl at the end (or .jsonl.xz)."
         )
-    return () if request.dated is None else _check_lines(request, request.dated)
 
 
 def _stretches(path: Path) -> Iterator[CorpusStretch]:
@@ -194,12 +224,15 @@ def _is_dated(line: str) -> bool:
     return True
 
 
-def _check_lines(request: TrainRequest, unit: WindowUnit) -> tuple[str, ...]:
+def _surveyed(request: TrainRequest, unit: WindowUnit) -> CorpusSurvey:
     """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
     sources = SourceCounter(request.corpus, request.sources)
+    characters = WindowCharacters(request.nodes, unit)
     window, latest = -math.inf, -math.inf
-    for lines in dated_columns(CorpusShare(path=str(request.corpus)), report=False):
+    share = CorpusShare(path=str(request.corpus))
+    for stretch, lines in dated_stretches(share, report=False):
         sources.add(lines)
+        characters.add(stretch, lines)
         starts = unit.starts(lines.when)
         begun = np.maximum.accumulate(np.maximum(starts, window))
         if (starts < begun).any():
@@ -211,7 +244,7 @@ def _check_lines(request: TrainRequest, unit: WindowUnit) -> tuple[str, ...]:
                 "corpus is learnt in time order: sort it by date."
             )
         window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
-    return sources.named()
+    return CorpusSurvey(sources.named(), characters.by_node())
 
 
 def _shown(when: float) -> str:

@@ -24,7 +24,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     started = time.monotonic()
     check_options(request)
     check_topology(request)
-    sources = check_corpus(request)
+    survey = check_corpus(request)
     check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)
     counted_only = request.model.model in COUNT_MODELS
@@ -42,7 +42,9 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
         else:
             from embedding.training.running import train
 
-            result = train(request, store, progress, resume, count, sources)
+            result = train(request, store, progress, resume, count, survey)
+        last = SnapshotStore(store).open()
+        result = replace(result, unreadable=last.unreadable)
     refs = result.snapshots
     if request.out is not None:
         refs = SnapshotStore(request.out).list()

@@ -18,6 +18,7 @@ from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
 from embedding.nodetask import node_task
 from embedding.training.placing import TRAINING_POOL, Placement, node_name
 from embedding.training.request import Progress, TrainProgress, TrainRequest
+from embedding.training.survey import CorpusSurvey
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
@@ -35,10 +36,8 @@ QUIET = {
 that is the parameter server."""
 
 
-def node_specs(
-    request: TrainRequest, location: str, sources: tuple[str, ...] = ()
-) -> list[NodeSpec]:
-    """The nodes, each with its share of the corpus, of which some sources are told apart."""
+def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> list[NodeSpec]:
+    """The nodes, each with its share of the corpus and what is known of it."""
     share = None if request.tokens is None else max(1, request.tokens // request.nodes)
     return [
         NodeSpec(
@@ -51,7 +50,8 @@ def node_specs(
                 epochs=request.epochs,
                 tokens=share,
                 window=request.dated,
-                sources=sources,
+                sources=survey.sources,
+                window_characters=survey.characters[i] if survey.characters else (),
             ),
             text=request.text,
             stream=request.stream,

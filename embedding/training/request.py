@@ -74,6 +74,9 @@ class TrainRequest(Config):
     """How text becomes words."""
     block_tokens: int | None = Field(default=None, ge=64, le=5_000_000)
     """Tokens of a block; None takes what `node_config` says."""
+    rehearsal_passes: float | None = Field(default=None, ge=0, le=1_000)
+    """Dated: most passes over the first window's text that are learnt again from the replay memory
+    (NodeConfig.rehearsal_passes); None takes what `node_config` says."""
     node: NodeConfig = NodeConfig()
     """Blocks and replay: of it what was set, the rest is as `node_config` says."""
     server: ServerConfig = ServerConfig()
@@ -104,8 +107,9 @@ class TrainRequest(Config):
         """
         block = max(2_000, min(25_000, 50_000 // self.nodes))
         usual = {"replay_ratio": 0.0, "trainer": self.trainer, "block_tokens": block}
-        asked = {} if self.block_tokens is None else {"block_tokens": self.block_tokens}
-        return NodeConfig(**{**usual, **set_of(self.node), **asked})
+        asked = {"block_tokens": self.block_tokens, "rehearsal_passes": self.rehearsal_passes}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return NodeConfig(**{**usual, **set_of(self.node), **given})
 
     @property
     def usage(self) -> bool:
@@ -187,6 +191,7 @@ class TrainResult:
     sync              how nodes were kept in step: policy, changes, drops, staleness, rounds
     ways              rows and bytes by way (server, all-reduce, within a host), density
     snapshots         one, or one a window for a dated corpus
+    unreadable        why the last of them cannot be read yet, and what is missing; None: it can
     """
 
     tokens_trained: int
@@ -203,6 +208,7 @@ class TrainResult:
     nodes: dict[str, dict[str, Any]]
     ways: dict[str, Any] = field(default_factory=dict)
     snapshots: list[SnapshotRef] = field(default_factory=list)
+    unreadable: str | None = None
     resumed_tokens: int = 0
     replayed_tokens: int = 0
     bytes_per_entry: float | None = None

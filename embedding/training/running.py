@@ -24,7 +24,8 @@ from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
 from embedding.training.resume import TrainingResume
-from embedding.training.vocabulary import Counted, CountingThread, nothing_admitted
+from embedding.training.survey import CorpusSurvey
+from embedding.training.vocabulary import Counted, CountingThread
 from embedding.worker.lifetime import peak_memory
 
 HALF_LIFE_TOKENS = 50_000_000.0
@@ -37,11 +38,11 @@ def train(
     progress: Progress,
     resume: TrainingResume | None,
     count: CountingThread | Counted | None,
-    sources: tuple[str, ...] = (),
+    survey: CorpusSurvey,
 ) -> TrainResult:
     """Start the server and the nodes, have the words counted, and see the nodes through.
 
-    sources  those that are told apart (`sources.py`)
+    survey  what is known of the corpus
     """
     with (
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
@@ -58,11 +59,8 @@ def train(
                 resume.counted(total // request.epochs)
         refresh(placement.servers)
         before = server.state.meters.tokens
-        specs = node_specs(request, server.location, sources)
+        specs = node_specs(request, server.location, survey)
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
-        status = server.status()
-        if not status["vocabulary"] or not status["tokens"]:
-            raise nothing_admitted(request)
         server.groups.settle()
         _cut(request, server)
         return _result(server, seconds, before)
@@ -120,11 +118,17 @@ def _checkpoint(server: ParameterServer) -> None:
 
 
 def _cut(request: TrainRequest, server: ParameterServer) -> None:
-    """Cut what is not cut yet: every window of a dated corpus, or all of it as one."""
+    """Cut what is not cut yet: every window of a dated corpus, or all of it as one.
+
+    Of a corpus without a word it is the window of now.
+    """
     windows = sorted(
         (datetime.fromisoformat(str(each["start"])), datetime.fromisoformat(str(each["end"])))
         for each in server.status()["windows"].values()
     )
+    if not windows:
+        now = Window.holding(datetime.now(UTC), server.config.window)
+        windows = [(now.start, now.end)]
     if request.dated is None:
         windows = [(windows[0][0], max(end for _, end in windows))]
     for start, end in windows:

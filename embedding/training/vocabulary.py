@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy.random  # noqa: F401  before two threads import it: Python may see a deadlock there
 
-from embedding.kernel.errors import InputError
 from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory
 from embedding.training.request import TrainRequest
@@ -41,12 +40,10 @@ class CountingThread:
         self._stop.set()
 
     def wait(self) -> CountedWords:
-        """Wait; the words that get rows. Raises InputError where there is none, and ConfigError
-        where memory cannot hold their rows."""
+        """Wait; the words that get rows, maybe none. Raises ConfigError where memory cannot hold
+        their rows."""
         request = self._request
         counted = self._counted.result().at_least(request.min_count)
-        if not len(counted.counts):
-            raise nothing_admitted(request)
         counted = CountedWords(
             counted.words[: request.max_words], counted.counts[: request.max_words]
         )
@@ -57,7 +54,7 @@ class CountingThread:
         """Wait, give the words their rows, and return how many tokens an epoch will learn."""
         counted = self.wait()
         words = counted.words.to_pylist()
-        server.state.admit(words, counted.counts)
+        server.state.words.admit(words, counted.counts)
         with server.state.lock:
             # Closed: a rarer word would reach min_count in a later epoch, or evict another; and
             # noise and subsampling follow the whole corpus from the first block on.
@@ -109,11 +106,3 @@ def counting(
             yield pass_
         finally:
             pass_.stop()
-
-
-def nothing_admitted(request: TrainRequest) -> InputError:
-    """The error for a corpus of which no word gets a row."""
-    return InputError(
-        f"{request.corpus}: no word occurs {request.min_count} times, so there is nothing to "
-        "train; lower min_count or give more text."
-    )

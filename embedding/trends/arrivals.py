@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -11,18 +11,22 @@ import numpy as np
 from embedding.trends.births import births
 from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
+from embedding.trends.copies import CopiesOnce, counted_once, repetition_notes
 from embedding.trends.emergence import Judged, emergence
 from embedding.trends.expressions import explained, incomparable, taken
-from embedding.trends.frequency import Frequency
+from embedding.trends.frequency import Frequency, add
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.online import in_one_window, limits_of
-from embedding.trends.rows import TrendRow
+from embedding.trends.rows import Note, TrendRow
 from embedding.trends.writer import RowWriter, top
 
 
 @dataclass(frozen=True)
 class FrequencyRankings:
-    """Three rankings; `compared` words were tested, `new` words were born."""
+    """Three rankings; `compared` words were tested, `new` words were born.
+
+    notes  on text that repeats itself
+    """
 
     born: tuple[TrendRow, ...]
     risen: tuple[TrendRow, ...]
@@ -30,20 +34,24 @@ class FrequencyRankings:
     compared: int
     new: int
     pooled: bool
+    notes: tuple[Note, ...] = ()
 
 
 def rank_arrivals(
-    material: ReportInput,
-    baseline: Frequency,
+    whole: ReportInput,
     writer: RowWriter,
     config: TrendsConfig,
     limits: Mapping[str, float] | None = None,
 ) -> FrequencyRankings:
     """Rank words by the change of their document frequency; new words are ranked apart.
 
+    Copies of a text count once in what is tested (`copies.py`); rows show all documents.
+
     limits  q up to which words are called, by family (`online.FAMILIES`); None: in one window
     """
     limits = limits or limits_of(in_one_window(config.false_discovery))
+    material = _with_copies_once(whole, config.baseline_windows)
+    baseline = add(material.past[-config.baseline_windows :])
     words = _rankable(material, baseline, config)
     rise = emergence(material.now, baseline, words, config.prior_documents)
     new = births(material, config, rise.inflation)
@@ -79,7 +87,15 @@ def rank_arrivals(
         return tuple(writer.rows(ranking.words, values)) if values else ()
 
     born, risen, fallen = map(rows, rankings)
-    return FrequencyRankings(born, risen, fallen, len(words), len(new.words), rise.pooled)
+    notes = tuple(repetition_notes(whole, material.now, baseline))
+    return FrequencyRankings(born, risen, fallen, len(words), len(new.words), rise.pooled, notes)
+
+
+def _with_copies_once(material: ReportInput, windows: int) -> ReportInput:
+    """The window, and so many before it, with copies of a text counted once."""
+    past = CopiesOnce(material.earlier, material.past, windows)
+    now = counted_once(material.now, material.snapshot)
+    return replace(material, now=now, past=past)
 
 
 @dataclass(frozen=True)

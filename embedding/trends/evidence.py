@@ -10,6 +10,7 @@ import numpy as np
 from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.frequency import Frequency
+from embedding.trends.likeness import UsedAlike
 from embedding.trends.rows import NeighbourRow, SourceRate
 
 
@@ -67,6 +68,22 @@ def neighbours_then_now(
         tuple(NeighbourRow(w, s, bool(new) and w not in today) for w, s in old),
         tuple(NeighbourRow(w, s, bool(old) and w not in then) for w, s in new),
     )
+
+
+def window_neighbours(
+    snapshot: Snapshot, word: str, n: int, alike: UsedAlike
+) -> list[tuple[str, float]]:
+    """The n words that were used in a snapshot's window as `word` was, with the cosine.
+
+    None of a word that was not used in it, and while vectors cannot be read. Of a snapshot that
+    does not say how words were used, those with the nearest vectors, which keep what was learnt of
+    windows before.
+    """
+    likeness = alike.of(snapshot)
+    if likeness is None:
+        return nearest_words(snapshot, word, n)
+    row = snapshot.index(word)
+    return [] if row is None or snapshot.unreadable is not None else likeness.near(row, n)
 
 
 def nearest_words(snapshot: Snapshot, word: str, n: int) -> list[tuple[str, float]]:

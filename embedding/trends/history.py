@@ -1,18 +1,21 @@
-"""One word through all windows: frequency by source, shift with interval, neighbours."""
+"""One word through all windows: frequency by source, shift with interval, words used alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.kernel.records import CodeArray, FloatArray
+from embedding.kernel.records import CodeArray
+from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import shown
+from embedding.trends.evidence import window_neighbours
 from embedding.trends.expressions import parts_of
+from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.plain import to_plain
@@ -36,7 +39,7 @@ class SourceUse:
 
 @dataclass(frozen=True)
 class ShiftFigure:
-    """Share of the nearest words that were exchanged, with a 95 % Wilson interval.
+    """Share of the words with the nearest vectors that were exchanged, 95 % Wilson interval.
 
     against         id of the snapshot compared with
     expected        shift of a typical word of like frequency, None when no report says it
@@ -55,7 +58,11 @@ class ShiftFigure:
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One window of a word's history."""
+    """One window of a word's history.
+
+    neighbours  words that were used in the window as this one was; `changed` marks those that were
+                not in the window before
+    """
 
     snapshot: str
     label: str
@@ -101,27 +108,30 @@ def word_history(
     id: str = "latest",  # noqa: A002 - as the store names it
     reports: Mapping[str, TrendReport] | None = None,
     neighbour_cache: NeighbourCache | None = None,
+    alike: UsedAlike | None = None,
 ) -> WordHistory:
     """Follow `word` through the windows up to snapshot `id`.
 
     reports  saved reports by snapshot id: where one is there, a shift is set against its noise
              floor
-    neighbour_cache  keeps the frequent words of snapshots from one word to the next
+    neighbour_cache, alike  keep the frequent words of snapshots from one word to the next
 
-    Nearest words are those among the `candidate_words` most frequent of each snapshot; a snapshot
-    whose vectors cannot be read yet (snapshots/readability.py) has none.
+    Neighbours are among the `candidate_words` most frequent words; a snapshot whose vectors cannot
+    be read yet (snapshots/readability.py) has none. Of one that does not say how words were used,
+    they are those with the nearest vectors, which is noted.
 
     Raises SnapshotError when the last snapshot cannot be read; an earlier one that cannot be
     read is left out and noted.
     """
     config = config or TrendsConfig()
     neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
+    alike = alike or UsedAlike(config)
     last = store.open(id)
     snapshots, notes = windows_up_to(store, last, config.history_windows)
     near: list[_Nearby] = []
     for snapshot in snapshots:
         near.append(
-            _Nearby.of(snapshot, word, neighbour_cache, near[-1].row if near else -1, config)
+            _Nearby.of(snapshot, word, neighbour_cache, alike, near[-1].row if near else -1, config)
         )
     first = next((one for one in near if len(one.codes)), None)
     points = []
@@ -132,10 +142,16 @@ def word_history(
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
+    by_vectors = [one for one in near if one.alike and not one.by_use]
+    if by_vectors:
+        notes = [*notes, _by_vectors([one.snapshot.manifest.window.label for one in by_vectors])]
     if last.unreadable is not None:
         label = last.manifest.window.label
         sentence = f"{label}: {last.unreadable} Nearest words are not shown."
-        notes = [*notes, Note("unread_model", sentence)]
+        notes = [
+            *notes,
+            Note("unread_model", sentence, needed=missing_words(last.manifest.quality)),
+        ]
     return WordHistory(word, known, tuple(points), tuple(notes), parts)
 
 
@@ -143,8 +159,10 @@ def word_history(
 class _Nearby:
     """A word's nearest words in one snapshot, as far as they are needed to compare times.
 
-    row       of the word, -1: the snapshot does not hold it
-    codes     int32 [n], nearest first; near float32 [n], how near
+    row     of the word, -1: the snapshot does not hold it
+    codes   int32 [n], those with the nearest vectors, nearest first
+    alike   words used as it was in the window, with how near; by_use: by its text alone, else by
+            vectors
     """
 
     snapshot: Snapshot
@@ -152,7 +170,8 @@ class _Nearby:
     row: int
     count: int
     codes: CodeArray
-    near: FloatArray
+    alike: tuple[tuple[str, float], ...]
+    by_use: bool
 
     @classmethod
     def of(
@@ -160,18 +179,25 @@ class _Nearby:
         snapshot: Snapshot,
         word: str,
         neighbour_cache: NeighbourCache,
+        alike: UsedAlike,
         guess: int,
         config: TrendsConfig,
     ) -> _Nearby:
         found = snapshot.index(word, guess)
         row = -1 if found is None else found
         codes, near = np.empty(0, np.int32), np.empty(0, np.float32)
+        n = config.shown_neighbours
         if row >= 0 and snapshot.unreadable is None:
             # Twice as many as are compared: some of them are unknown to the other snapshot.
-            n = max(2 * config.neighbours, config.shown_neighbours)
-            codes, near = neighbour_cache.nearest(snapshot, row, n)
+            codes, near = neighbour_cache.nearest(snapshot, row, max(2 * config.neighbours, n))
         count = int(snapshot.counts[row]) if len(codes) else 0
-        return cls(snapshot, neighbour_cache, row, count, codes, near)
+        by_use = alike.of(snapshot) is not None
+        if by_use:
+            shown_words = window_neighbours(snapshot, word, n, alike)
+        else:
+            names = [neighbour_cache.names[code] for code in codes[:n].tolist()]
+            shown_words = list(zip(names, near[:n].tolist(), strict=True))
+        return cls(snapshot, neighbour_cache, row, count, codes, tuple(shown_words), by_use)
 
     def shared_with(self, other: _Nearby, k: int) -> CodeArray:
         """The k nearest words that are frequent in the other snapshot too."""
@@ -193,9 +219,9 @@ def _point(
     tokens = sum(s.read_tokens for s in sources)
     read = sum(s.read_documents for s in sources)
     back = None if first is nearby else first
-    shown_now = nearby.codes[: config.shown_neighbours]
-    then = previous.codes[: config.shown_neighbours] if previous else nearby.codes[:0]
-    fresh = ~np.isin(shown_now, then) if len(then) else np.zeros(len(shown_now), bool)
+    then: set[str] = set()
+    if previous is not None and previous.by_use == nearby.by_use:
+        then = {name for name, _ in previous.alike}
     return HistoryPoint(
         snapshot=snapshot.id,
         label=window.label,
@@ -212,12 +238,18 @@ def _point(
         shift_previous=_shift(previous, nearby, count, report, config),
         shift_first=_shift(back, nearby, count, None, config),
         neighbours=tuple(
-            NeighbourRow(nearby.neighbour_cache.names[code], float(near), bool(new))
-            for code, near, new in zip(
-                shown_now.tolist(), nearby.near, fresh.tolist(), strict=False
-            )
+            NeighbourRow(name, near, bool(then) and name not in then) for name, near in nearby.alike
         ),
     )
+
+
+def _by_vectors(labels: Sequence[str]) -> Note:
+    first = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+    sentence = (
+        f"{first}: how words were used was not kept (server.usage), so neighbours are words with "
+        "the nearest vectors, which remember the windows before."
+    )
+    return Note("nearest_vectors", sentence)
 
 
 def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:

@@ -155,9 +155,7 @@ def rank_moved(
     for snapshot in series:
         snapshot.release()
     return ShiftRanking(
-        rows=tuple(
-            writer.rows([words[at] for at in best], found, as_used=judged.grounds is not None)
-        ),
+        rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
         judged=int((ranked.p < 1.0).sum()),

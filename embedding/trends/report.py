@@ -8,17 +8,18 @@ from pathlib import Path
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.format import Manifest
+from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
-from embedding.trends.frequency import add
 from embedding.trends.material import ReportInput, Snapshots, figures, gather
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import no_scores
 from embedding.trends.scoretable import WordScores
+from embedding.trends.silence import nothing_to_judge, silenced, untold
 from embedding.trends.storage import load
 from embedding.trends.stories import continued, stories
 from embedding.trends.writer import RowWriter
@@ -42,20 +43,22 @@ def build_report(
     material = gather(store, id)
     if not material.earlier or material.now.empty:
         return _bare(material, config)
+    if silence := silenced(material):
+        return _bare(material, config, silence)
     before = material.earlier[-1]
-    baseline = add(material.past[-config.baseline_windows :])
     writer = RowWriter(material, material.past[-1], config)
     tested = _tested(before.id, saved, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
+    nothing = unread or untold(material)
     moved = (
         ShiftRanking()
-        if unread
+        if nothing
         else rank_moved(material, pair_in(material), writer, config, limits["moved"])
     )
     for snapshot in (before, material.snapshot):
         snapshot.release()
-    arrivals = rank_arrivals(material, baseline, writer, config, limits)
+    arrivals = rank_arrivals(material, writer, config, limits)
     report = TrendReport(
         snapshot=figures(material.snapshot),
         compared_with=figures(before),
@@ -69,7 +72,8 @@ def build_report(
         notes=(
             *material.notes,
             *map(_unread, unread),
-            *([] if unread or moved.judged else [_too_few(material.snapshot)]),
+            *([] if unread or moved.judged else [nothing_to_judge(material)]),
+            *arrivals.notes,
             *_remarks(material, arrivals.pooled, config),
         ),
         windows=writer.windows,
@@ -129,17 +133,9 @@ def _no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
 
 
 def _unread(snapshot: Snapshot) -> Note:
-    label = snapshot.manifest.window.label
-    return Note("unread_model", f"{label}: {snapshot.unreadable} No word is compared with it.")
-
-
-def _too_few(snapshot: Snapshot) -> Note:
-    label = snapshot.manifest.window.label
-    return Note(
-        "too_few_documents",
-        f"{label}: no word is used in enough documents of different authors, before it and in it, "
-        "to say whether its use changed.",
-    )
+    manifest = snapshot.manifest
+    sentence = f"{manifest.window.label}: {snapshot.unreadable} No word is compared with it."
+    return Note("unread_model", sentence, needed=missing_words(manifest.quality))
 
 
 def _unsettled(manifest: Manifest) -> list[Note]:
@@ -183,10 +179,10 @@ def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[
     return notes
 
 
-def _bare(material: ReportInput, config: TrendsConfig) -> TrendReport:
+def _bare(material: ReportInput, config: TrendsConfig, *why: Note) -> TrendReport:
     """A report with nothing to compare: what was read, and why there is no ranking."""
     label = material.snapshot.manifest.window.label
-    notes = [*material.notes, *_unsettled(material.snapshot.manifest)]
+    notes = [*material.notes, *why, *_unsettled(material.snapshot.manifest)]
     if material.now.empty:
         notes.append(Note("empty_window", f"nothing was read in the window {label}."))
     if not material.earlier:

@@ -100,8 +100,8 @@ class TrendRow:
     rate_usual         risen, fallen: what it was judged against, the same figure had each source
                        used it as in all windows of `TrendReport.baseline` together
     sources            by source, those that held it in either window
-    neighbours_*       nearest words; of moved words judged by documents those that were used alike
-                       in each window (likeness.py). `changed` marks those of one time only
+    neighbours_*       words that were used alike in each window (likeness.py; of a snapshot that
+                       does not say it the nearest words). `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
     support            moved only, if significant: who moved it
@@ -249,10 +249,16 @@ class Bias:
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader has to know: a stable code, and the sentence that says it."""
+    """Something a reader has to know: a stable code, and the sentence that says it.
+
+    needed  of a model that cannot be read: how many more words it has to read, about; else 0
+    words   that the sentence names, if any
+    """
 
     code: str
     text: str
+    needed: int = 0
+    words: str = ""
 
 
 @dataclass(frozen=True)

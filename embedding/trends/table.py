@@ -51,6 +51,8 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
         sentences.append(sure_note(any(row.significant for row in ranking(report, name))))
         if any(row.contexts for row in ranking(report, name)[:limit]):
             sentences.append("+ and −: what stands beside a word more, and less, than before.")
+        if any(row.support for row in ranking(report, name)[:limit]):
+            sentences.append("Copies of a text count once, so no call rests on them.")
         sentences += _resting(ranking(report, name)[:limit])
     table = Table(
         title=f"{name} · {report.snapshot.label} against {before}",

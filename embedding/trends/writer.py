@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from embedding.kernel.records import IntArray
-from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
-from embedding.trends.evidence import counts_of, nearest_words, neighbours_then_now
+from embedding.trends.evidence import counts_of, neighbours_then_now, window_neighbours
 from embedding.trends.expressions import parts_of
 from embedding.trends.frequency import Frequency
-from embedding.trends.likeness import Likeness
+from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import ReportInput
 from embedding.trends.rows import TrendRow
 from embedding.trends.significance import TestArray
-
-_Neighbours = Callable[[str], list[tuple[str, float]]]
 
 
 class RowWriter:
@@ -27,6 +24,7 @@ class RowWriter:
         self._material = material
         self._before = before
         self._config = config
+        self._alike = UsedAlike(config)
         # Read when they are asked for, as `material.past` keeps the last ones asked.
         self._shown = range(
             max(0, len(material.past) + 1 - config.series_windows), len(material.past)
@@ -34,24 +32,19 @@ class RowWriter:
         labels = (*material.earlier, material.snapshot)[-config.series_windows :]
         self.windows = tuple(one.manifest.window.label for one in labels)
 
-    def rows(
-        self, words: Sequence[str], values: Sequence[dict[str, object]], *, as_used: bool = False
-    ) -> list[TrendRow]:
-        """One row for each word; `values` are the figures of its ranking.
-
-        as_used  neighbours are the words that were used alike in each window, by the sums that
-                 moved words are judged by; else those with the nearest vectors, which keep what
-                 was learnt of windows before
-        """
+    def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
+        """One row for each word; `values` are the figures of its ranking."""
         past, now = self._material.past, self._material.now
         rates = [*(past[at].rate(words) for at in self._shown), now.rate(words)]
         series = np.stack(rates, axis=1)
         counts = counts_of(words, now, self._before)
         times = self._material.earlier[-1], self._material.snapshot
-        near = [self._used_alike(one) if as_used else self._nearest(one) for one in times]
+        n = self._config.shown_neighbours
         out = []
         for at, word in enumerate(words):
-            then, today = neighbours_then_now(*(of(word) for of in near))
+            then, today = neighbours_then_now(
+                *(window_neighbours(one, word, n, self._alike) for one in times)
+            )
             parts = parts_of(word, self._material.snapshot.phrases)
             fields: dict[str, object] = {**vars(counts[at]), **values[at], "parts": parts}
             out.append(
@@ -64,20 +57,6 @@ class RowWriter:
                 )
             )
         return out
-
-    def _nearest(self, snapshot: Snapshot) -> _Neighbours:
-        return lambda word: nearest_words(snapshot, word, self._config.shown_neighbours)
-
-    def _used_alike(self, snapshot: Snapshot) -> _Neighbours:
-        if snapshot.usage is None:
-            return self._nearest(snapshot)
-        likeness = Likeness(snapshot, snapshot.usage, self._config)
-
-        def near(word: str) -> list[tuple[str, float]]:
-            row = snapshot.index(word)
-            return [] if row is None else likeness.near(row, self._config.shown_neighbours)
-
-        return near
 
 
 def top(chosen: IntArray, score: TestArray, words: Sequence[str], n: int) -> list[int]:

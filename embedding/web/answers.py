@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -18,10 +17,9 @@ from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import SourceContrast, source_contrast
 from embedding.trends.dating import WordChange, word_change
 from embedding.trends.disagreement import Disagreement, disagreement
-from embedding.trends.evidence import nearest_words
-from embedding.trends.history import HistoryPoint
+from embedding.trends.evidence import window_neighbours
 from embedding.trends.mapping import NeighbourMap, neighbour_map
-from embedding.trends.rows import NeighbourRow, Story, TrendReport
+from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments, sightings
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
@@ -34,7 +32,7 @@ BESIDE_SHOWN = 12
 """Words that stand beside a word, as shown."""
 BESIDE_LOOKED_AT = 40
 TOPIC_WORDS = 60
-"""Nearest words that belong to a topic."""
+"""Words used alike that belong to a topic."""
 EVIDENCE_SAMPLE = 200
 """Addresses of a word that are looked at where some sources are chosen."""
 
@@ -55,16 +53,6 @@ class Answers:
         """Whether addresses of documents are kept anywhere."""
         return self._evidence is not None
 
-    def exact(self, word: str, point: HistoryPoint, other: HistoryPoint | None) -> HistoryPoint:
-        """The point with the nearest of all words, not of the frequent ones alone."""
-        n = self._config.trends.shown_neighbours
-        own = self._nearest(point.snapshot, word, n)
-        there = (
-            {w for w, _ in self._nearest(other.snapshot, word, n)} if other is not None else set()
-        )
-        near = tuple(NeighbourRow(w, s, bool(there) and w not in there) for w, s in own)
-        return replace(point, neighbours=near)
-
     def beside(self, id: str, word: str) -> list[Beside]:  # noqa: A002
         """Words that stand beside a word in a window, without those that have no topic."""
         snapshot = self._reader.open(id)
@@ -80,12 +68,13 @@ class Answers:
         """Words that a window uses as it uses the topic; none without a topic."""
         if not topic:
             return frozenset()
-        return frozenset(word for word, _ in self._nearest(id, topic, TOPIC_WORDS))
-
-    def _nearest(self, id: str, word: str, n: int) -> list[tuple[str, float]]:  # noqa: A002
-        return self._kept(
-            ("nearest", id, word, n), lambda: nearest_words(self._reader.open(id), word, n)
+        near: list[tuple[str, float]] = self._kept(
+            ("about", id, topic),
+            lambda: window_neighbours(
+                self._reader.open(id), topic, TOPIC_WORDS, self._reader.alike
+            ),
         )
+        return frozenset(word for word, _ in near)
 
     def sightings(self, story: Story, start: str, end: str) -> StoryDocuments | None:
         """Where a story stands in a window; None where addresses are not kept."""

@@ -143,8 +143,12 @@ def completeness(report: TrendReport) -> list[SourceLine]:
 
 def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
     """Notes in the reader's language, each kind once."""
-    window = t.window(label)
-    return list(dict.fromkeys(t(f"note_{note.code}", window=window) for note in notes))
+    said = []
+    for note in notes:
+        sentence = t(f"note_{note.code}", window=t.window(label), words=note.words)
+        more = t("words_needed", words=formats.number(note.needed)) if note.needed else ""
+        said.append(f"{sentence} {more}".strip())
+    return list(dict.fromkeys(said))
 
 
 def _sure(report: TrendReport) -> tuple[list[TrendRow], list[TrendRow], list[TrendRow]]:

@@ -94,14 +94,10 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     histories = (chosen.history(histories[0]), chosen.history(histories[1]))
     if not histories[0].points:
         return nothing(site, request)
-    points = [_last_known(history) for history in histories]
-    sharp = [
-        site.answers.exact(history.word, history.points[at], None)
-        for history, at in zip(histories, points, strict=True)
-    ]
+    first, second = (one.points[_last_known(one)] for one in histories)
     shown = {point.snapshot for point in histories[0].points}
     nearness = [one for one in site.answers.together(a, b) if one.snapshot in shown]
-    view = pair_view(*histories, (sharp[0], sharp[1]), nearness, site.words(request))
+    view = pair_view(*histories, (first, second), nearness, site.words(request))
     return site.render(
         request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
     )
@@ -269,11 +265,17 @@ def _two(names: Sequence[str], a: str, b: str) -> list[str]:
 def _map(site: Site, request: Request, word: str) -> HTMLResponse:
     if not word:
         raise HTTPException(404)
-    found = site.answers.map(word)
-    if not found.windows:
+    history = site.reader.history(word)
+    if not history.known:
         return unknown(site, request, word)
-    t = site.words(request)
-    return site.render(request, "map.html", word=word, view=map_view(found, t))
+    found, t = site.answers.map(word), site.words(request)
+    return site.render(
+        request,
+        "map.html",
+        word=word,
+        view=map_view(found, t) if found.windows else None,
+        notes=brief.say(history.notes, history.points[-1].label, t),
+    )
 
 
 def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLResponse:

@@ -220,7 +220,7 @@ def _word(
     if not history.points:
         return nothing(site, request)
     latest = history.points[-1]
-    view = word_view(history, then, now, t, lambda p, o: site.answers.exact(word, p, o))
+    view = word_view(history, then, now, t)
     return site.render(
         request,
         "word.html",

@@ -21,6 +21,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
 from embedding.trends.history import WordHistory, word_history
+from embedding.trends.likeness import UsedAlike
 from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
@@ -95,6 +96,7 @@ class Reader:
         self._histories: Recent[WordHistory] = Recent(512)
         self.checksums = Checksums()
         self.neighbour_cache = NeighbourCache(config.trends.candidate_words, config.open_snapshots)
+        self.alike = UsedAlike(config.trends, config.open_snapshots)
         self._vocabularies: Recent[SearchVocabulary] = Recent(2)
         self._saved: Recent[TrendReport] = Recent(config.open_snapshots)
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
@@ -224,6 +226,7 @@ class Reader:
             refs = self.listing().refs
             for ref in refs[-self._config.trends.history_windows :]:
                 self.neighbour_cache.of(self.open(ref.id))
+                self.alike.of(self.open(ref.id))
             if refs:
                 self.vocabulary().suggest("가", 1)
         except Exception as error:  # noqa: BLE001 - whoever asks for it gets the sentence
@@ -245,6 +248,7 @@ class Reader:
                 self._config.trends,
                 reports=reports,
                 neighbour_cache=self.neighbour_cache,
+                alike=self.alike,
             ),
         )
 

@@ -19,7 +19,7 @@ TOKEN_PREFIX = "yeoron_"  # noqa: S105 - no secret
 """Every token begins so: whoever finds one knows what it opens."""
 READER = "reader"
 """The one role there is: reads what the page shows."""
-LONGEST_NAME = 80
+LONGEST_TOKEN_NAME = 80
 _NOTED_S = 60
 """Seconds between two notes of when a token was used last."""
 _TABLE = """CREATE TABLE IF NOT EXISTS token (
@@ -57,10 +57,10 @@ class AccessTokens:
 
         Raises InputError for a name that is empty, too long or in use.
         """
-        if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        if not name.strip() or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
             raise InputError(
-                f"token {name[:LONGEST_NAME]!r}: a name of 1 to {LONGEST_NAME} printable "
-                "characters is accepted."
+                f"token {name[:LONGEST_TOKEN_NAME]!r}: a name of 1 to {LONGEST_TOKEN_NAME} "
+                "printable characters is accepted."
             )
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         with self._opened() as database:
@@ -93,7 +93,9 @@ class AccessTokens:
         current = [one.name for one in self.list() if one.withdrawn is None]
         if name not in current:
             known = ", ".join(current) or "none"
-            raise InputError(f"token {name[:LONGEST_NAME]!r}: there is none; there are: {known}.")
+            raise InputError(
+                f"token {name[:LONGEST_TOKEN_NAME]!r}: there is none; there are: {known}."
+            )
         with self._opened() as database:
             database.execute(
                 "UPDATE token SET withdrawn = ? WHERE name = ? AND withdrawn IS NULL",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
@@ -35,13 +35,7 @@ class WordView:
     has_noise: bool
 
 
-Sharper = Callable[[HistoryPoint, HistoryPoint | None], HistoryPoint]
-"""Gives a point the nearest of all words; the other point says which of them are new."""
-
-
-def word_view(
-    history: WordHistory, then: str | None, now: str | None, t: PageText, sharper: Sharper
-) -> WordView:
+def word_view(history: WordHistory, then: str | None, now: str | None, t: PageText) -> WordView:
     """Charts over all windows, and the neighbours of two of them (snapshot ids; None: choose).
 
     Without a choice, `now` is the latest window that knows the word and `then` the one before.
@@ -52,9 +46,8 @@ def word_view(
     now_at = _find(history, now, latest)
     before = [at for at in with_near if at < now_at]
     then_at = _find(history, then, before[-1] if before else -1)
-    found_then = history.points[then_at] if then_at >= 0 else None
-    now_point = sharper(history.points[now_at], found_then)
-    then_point = None if found_then is None else sharper(found_then, history.points[now_at])
+    then_point = history.points[then_at] if then_at >= 0 else None
+    now_point = history.points[now_at]
     return WordView(
         frequency=frequency_chart(history, sources, t),
         shift=_shift(history, t) if len(history.points) > 1 else None,

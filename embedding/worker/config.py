@@ -67,7 +67,8 @@ class NodeConfig(Config):
     known: the window's part of all that was read, a third at least. 0 rehearses nothing."""
 
     rehearsal_share: float = Field(default=0.5, ge=0, le=1)
-    """Stream: part of a core's time that a node may spend on rehearsing. Fresh text goes first."""
+    """Stream: part of a core's time that a node may spend on rehearsing. Fresh text goes first.
+    0 rehearses nothing."""
 
     held_out: float = Field(default=0.02, ge=0, le=0.5)
     """Part of the sentences that is never trained on, so that it can be said when a window has been

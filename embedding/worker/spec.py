@@ -44,6 +44,9 @@ class CorpusShare(Config):
     """Tokens after which reading stops; None reads all."""
     window: WindowUnit | None = None
     """No block holds lines of two windows of this unit; None does not care."""
+    window_characters: tuple[tuple[int, int], ...] = ()
+    """Characters of each of its windows, by start (Unix seconds): by how much of a window has been
+    read the learning rate falls. None: it does not fall within windows."""
 
 
 def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> None:

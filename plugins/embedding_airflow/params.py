@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import Param
 
 from embedding.exchange.compression.traits import COMPRESSIONS
-from embedding.exchange.topologies import SERVERS, TOPOLOGIES
+from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES
 from embedding.models.traits import MODELS
 from embedding.server.policies.traits import POLICIES
 from embedding_airflow.windows import LABEL

@@ -151,7 +151,11 @@ class Store:
         return Word(history, word_change(self._store, word, self._config))
 
     def nearest(self, word: str, window: str = LATEST, n: int = 10) -> Table:
-        """The n words used most like a word in a window; nearness is 1 for the same use."""
+        """The n words with the nearest vectors in the model at the end of a window.
+
+        The model remembers the windows before; `word(…).history()` has the words that were used
+        alike in each window. nearness is 1 for the same vector.
+        """
         snapshot = self._snapshot(window)
         title = f"Nearest to {word} in {snapshot.manifest.window.label}"
         if snapshot.unreadable is not None:

@@ -27,9 +27,10 @@ class Word:
         """A row a window, oldest first.
 
         per_1000_documents  documents that hold the word; None where nothing was read
-        shift               share of its nearest words that are others than in the window before
+        shift               share of the words nearest to it in the model that were not so
+                            near in the window before
         shift_low, _high    95 % interval of it
-        neighbours          its nearest words
+        neighbours          words that were used in the window as it was
         """
         rows = [_row(point) for point in self._history.points]
         notes = [note.text for note in self._history.notes]

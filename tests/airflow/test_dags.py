@@ -18,6 +18,7 @@ DAGS = {
     "trend_report": {"choose_snapshots", "report", "notify"},
     "compare_training": {"open_comparison", "train", "close_comparison"},
     "source_alarms": {"look", "alarm"},
+    "retention": {"retain"},
     "rollback": {"roll_back"},
     "discover_sources": {"discover", "approve", "add_sources"},
 }

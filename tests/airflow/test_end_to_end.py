@@ -12,7 +12,6 @@ import gzip
 import json
 import lzma
 import random
-import time
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,8 @@ from typing import Any
 
 import pytest
 import world
+
+from waiting import until
 
 SENTENCE = "푸른고래가 일곱번째 우물에서 은빛열쇠를 삼켰다고 전해진다"
 PIECES = [SENTENCE, "은빛열쇠를 삼켰다고", "010-4821-7733", "gorae.unique@example.org"]
@@ -139,8 +140,7 @@ def played(place: SimpleNamespace, dag_bag: Any) -> SimpleNamespace:
         quick = {"window": month, "idle_after_s": IDLE, "poll_s": 0.3, "time_limit_s": 400}
         run(dag_bag, "opinion_stream", quick)
     # Silence decides when a window is cut, not whether its last documents were learnt.
-    while place.server.status()["documents"] < len(documents()):
-        time.sleep(0.2)
+    until(lambda: place.server.status()["documents"] >= len(documents()))
     place.store = SnapshotStore(str(place.settings.paths.snapshots))
     place.ids = [ref.id for ref in place.store.list()]
     for snapshot in place.ids:

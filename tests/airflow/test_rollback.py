@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 import world
 
 from embedding.kernel.ports import lasting_port
+from waiting import until
 
 pytestmark = [
     pytest.mark.slow,
@@ -67,16 +67,14 @@ def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
 
 
 def _wait_ready(settings: Any, process: subprocess.Popen, log: Any) -> None:
-    deadline = time.monotonic() + 120
-    while True:
+    def answers() -> bool:
         assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
         try:
-            if httpx.get(settings.server_status_url, trust_env=False).status_code == 200:
-                return
+            return httpx.get(settings.server_status_url, trust_env=False).status_code == 200
         except httpx.HTTPError:
-            pass
-        time.sleep(0.2)
+            return False
+
+    until(answers, log.read_text)
 
 
 def run(dag_bag: Any, name: str, conf: dict[str, Any]) -> Any:

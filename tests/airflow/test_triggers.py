@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from embedding_airflow.triggers import WindowTrigger
+from waiting import eventually
 
 BEFORE, AFTER = "2020-02-20T00:00:00+00:00", "2020-03-02T00:00:00+00:00"
 END = 1_583_020_800.0
@@ -190,8 +191,7 @@ async def test_a_cancelled_trigger_closes_its_connection():
     with status_server(always(200, status(BEFORE))) as url:
         watch = trigger(url, poll_s=30.0)
         running = asyncio.create_task(event(watch))
-        while (client := watch.client) is None:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        client = await eventually(lambda: watch.client)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

@@ -1,8 +1,10 @@
-"""A public method is explained once: where it stands, or in the interface that its class is for."""
+"""A public method is explained once, where it stands or in the interface that its class is for; a
+field is explained under its name."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,3 +53,31 @@ def test_public_methods_are_explained() -> None:
         and not any("overload" in ast.unparse(each) for each in method.decorator_list)
     ]
     assert bare == [], "say what it does, here or in the Protocol that declares it"
+
+
+ENTRY = re.compile(r"((?:[a-z_]+, )*[a-z_]+)  +\S")
+"""A line of a docstring that explains one or more fields."""
+
+
+def fields(holder: ast.ClassDef) -> set[str]:
+    """Fields of a dataclass, and what else an object of it is asked for by name."""
+    found = {each.name for each in holder.body if isinstance(each, ast.FunctionDef)}
+    for node in ast.walk(holder):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return found
+
+
+def test_docstrings_of_dataclasses_name_fields_that_there_are() -> None:
+    wrong = [
+        f"{where} {holder.name}: {name}"
+        for where, holder in classes()
+        if any("dataclass" in ast.unparse(each) for each in holder.decorator_list)
+        for line in (ast.get_docstring(holder) or "").split("\n")[1:]
+        if (entry := ENTRY.match(line))
+        for name in entry[1].split(", ")
+        if name not in fields(holder)
+    ]
+    assert wrong == [], "these fields have another name now"

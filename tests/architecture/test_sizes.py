@@ -18,24 +18,8 @@ KERNELS = ("embedding/models/", "embedding/worker/usage", "embedding/server/rows
 WIDE_FUNCTIONS = {
     "plugins/embedding_airflow/triggers.py __init__": "Airflow calls a trigger by its fields",
 }
-# The rows below are to be emptied: server, exchange and worker are being taken apart.
-WIDE_FUNCTIONS |= dict.fromkeys(
-    (
-        "embedding/server/state.py __init__",
-        "embedding/worker/learning/learner.py __init__",
-    ),
-    "to be mended",
-)
-WIDE_CLASSES = dict.fromkeys(
-    (
-        "embedding/server/groups/link.py GroupLink",
-        "embedding/server/service.py ParameterServer",
-        "embedding/server/state.py ServerState",
-        "embedding/worker/process/gradient.py GradientProcess",
-        "embedding/worker/learning/learner.py Learner",
-    ),
-    "to be mended",
-)
+WIDE_CLASSES: dict[str, str] = {}
+"""None today."""
 
 
 def nodes() -> Iterator[tuple[str, ast.AST]]:

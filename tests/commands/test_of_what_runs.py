@@ -168,3 +168,16 @@ def test_status_names_everything_in_eighty_columns() -> None:
     assert "…" not in captured.get()
     for part in ("sim-comments", "sim-sitemap", "yeoron-node-12", "12,345", "08-31 23:59"):
         assert part in captured.get()
+
+
+def test_doctor_looks_at_the_home_of_the_demo_that_runs(
+    place: Path, supervisor: int, yeoron: Any
+) -> None:
+    home = demo(place, supervisor)
+    home.chmod(0o755)
+    done = yeoron("doctor", "--json")
+    found = {one["check"]: one for one in json.loads(done.out)}
+    assert "of the demo that runs in var/demo" in done.err
+    assert "demo" in found["home"]["found"], "which others can read"
+    # The default home is not there at all.
+    assert found["home"]["state"] != "ok"

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -19,6 +18,7 @@ from gensim.models import KeyedVectors
 from embedding.snapshots.export import export
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.process.forking import forked
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0")
@@ -226,14 +226,14 @@ def test_an_interrupt_ends_every_process(corpus: Path, tmp_path: Path) -> None:
 
 def _wait_for_training(pid: int) -> list[psutil.Process]:
     """The processes once both of a node's are there and have begun to use the processor."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+
+    def working() -> list[psutil.Process]:
         children = psutil.Process(pid).children(recursive=True)
         workers = [each for each in children if forked(each)]
-        if len(workers) == 2 and all(sum(each.cpu_times()[:2]) > 0.5 for each in workers):
-            return children
-        time.sleep(0.1)
-    raise AssertionError("no node was started")
+        begun = len(workers) == 2 and all(sum(each.cpu_times()[:2]) > 0.5 for each in workers)
+        return children if begun else []
+
+    return until(working, "no node was started")
 
 
 def test_nothing_is_shown_where_no_terminal_is(own_process, corpus: Path) -> None:

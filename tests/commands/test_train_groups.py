@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from calling import ENTRY, sentences
 
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
@@ -76,21 +78,22 @@ def test_a_group_that_is_killed_comes_again_and_nothing_is_lost(text, tmp_path) 
 
 def kill_group(pid: int) -> int:
     """kill -9 the group that follows, once its node has opened its stream to it."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+
+    def reached() -> psutil.Process | None:
         for child in psutil.Process(pid).children(recursive=True):
-            try:
+            with contextlib.suppress(psutil.Error):
                 if "embedding.server.groupprocess" not in child.cmdline():
                     continue
                 open_ = [c for c in child.net_connections() if c.status == psutil.CONN_ESTABLISHED]
-            except psutil.Error:
-                continue
-            if len(open_) >= 3:  # to the leader, and from the node
-                time.sleep(1.0)  # some blocks
-                child.kill()
-                return child.pid
-        time.sleep(0.05)
-    raise AssertionError("no group was reached by its node")
+                if len(open_) >= 3:  # to the leader, and from the node
+                    return child
+        return None
+
+    group = until(reached, "no group was reached by its node")
+    assert group is not None
+    time.sleep(1.0)  # some blocks
+    group.kill()
+    return group.pid
 
 
 @pytest.mark.parametrize(

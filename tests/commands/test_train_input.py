@@ -13,12 +13,11 @@ import embedding.training.running as running
 from embedding.text import tokenizer
 
 PLAIN = "one two three\n" * 10
+PASSES = "dated.jsonl --dated --window day --rehearsal-passes 2"
 DATED = '{"date": "2020-02-03", "text": "one two"}\n'
 FILES = {
     "text.txt": PLAIN.encode(),
     "empty.txt": b"",
-    "blank.txt": b"\n  \n\n",
-    "rare.txt": b"one two three\n",
     "binary.txt": b"\x89PNG\r\n\x1a\n\0\0\0",
     "latin.txt": PLAIN.encode() * 10_000 + "caf\xe9\n".encode("latin-1"),
     "cut.txt.xz": lzma.compress(PLAIN.encode() * 100_000)[:-40],
@@ -100,6 +99,14 @@ def no_server(*_: object) -> None:
         ("text.txt --context 0", ["window", "0"]),
         ("text.txt --context -5", ["window", "-5"]),
         ("text.txt --context 1000000", ["window", "1000000"]),
+        ("text.txt --rehearsal-passes 5", ["rehearsal_passes 5", "not dated", "0 is accepted"]),
+        ("dated.jsonl --dated --window day --rehearsal-passes -1", ["rehearsal_passes", "-1"]),
+        ("dated.jsonl --dated --window day --rehearsal-passes nan", ["rehearsal_passes", "nan"]),
+        ("dated.jsonl --dated --window day --rehearsal-passes 1001", ["rehearsal_passes", "1000"]),
+        (f"{PASSES} --model glove", ["rehearsal_passes 2", "model glove"]),
+        (f"{PASSES} --split columns", ["rehearsal_passes 2", "split columns"]),
+        (f"{PASSES} --topology allreduce --nodes 2", ["rehearsal_passes 2", "topology allreduce"]),
+        (f"{PASSES} --aggregators 1 --sync asp", ["rehearsal_passes 2", "aggregators 1"]),
         ("text.txt --dim 0", ["dim", "0"]),
         ("text.txt --dim -1", ["dim", "-1"]),
         ("text.txt --dim 1000000000", ["dim", "1000000000"]),
@@ -156,9 +163,6 @@ def test_it_is_refused_before_anything_starts(
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ("blank.txt", ["blank.txt", "no word occurs 5 times"]),
-        ("rare.txt", ["rare.txt", "no word occurs 5 times", "min_count"]),
-        ("text.txt --min-count 11", ["text.txt", "no word occurs 11 times"]),
         ("latin.txt", ["latin.txt", "line 100001", "UTF-8"]),
         ("cut.txt.xz", ["cut.txt.xz", "damaged"]),
         ("text.txt --sync gossip", ["gossip", "ssp"]),

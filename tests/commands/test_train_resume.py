@@ -6,7 +6,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from calling import ENTRY, sentences
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainResult
+from embedding.worker.process.forking import forked
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0", "--json")
@@ -34,12 +35,16 @@ def killed_while_learning(state: Path, tokens: int, *arguments: object) -> bool:
     """Run the command and kill -9 it once a checkpoint holds `tokens`; False: it had ended."""
     process = begin(*arguments)
     children: list[psutil.Process] = []
-    deadline = time.monotonic() + 120
+
+    def reached() -> bool:
+        nonlocal children
+        if process.poll() is not None or checkpointed(state) >= tokens:
+            return True
+        children = psutil.Process(process.pid).children(recursive=True) or children
+        return False
+
     try:
-        while process.poll() is None and checkpointed(state) < tokens:
-            assert time.monotonic() < deadline, "no checkpoint was written"
-            children = psutil.Process(process.pid).children(recursive=True) or children
-            time.sleep(0.02)
+        until(reached, "no checkpoint was written")
         ended = process.poll() is not None
     finally:
         process.kill()
@@ -52,10 +57,15 @@ def killed_while_learning(state: Path, tokens: int, *arguments: object) -> bool:
 
 def checkpointed(state: Path) -> int:
     """Tokens that the newest checkpoint holds."""
+    return totals_of(state).get("tokens", 0)
+
+
+def totals_of(state: Path) -> dict[str, int]:
+    """Totals of the newest checkpoint: what was learnt, and learnt again."""
     for manifest in sorted((state / "server").glob("checkpoint-*/manifest.json"))[-1:]:
         with contextlib.suppress(FileNotFoundError):
-            return int(json.loads(manifest.read_text())["facts"]["totals"]["tokens"])
-    return 0
+            return dict(json.loads(manifest.read_text())["facts"]["totals"])
+    return {}
 
 
 def finish(yeoron, *arguments: object) -> dict:
@@ -129,6 +139,57 @@ def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(
         assert held == {(s, word): n for s, each in words.items() for word, n in each.items()}
         assert shot.manifest.tokens == {source: each.total() for source, each in words.items()}
     assert [ref.parent for ref in store.list()] == [None, *(ref.id for ref in store.list()[:-1])]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["the training", "its node"])
+def test_killed_in_the_middle_of_a_rehearsal_it_goes_on_and_counts_nothing_twice(
+    yeoron, tmp_path: Path, whole: bool
+) -> None:
+    """kill -9 of the whole training, or of the process of its node that learns."""
+    corpus, state, out = tmp_path / "c.jsonl", tmp_path / "state", tmp_path / "store"
+    months = [sentences(10_000, seed).splitlines() for seed in range(1, 4)]
+    with corpus.open("w", encoding="utf-8") as file:
+        for month, lines in enumerate(months, start=1):
+            for at, text in enumerate(lines):
+                date = f"2020-{month:02d}-{1 + at * 27 // len(lines):02d}"
+                file.write(json.dumps({"date": date, "text": text}) + "\n")
+    arguments = (corpus, "--dated", "--window", "month", "--out", out, "--state-dir", state)
+    arguments = (*arguments, "--checkpoint-every", "0.2", "--rehearsal-passes", "400", *QUICK)
+
+    def rehearses(process: subprocess.Popen[str]) -> bool:
+        assert process.poll() is None, process.communicate()
+        totals = totals_of(state)
+        # Of 4 million tokens that the first window may be learnt again.
+        return 100_000 < totals.get("replayed_tokens", 0) < 3_000_000
+
+    process = begin(*arguments)
+    children = psutil.Process(process.pid).children
+    until(lambda: rehearses(process), "it rehearses", seconds=120)
+    if whole:
+        alive = children(recursive=True)
+        process.kill()
+        process.communicate(timeout=60)
+        psutil.wait_procs(alive, timeout=60)
+        assert totals_of(state)["tokens"] == 10_000, "the first window was under way"
+        told = finish(yeoron, *arguments)
+    else:
+        # The reader waits meanwhile: the one that works is the one that learns.
+        working = [each for each in children(recursive=True) if forked(each)]
+        max(working, key=lambda each: each.cpu_times().user).kill()
+        said, errors = process.communicate(timeout=400)
+        assert process.returncode == 0, errors
+        told = json.loads(said)
+    assert told["tokens_trained"] == 30_000
+    assert told["late_documents"] == 0
+    assert told["replayed_tokens"] > 1_000_000, "it went on rehearsing"
+    store = SnapshotStore(str(out))
+    found = [store.open(ref.id) for ref in store.list()]
+    assert [shot.ref.window_start.month for shot in found] == [1, 2, 3]
+    for shot, lines in zip(found, months, strict=True):
+        words = Counter(word for line in lines for word in line.split())
+        held = dict(zip(shot.by_source.words, shot.by_source.counts.tolist(), strict=True))
+        assert held == words
+        assert shot.manifest.tokens == {"corpus": words.total()}
 
 
 def test_bytes_are_shared_out_among_the_tokens_that_were_sent_with_them() -> None:

@@ -12,6 +12,7 @@ from embedding.commands.train_options import SETTING, request_of
 from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
+from embedding.training.checks import check_options
 from embedding.training.request import TrainRequest
 from embedding.training.settings import TRAINING_SECTIONS, UNUSED, taken
 
@@ -62,6 +63,19 @@ def test_an_option_wins_also_where_it_says_what_is_usual() -> None:
     assert asked.node_config.block_tokens == 25_000
 
 
+def test_the_budget_of_rehearsals_is_an_option_that_wins_over_the_setting() -> None:
+    settings = {"node": {"rehearsal_passes": 4.0, "past_tokens": 5}}
+    dated = {"dated": True, "window": ["month"]}
+    assert request({}, **dated).node_config.rehearsal_passes == 30
+    assert request(settings, **dated).node_config.rehearsal_passes == 4
+    for passes in (0.0, 2.5, 30.0):
+        asked = request(settings, rehearsal_passes=passes, **dated).node_config
+        assert (asked.rehearsal_passes, asked.past_tokens) == (passes, 5)
+    # What holds for every command may be of no use to one: plain text has no windows.
+    check_options(request(settings))
+    check_options(request({}, rehearsal_passes=0.0))
+
+
 def test_environment_wins_over_the_file(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (alone / "yeoron.toml").write_text("[model]\ndim = 30\nnegative = 3\n", encoding="utf-8")
     monkeypatch.setenv("YEORON_MODEL__DIM", "40")
@@ -103,6 +117,10 @@ def test_what_it_cannot_use_is_refused_with_its_place(alone: Path) -> None:
     ("variable", "value", "reason"),
     [
         ("YEORON_NODE__PAST_TOKENS", "abc", "node.past_tokens"),
+        ("YEORON_NODE__HELD_OUT", "1", "node.held_out"),
+        ("YEORON_NODE__HELD_OUT", "-0.1", "node.held_out"),
+        ("YEORON_NODE__REHEARSAL_PASSES", "-1", "node.rehearsal_passes"),
+        ("YEORON_NODE__REHEARSAL_SHARE", "2", "node.rehearsal_share"),
         ("YEORON_NODE__PAST_TOKNS", "5", "unknown setting 'node.past_tokns'"),
         ("YEORON_NOED__PAST_TOKENS", "5", "YEORON_NOED__PAST_TOKENS: there is no section 'noed'"),
         ("YEORON_EXCHANGE__LOCATION", "grpc://h:1", "does not use exchange.location"),
@@ -117,4 +135,5 @@ def test_a_training_refuses_a_variable_by_name(
     done = yeoron("train", text)
     assert done.code == 2
     assert reason in " ".join(done.err.split())
+    assert done.err.count(". ") == 0, "one sentence"
     assert done.out == ""

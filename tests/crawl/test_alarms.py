@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.sources.config import SourceConfig
 from redisserver import redis_server
 
 PAGE = "<html><title>글</title><article><p>{0}</p></article></html>"
-
-
-async def watched(crawler: Crawler, until: Callable[[], bool]) -> None:
-    async def stop() -> None:
-        deadline = time.monotonic() + 120
-        while not (crawler._runners and until()) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        crawler.stop()
-
-    stopping = asyncio.create_task(stop())
-    async for document in crawler.documents():
-        crawler.acknowledge([document.url])
-    await stopping
 
 
 @pytest.mark.parametrize(
@@ -56,7 +41,7 @@ async def test_a_listing_that_turns_bad_raises_its_event(
             site.answers["/list"] = reply(**then)
         return row["alarm"] is not None
 
-    await watched(crawler, turned)
+    await crawl(crawler, lambda _: turned())
     row = crawler.report()["s"]
     frontier.close()
     assert row["alarm"] is not None
@@ -75,7 +60,7 @@ async def test_pages_that_lose_their_text_raise_page_changed(
     source = source.model_copy(update={"rate": 1000.0})
     frontier = Frontier("sqlite://")
     crawler = Crawler([source], quick(site.host), frontier)
-    await watched(crawler, lambda: crawler.report()["s"]["alarm"] is not None)
+    await crawl(crawler, lambda _: crawler.report()["s"]["alarm"] is not None)
     alarm = crawler.report()["s"]["alarm"]
     frontier.close()
     assert alarm is not None
@@ -99,7 +84,7 @@ async def test_a_listing_whose_host_rests_is_no_fault_of_its_own(
         poll = crawler.report()["list"]["poll"]
         return poll is not None and (poll["next_poll_s"] or 0) > 1000
 
-    await watched(crawler, resting)
+    await crawl(crawler, lambda _: resting())
     report = crawler.report()
     frontier.close()
     assert "http_4xx" in report["busy"]["errors"]
@@ -124,7 +109,7 @@ async def test_a_stream_that_stops_is_unreachable(quick: Any, tmp_path: Path) ->
                 stack.close()
             return row["alarm"] is not None
 
-        await watched(crawler, stopped)
+        await crawl(crawler, lambda _: stopped())
         row = crawler.report()["s"]
         frontier.close()
     assert row["documents"] == 1

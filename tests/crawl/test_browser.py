@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig
+from waiting import eventually
 
 pytestmark = pytest.mark.browser
 needs_chromium = pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here")
@@ -213,11 +213,7 @@ async def test_no_chromium_outlives_its_crawler(
         one.kill()
     assert left_over == []
     left = Path(profile.partition("=")[2])
-    for _ in range(200):
-        await asyncio.sleep(0.05)
-        if not await asyncio.to_thread(left.exists):
-            return
-    raise AssertionError("the profile of the browser was left behind")
+    await eventually(lambda: not left.exists(), "the profile of the browser was left behind")
 
 
 @needs_chromium
@@ -230,14 +226,9 @@ async def test_a_board_that_is_empty_at_first_is_no_fault(
     crawler = Crawler([source], quick(shop.host), frontier)
 
     async def fill() -> None:
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            report = crawler.report() if crawler._runners else {}
-            if report and (report["b"]["poll"] or {}).get("polls"):
-                items = "".join(f'<li data-id="{n}"><p>글 {n} 입니다</p></li>' for n in range(3))
-                shop.answers["/board"] = reply(f"<ul>{items}</ul>")
-                return
-            await asyncio.sleep(0.1)
+        await eventually(lambda: (crawler.report().get("b", {}).get("poll") or {}).get("polls"))
+        items = "".join(f'<li data-id="{n}"><p>글 {n} 입니다</p></li>' for n in range(3))
+        shop.answers["/board"] = reply(f"<ul>{items}</ul>")
 
     async def give_up() -> None:
         await asyncio.sleep(150)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from crawling import crawl
 from embedding.crawl.bylines import people, person, without_bylines, without_names
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import extract
@@ -18,7 +18,6 @@ from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.named import NamedAuthors
 from embedding.crawl.services import make_pseudonyms
-from embedding.kernel.records import Document
 from embedding.simweb.sources import sources_toml
 from embedding.simweb.testing import running
 from embedding.sources.base import FetchedPage
@@ -271,7 +270,6 @@ async def test_no_name_of_an_author_of_the_simulated_web_becomes_a_word(
     """Real pages, extraction and text pipeline, which looks for new words as often as it can."""
     file = tmp_path / "sources.toml"
     frontier = Frontier(f"sqlite:///{tmp_path}/frontier.db")
-    found: list[Document] = []
     with running(None, documents()) as base:
         file.write_text(sources_toml(base, every=0.5, rendered=False), encoding="utf-8")
         host = base.removeprefix("http://")
@@ -280,17 +278,7 @@ async def test_no_name_of_an_author_of_the_simulated_web_becomes_a_word(
         )
         crawler = Crawler(load_sources(file), config, frontier)
 
-        async def stop() -> None:
-            deadline = time.monotonic() + 90
-            while len(found) < 100 and time.monotonic() < deadline:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-            crawler.stop()
-
-        stopping = asyncio.create_task(stop())
-        async for document in crawler.documents():
-            found.append(document)
-            crawler.acknowledge([document.url])
-        await stopping
+        found = await crawl(crawler, lambda found: len(found) >= 100)
     frontier.close()
     assert len(found) == 100
     assert all(document.author for document in found)

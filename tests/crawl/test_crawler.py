@@ -6,13 +6,14 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from crawling import crawl
 from embedding.crawl.chromium import find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
@@ -46,30 +47,6 @@ def listing(site: Any, reply: Any, *paths: str, **answers: Any) -> SourceConfig:
     return SourceConfig(
         name="s", kind="page", url=f"{site.base}/list", links="/a/|/fault", every=0.1, rate=1000
     )
-
-
-async def crawl(
-    crawler: Crawler,
-    until: Callable[[list[Document]], bool],
-    limit: float = 120.0,
-    acknowledge: bool = True,
-) -> list[Document]:
-    """Documents until a condition (looked at ten times a second) or the limit."""
-    found: list[Document] = []
-
-    async def stop() -> None:
-        deadline = time.monotonic() + limit
-        while not until(found) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-        crawler.stop()
-
-    stopping = asyncio.create_task(stop())
-    async for document in crawler.documents():
-        found.append(document)
-        if acknowledge:
-            crawler.acknowledge([document.url])
-    await stopping
-    return found
 
 
 async def test_every_kind_of_source_of_the_simulated_web(

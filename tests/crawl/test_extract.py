@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
 from embedding.kernel.errors import FetchError
 from generated import examples
+from waiting import eventually
 
 TYPE = "text/html"
 URL = "https://example.org/news/1"
@@ -150,12 +150,4 @@ async def test_extraction_processes_end_with_their_parent(tmp_path: Path) -> Non
     child = int(await asyncio.wait_for(parent.stdout.readline(), 150))
     parent.kill()
     await parent.communicate()
-    assert await asyncio.to_thread(gone, child, 60.0)
-
-
-def gone(pid: int, seconds: float) -> bool:
-    """Whether the process ends within some seconds."""
-    deadline = time.monotonic() + seconds
-    while psutil.pid_exists(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not psutil.pid_exists(pid)
+    await eventually(lambda: not psutil.pid_exists(child))

@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crawling import crawl
 from embedding.crawl.addresses import canonical, host_of, plain
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import read_page
@@ -46,23 +46,6 @@ def test_every_alarm_is_explained() -> None:
 
 def modules(room: str) -> list[Path]:
     return sorted((Path(__file__).parents[2] / "embedding" / room).rglob("*.py"))
-
-
-async def crawl(crawler: Crawler, until: Callable[[], bool], limit: float = 150.0) -> list[str]:
-    found = []
-
-    async def stop() -> None:
-        deadline = time.monotonic() + limit
-        while not (crawler._runners and until()) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-        crawler.stop()
-
-    stopping = asyncio.create_task(stop())
-    async for document in crawler.documents():
-        found.append(document.url)
-        crawler.acknowledge([document.url])
-    await stopping
-    return found
 
 
 async def test_all_faults_of_the_simulated_web_at_once_and_a_good_host_beside_it(
@@ -118,7 +101,7 @@ async def test_all_faults_of_the_simulated_web_at_once_and_a_good_host_beside_it
             row["pending"] == 0 for row in report.values()
         )
 
-    await crawl(crawler, through)
+    await crawl(crawler, lambda _: through())
     report = crawler.report()
     frontier.close()
     assert report["good"]["documents"] == len(good)
@@ -345,7 +328,7 @@ async def test_a_site_of_generated_rubbish_never_stops_the_crawl(
             row["pending"] == 0 for row in crawler.report().values()
         )
 
-    await crawl(crawler, through)
+    await crawl(crawler, lambda _: through())
     report = crawler.report()
     frontier.close()
     assert set(paths) <= set(site.asked)

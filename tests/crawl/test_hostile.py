@@ -6,15 +6,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
+from crawling import crawl
 from embedding.crawl.chromium import find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
@@ -146,23 +145,6 @@ def sources(base: str) -> list[SourceConfig]:
     ]
 
 
-async def crawl(crawler: Crawler, until: Callable[[], bool]) -> int:
-    found = 0
-
-    async def stop() -> None:
-        deadline = time.monotonic() + 150
-        while not (crawler._runners and until()) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-        crawler.stop()
-
-    stopping = asyncio.create_task(stop())
-    async for document in crawler.documents():
-        found += 1
-        crawler.acknowledge([document.url])
-    await stopping
-    return found
-
-
 def trespasses(site: Any) -> list[str]:
     """Requests against robots.txt, however they were written."""
     found = []
@@ -187,7 +169,7 @@ async def test_nothing_leads_past_robots_or_to_a_private_address(
         rows = crawler.report().values()
         return all(row["pending"] == 0 for row in rows) and set(paths) <= set(site.asked)
 
-    documents = await crawl(crawler, through)
+    documents = len(await crawl(crawler, lambda _: through()))
     report = crawler.report()
     frontier.close()
     assert victim.asked == []
@@ -226,7 +208,7 @@ async def test_scripts_lead_nowhere_else_either(
     )  # fmt: skip
     frontier = Frontier("sqlite://")
     crawler = Crawler([source], quick(site.host, per_host=8), frontier)
-    await crawl(crawler, lambda: crawler.report()["board"]["pending"] == 0)
+    await crawl(crawler, lambda _: crawler.report()["board"]["pending"] == 0)
     frontier.close()
     assert "/board" in site.asked
     assert other_site.asked == []

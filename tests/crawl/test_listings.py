@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract_worker import ask_listing
 from embedding.crawl.extractor import Extractor
@@ -119,18 +120,9 @@ async def test_a_crawler_reads_its_listings_there(
         frontier := Frontier("sqlite://"),
     )
 
-    async def read() -> None:
-        async for _ in crawler.documents():
-            pass
-
-    reading = asyncio.create_task(read())
-    async with asyncio.timeout(120):
-        while not crawler.report().get("s", {}).get("listed"):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await crawl(crawler, lambda _: crawler.report()["s"]["listed"], acknowledge=False)
     assert crawler.report()["s"]["listed"] == 2
     assert "internal" not in crawler.report()["s"]["errors"]
-    crawler.stop()
-    await reading
     frontier.close()
 
 

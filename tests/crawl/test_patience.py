@@ -23,6 +23,7 @@ from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig
 from frontiers import FULL_DISKS, TROUBLES_OF_ANY_WRITE, TroubledDatabase, troubled
 from pgserver import running_postgres
+from waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +64,7 @@ FULL = pytest.mark.parametrize("troubled_database", FULL_DISKS, indirect=True)
 
 async def away(found: Patience) -> None:
     """Until it is known that the database does not answer."""
-    async with asyncio.timeout(60):
-        while not found.away:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await eventually(lambda: found.away)
 
 
 def test_pauses_grow_to_a_bound_and_an_outage_is_told_from_the_next() -> None:
@@ -242,8 +241,7 @@ async def test_a_crawl_goes_on_after_its_database_was_away(
 
     reading = asyncio.create_task(read())
     async with asyncio.timeout(120):
-        while len(found) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await eventually(lambda: len(found) >= 2)
         with troubled_database.trouble():
             await away(crawler.patience)
         await reading

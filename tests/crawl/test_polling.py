@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.polling import PollTurns
@@ -24,18 +25,14 @@ def feed(n: int) -> str:
 
 async def polled_until(crawler: Crawler, enough: Any) -> dict[str, Any]:
     """Run the crawler until its report satisfies `enough`."""
+    report: dict[str, Any] = {}
 
-    async def read() -> None:
-        async for _ in crawler.documents():
-            pass
+    def satisfied() -> bool:
+        report.update(crawler.report())
+        return bool(enough(report))
 
-    reading = asyncio.create_task(read())
-    async with asyncio.timeout(150):
-        while not enough(report := crawler.report()):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    crawler.stop()
-    await reading
-    return dict(report)
+    await crawl(crawler, lambda _: satisfied(), acknowledge=False)
+    return report
 
 
 async def test_the_report_shows_rates_and_a_restart_keeps_them(

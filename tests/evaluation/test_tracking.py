@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.ports import lasting_port
+from waiting import until
 
 mlflow = pytest.importorskip("mlflow")
 
@@ -415,14 +415,15 @@ def server(uri: str, tmp_path: Path):
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and process.poll() is None:
+    def answers() -> bool:
+        assert process.poll() is None, "mlflow server ended"
         try:
             with urllib.request.urlopen(url, timeout=2):
-                return
+                return True
         except OSError:
-            time.sleep(0.3)
-    raise RuntimeError("mlflow server did not start")
+            return False
+
+    until(answers, "mlflow server did not start", seconds)
 
 
 @pytest.mark.slow

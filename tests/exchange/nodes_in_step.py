@@ -25,6 +25,7 @@ from embedding.exchange.protocol import (
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
 
@@ -44,7 +45,7 @@ class Line:
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         del contributors
-        return self.state.admit(words, counts)
+        return self.state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self.state.delta(since)
@@ -114,7 +115,7 @@ def in_step(
 ) -> Ran:
     """Run a node for each script until all have finished; raises what the first node raised."""
     settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
-    state = ServerState(settings, sync or SyncConfig(policy="asp"), dim=DIM, seed=1)
+    state = ServerState(settings, sync or SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     ran = Ran(state, [], [Line(state, f"n{i}") for i in range(len(scripts))])
 
     def node(rank: int, port: int) -> tuple[ReducingTransport, list[dict[str, FloatArray]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.service import running_server
 from generated import examples
+from waiting import until
 
 DIM, WORDS = 6, 14
 STEP = 0.01
@@ -170,15 +170,15 @@ def test_a_word_that_nobody_has_learnt_costs_nothing(server):
     assert meters.bytes_out - before < 1_500
     assert np.array_equal(rows.vectors, first_vectors(ids, DIM, server.state.tables.seed))
     assert not rows.contexts.any()
-    parts: dict[str, int] = {}
-    for _ in range(500):  # an answer is counted once it is sent, perhaps after it arrived
-        parts = meters.parts.describe()
-        if sum(parts.values()) == meters.bytes_in + meters.bytes_out:
-            break
-        time.sleep(0.02)
-    assert sum(parts.values()) == meters.bytes_in + meters.bytes_out
+
+    def parts() -> dict[str, int]:
+        found: dict[str, int] = meters.parts.describe()
+        return found
+
+    # An answer is counted once it is sent, perhaps after it arrived.
+    until(lambda: sum(parts().values()) == meters.bytes_in + meters.bytes_out)
     assert {"pull in vectors", "pull out in.packed", "pull out frame", "admit in words"} <= set(
-        parts
+        parts()
     )
     node.client.close()
 

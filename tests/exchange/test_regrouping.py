@@ -20,6 +20,7 @@ from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from generated import examples
 
@@ -80,7 +81,7 @@ class World:
 
     def __post_init__(self) -> None:
         settings_ = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
-        self.state = ServerState(settings_, SYNC, dim=DIM, seed=1)
+        self.state = ServerState(settings_, SYNC, RowShape(DIM, seed=1))
         self.names = tuple(f"n{i}" for i in range(len(self.scripts)))
 
     def run(self) -> None:

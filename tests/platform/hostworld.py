@@ -1,7 +1,6 @@
-"""Runs inside a network namespace: the control host of `test_several_hosts.py`, and its state.
+"""Runs inside a network namespace: the control host of tests of several hosts, and its state.
 
-`hostworld.py start FILE`: without Airflow and MLflow, which stay on loopback. The frontier is a
-SQLite file, which hosts that share a disk can all open.
+`hostworld.py start FILE`: without Airflow and MLflow, which stay on loopback.
 """
 
 from __future__ import annotations
@@ -9,16 +8,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import httpx
 
 from embedding.cluster import attach_pool, dask_client, publish_sources
+from embedding.exchange.channel import Channel
 from embedding.kernel.private import private_folder
-from embedding.platform.hosts import ensure_authority, invite
+from embedding.kernel.records import Window
+from embedding.platform.hosts import check_role, ensure_authority, invite
 from embedding.platform.operate import all_services
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+from embedding.snapshots.evidence import EvidenceStore
+from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import load_sources
 
 
@@ -28,7 +33,7 @@ def start(settings: Settings) -> None:
     chosen = [
         service
         for service in all_services(settings)
-        if service.name in {"server", "dask-scheduler", "door"}
+        if service.name in {"server", "server-pages", "dask-scheduler", "door"}
     ]
     settings.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
     supervisor = Supervisor(settings.paths.home, settings.paths.logs)
@@ -49,8 +54,22 @@ def workers(settings: Settings) -> None:
     sys.stdout.write(json.dumps(running) + "\n")
 
 
-def joining(settings: Settings) -> None:
-    sys.stdout.write(invite(settings, 1).model_dump_json() + "\n")
+def joining(settings: Settings, role: str = "node") -> None:
+    sys.stdout.write(invite(settings, 1, check_role(role)).model_dump_json() + "\n")
+
+
+def cut(settings: Settings, start: str, end: str) -> None:
+    """Publish a window, and what is found of it in the store and in the evidence here."""
+    window = Window(datetime.fromisoformat(start), datetime.fromisoformat(end))
+    channel = Channel(settings.server_location, settings.line(operator=True))
+    asked = {"start": window.start.isoformat(), "end": window.end.isoformat()}
+    made = channel.action("cut", asked, 120)
+    channel.close()
+    held = SnapshotStore(settings.snapshot_store).open(made["id"])
+    page = EvidenceStore(settings.page.evidence)
+    found = {word: page.find(word, window.start, window.end) for word in held.words[:50]}
+    seen = {word: [one.url for one in each] for word, each in found.items() if each}
+    sys.stdout.write(json.dumps({"words": len(held.words), "evidence": seen}) + "\n")
 
 
 def attach(settings: Settings) -> None:
@@ -63,6 +82,7 @@ def publish(settings: Settings) -> None:
 
 if __name__ == "__main__":
     os.environ[SETTINGS_VARIABLE] = sys.argv[2]  # services inherit it
-    {each.__name__: each for each in (start, status, workers, joining, attach, publish)}[
-        sys.argv[1]
-    ](load_settings(Path(sys.argv[2])))
+    calls: dict[str, Callable[..., None]] = {
+        each.__name__: each for each in (start, status, workers, joining, attach, publish, cut)
+    }
+    calls[sys.argv[1]](load_settings(Path(sys.argv[2])), *sys.argv[3:])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
+from embedding import cli
 from embedding.cli import app
 
 RUNNER = CliRunner()
@@ -52,15 +55,28 @@ def test_every_subcommand_has_help_with_an_example(group: str, command: str) -> 
     assert "Example" in result.output
 
 
-def yeoron(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "embedding.cli", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+class Done(NamedTuple):
+    """What a command left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def yeoron(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any) -> Callable[..., Done]:
+    """Call the command line in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    # It is for good, and this process has other tests to run.
+    monkeypatch.setattr(cli, "leave_no_core", lambda: None)
+
+    def call(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["yeoron", *arguments])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        return Done(int(left.value.code or 0), *capfd.readouterr())
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -77,35 +93,44 @@ def yeoron(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
-    tmp_path: Path, arguments: tuple[str, ...], part: str
+    yeoron: Callable[..., Done], tmp_path: Path, arguments: tuple[str, ...], part: str
 ) -> None:
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "binary.txt").write_bytes(b"a\0b")
     (tmp_path / "text.txt").write_text("one two three\n")
     (tmp_path / "store").mkdir()
-    done = yeoron(*arguments, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert part in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    done = yeoron(*arguments)
+    assert done.code == 2, done.err
+    assert part in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1
 
 
-def test_sources_list_as_json_names_no_node_while_nobody_reads(tmp_path: Path) -> None:
+def test_sources_list_as_json_names_no_node_while_nobody_reads(
+    yeoron: Callable[..., Done], tmp_path: Path
+) -> None:
     (tmp_path / "s.toml").write_text(
         '[[source]]\nname = "a"\nkind = "feed"\nurl = "https://example.org/rss"\n'
         '[[source]]\nname = "b"\nkind = "feed"\nurl = "https://example.org/atom"\n'
     )
-    done = yeoron("sources", "list", "s.toml", "--json", cwd=tmp_path)
-    rows = json.loads(done.stdout)
+    done = yeoron("sources", "list", "s.toml", "--json")
+    rows = json.loads(done.out)
     assert {row["name"]: row["node"] for row in rows} == {"a": None, "b": None}
 
 
 def test_down_when_nothing_runs_says_so(tmp_path: Path) -> None:
-    done = yeoron("down", cwd=tmp_path)
+    """In a process of its own: exit code and output are those of the program."""
+    done = subprocess.run(
+        [sys.executable, "-m", "embedding.cli", "down"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
     assert done.returncode == 0
     assert "Nothing was running" in done.stdout
 
 
-def test_the_planted_truth_is_printed(tmp_path: Path) -> None:
-    done = yeoron("simweb", "--truth", cwd=tmp_path)
-    assert json.loads(done.stdout)
+def test_the_planted_truth_is_printed(yeoron: Callable[..., Done]) -> None:
+    assert json.loads(yeoron("simweb", "--truth").out)

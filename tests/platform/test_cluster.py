@@ -39,11 +39,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 120
-            while not told.exists() or not told.read_text():
-                assert time.monotonic() < deadline, "the scheduler did not start"
-                assert process.poll() is None, "the scheduler ended"
-                time.sleep(0.05)
+            until(lambda: told.exists() and told.read_text(), "the scheduler did not start")
             yield process, json.loads(told.read_text())["address"]
         finally:
             process.send_signal(signal.SIGCONT)

@@ -25,8 +25,8 @@ from embedding.crawl.rewinding import blocked
 from embedding.database.config import DatabaseConfig
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
-from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import Push
 from embedding.forgetting import Wish, forget, retain
@@ -41,6 +41,7 @@ from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from pgserver import PostgresServer
+from waiting import until
 
 NAME, SOURCE, PAGE = "홍길동", "숨은게시판", "https://board.example/p/17"
 DAY = Window(datetime(2020, 2, 3, tzinfo=UTC), datetime(2020, 2, 4, tzinfo=UTC))
@@ -64,6 +65,7 @@ def server_config(settings: Settings) -> ServerConfig:
         state_dir=settings.paths.checkpoints,
         snapshots=str(settings.paths.snapshots),
         config_digest=settings.digest(),
+        shards=settings.server.shards,
         min_count=1,
         checkpoint_every_s=600.0,
         device="cpu",
@@ -75,7 +77,7 @@ class Node:
 
     def __init__(self, server: ParameterServer, digest: str) -> None:
         line = ExchangeConfig(connect_timeout_s=60, request_timeout_s=60)
-        self.client = ParameterClient(server.location, node="n0", config=line, config_digest=digest)
+        self.client = connect(server.location, node="n0", config=line, config_digest=digest)
         self.sequence = self.client.hello().sequence
 
     def read(self, source: str, words: list[str], phrases: tuple[Phrase, ...] = ()) -> None:
@@ -346,10 +348,52 @@ def test_forgetting_while_a_server_runs_is_refused(settings: Settings) -> None:
         assert set(before) <= set(holding(settings.paths.home, NAME)) | set(before)
 
 
-def test_words_on_shards_are_refused_before_anything_is_changed(settings: Settings) -> None:
-    shards = settings.server.model_copy(update={"shards": 2})
-    with pytest.raises(ConfigError, match="2 shards"):
-        forget(settings.model_copy(update={"server": shards}), Wish(word=NAME))
+def on_shards(settings: Settings) -> Settings:
+    server = settings.server.model_copy(update={"shards": 2})
+    return settings.model_copy(update={"server": server})
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
+    settings = on_shards(settings)
+    fill(settings)
+    shards = [settings.paths.checkpoints / f"shard-{index}" for index in range(2)]
+    with_it = [rows_on(shard) for shard in shards]
+    wish = Wish(word=NAME)
+    if killed:
+        with patch("embedding.forgetting.erase_rows", side_effect=Killed), pytest.raises(Killed):
+            forget(settings, wish)
+        opens(settings)
+    forget(settings, wish)
+    assert all(len(list(shard.glob("checkpoint-*"))) == 1 for shard in shards)
+    gone = [before - rows_on(shard) for before, shard in zip(with_it, shards, strict=True)]
+    assert sorted(len(one) for one in gone) == [0, 1]
+    assert holding(settings.paths.home, NAME) == holding(settings.paths.home, "홍길동전")
+    with running_server(server_config(settings), dim=4) as server:
+        node = Node(server, settings.digest())
+        ids = node.client.admit([NAME, "말", "새말"], np.full(3, 99))
+        assert ids[0] == -1, "it gets no row again"
+        assert (ids[1:] >= 0).all()
+        until(lambda: server.ailing() == [], server.ailing, 60)
+        node.client.close()
+    forget(settings, wish)
+    opens(settings)
+
+
+@pytest.mark.timeout(300)
+def test_a_source_is_gone_where_rows_lie_on_shards(settings: Settings) -> None:
+    settings = on_shards(settings)
+    fill(settings)
+    forget(settings, Wish(source=SOURCE))
+    assert holding(settings.paths.home, SOURCE) == ["frontier/yeoron.db"]
+    opens(settings)
+
+
+def rows_on(shard: Path) -> set[int]:
+    """Ids of the rows in a shard's newest checkpoint."""
+    ids = np.load(max(shard.glob("checkpoint-*")) / "ids.npy")
+    return {int(one) for one in ids if one >= 0}
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from embedding.exchange.config import ExchangeConfig
@@ -17,9 +21,14 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.private import ensure_secret
 from embedding.nodetask import placed
 from embedding.platform import hosts
-from embedding.platform.hosts import Door, JoiningFile, ensure_authority, invite, joined_host
+from embedding.platform.delivering import EvidenceDelivery
+from embedding.platform.door import Door
+from embedding.platform.hosts import JoiningFile, ensure_authority, invite, joined_host, on_its_host
+from embedding.platform.relay import ServerPages
 from embedding.platform.services import dask_workers
+from embedding.server.service import running_server
 from embedding.settings import HostsConfig, PathsConfig, Settings
+from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.worker.spec import NodeSpec
 
 ADDRESS = "127.0.0.2"
@@ -214,3 +223,155 @@ def test_workers_of_a_host_have_names_of_their_own(tmp_path: Path) -> None:
     assert "worker-192.0.2.8-0" in command
     assert "tls://192.0.2.7:8786" in command
     assert command[command.index("--host") + 1] == "192.0.2.8"
+
+
+SERVER = "127.0.0.3"
+
+
+def with_server(settings: Settings) -> Settings:
+    """The control host of a platform whose server runs on another."""
+    own = settings.hosts.model_copy(update={"server": SERVER})
+    return settings.model_copy(update={"hosts": own})
+
+
+def test_a_server_joins_with_names_and_tokens_of_its_own(tmp_path: Path) -> None:
+    settings = with_server(at(tmp_path / "control", ADDRESS, lasting_port(ADDRESS)))
+    ensure_authority(settings)
+    door = Door(settings)
+    thread = threading.Thread(target=door.serve_forever)
+    thread.start()
+    try:
+        file = invite(settings, 1, "server")
+        assert file.role == "server"
+        here = at(tmp_path / "server")
+        host = hosts.join(here, file)
+        again = at(tmp_path / "again")
+        with pytest.raises(ConfigError, match="unknown or was used before"):
+            hosts.join(again, file)
+    finally:
+        door.close()
+        thread.join(10)
+    assert (host.role, host.address) == ("server", SERVER)
+    for name in ("authority.pem", "node-token", "operator-token"):
+        there = settings.paths.secrets / name
+        assert (here.paths.secrets / name).read_bytes() == there.read_bytes()
+    assert not here.paths.dask_certificate[0].exists()
+    server = on_its_host(here).server_for_hosts(here.server)
+    assert server.host == SERVER
+    assert server.tls_client_ca == here.paths.authority.resolve()
+    assert settings.server_location == f"grpc+tls://{SERVER}:{settings.server.port}"
+    line = settings.line(operator=True)
+    assert line.tls_ca == settings.paths.authority.resolve()
+    assert line.token_file == settings.paths.operator_token.resolve()
+    # What control calls from there is answered: names, certificates and tokens agree.
+    config = server.model_copy(update={"port": 0, "min_count": 1})
+    node, operator = hosts.ensure_tokens(here.paths)
+    config = config.model_copy(update={"token_file": node, "operator_token_file": operator})
+    with running_server(config, dim=4) as running:
+        pages = ServerPages(running.location, line)
+        assert pages.status()["dim"] == 4
+        assert pages.ailing() == []
+        assert b"yeoron" in pages.metrics()
+    assert "cannot be reached" in pages.ailing()[0]
+
+
+def test_an_invitation_for_a_server_needs_its_address(control: Settings) -> None:
+    with pytest.raises(ConfigError, match=r"hosts\.server"):
+        invite(control, 1, "server")
+    with pytest.raises(ConfigError, match="node and server are accepted"):
+        hosts.check_role("king")
+
+
+def test_snapshots_of_a_server_elsewhere_are_where_both_reach_them(control: Settings) -> None:
+    settings = with_server(control)
+    with pytest.raises(ConfigError, match=r"server\.snapshots"):
+        hosts.require_shared(settings, "postgresql://db/x")
+    server = settings.server.model_copy(update={"snapshots": "s3://bucket/snapshots"})
+    hosts.require_shared(settings.model_copy(update={"server": server}), "postgresql://db/x")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"server": "192.0.2.8"}, "which is empty"),
+        ({"address": "192.0.2.7", "server": "192.0.2.7"}, "it is this host"),
+        ({"address": "192.0.2.7", "server": "127.0.0.1"}, "cannot reach that"),
+    ],
+)
+def test_a_servers_address_that_cannot_be_is_refused(given: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        HostsConfig.model_validate(given)
+
+
+def test_a_home_that_joined_before_evidence_was_delivered_opens(tmp_path: Path) -> None:
+    paths = at(tmp_path).paths
+    before = {"role": "node", "address": ADDRESS, "scheduler": "tls://192.0.2.7:8786"}
+    ensure_secret(paths.joined_host, json.dumps(before))
+    host = joined_host(paths)
+    assert host is not None
+    assert host.control == ""
+
+
+def evidence(url: str) -> pa.Table:
+    row = {"word": "말", "source": "a", "day": 18_262, "hash": 7, "url": url, "published": AT}
+    return pa.Table.from_pylist([row], schema=EVIDENCE_SCHEMA)
+
+
+def addresses(paths: PathsConfig) -> list[str]:
+    start = datetime.fromtimestamp(AT - 10, UTC)
+    end = datetime.fromtimestamp(AT + 10, UTC)
+    return sorted(one.url for one in EvidenceStore(paths.evidence).find("말", start, end))
+
+
+AT = 18_262 * 86_400.0 + 100
+
+
+def test_evidence_of_a_host_comes_to_the_control_host(control: Settings, tmp_path: Path) -> None:
+    here = at(tmp_path / "host")
+    host = hosts.join(here, invite(control, 1))
+    EvidenceStore(here.paths.evidence).add(evidence("https://a.example/1"), "n0")
+    (path,) = here.paths.evidence.glob("*/*.parquet")
+    data = path.read_bytes()
+    delivery = EvidenceDelivery(here.paths, host)
+    assert delivery.deliver() == 1
+    assert addresses(control.paths) == ["https://a.example/1"]
+    assert not list(here.paths.evidence.glob("*/*.parquet")), "it lies in one home alone"
+    # The answer was lost, so that it comes once more.
+    path.write_bytes(data)
+    assert delivery.deliver() == 1
+    assert addresses(control.paths) == ["https://a.example/1"]
+    # What is no evidence stays where it is, and is not brought again and again.
+    path.write_bytes(b"no parquet")
+    assert delivery.deliver() == 0
+    assert path.exists()
+    assert delivery.deliver() == 0
+    away = EvidenceDelivery(here.paths, host.model_copy(update={"port": lasting_port(ADDRESS)}))
+    with pytest.raises(PlatformError, match="does not answer"):
+        away.deliver()
+
+
+def test_who_has_not_joined_delivers_nothing(control: Settings, tmp_path: Path) -> None:
+    context = ssl.create_default_context(cafile=str(control.paths.authority))
+    context.check_hostname = False
+    port = control.hosts.port
+    EvidenceStore(tmp_path / "own").add(evidence("https://evil.example/1"), "n0")
+    (path,) = (tmp_path / "own").glob("*/*.parquet")
+    connection = http.client.HTTPSConnection(ADDRESS, port, timeout=20, context=context)
+    connection.request("POST", f"/evidence/2020-01/{path.name}", path.read_bytes())
+    assert connection.getresponse().status == 403
+    connection.close()
+    assert addresses(control.paths) == []
+
+
+@pytest.mark.parametrize(
+    "place", ["../secrets/x-0123456789ab", "2020-01/../../x-0123456789ab", "2020-01/x"]
+)
+def test_evidence_goes_nowhere_else(control: Settings, tmp_path: Path, place: str) -> None:
+    here = at(tmp_path / "host")
+    host = hosts.join(here, invite(control, 1))
+    before = sorted(control.paths.home.rglob("*"))
+    delivery = EvidenceDelivery(here.paths, host)
+    path = Path("x") / place
+    status = delivery._post(path.with_suffix(".parquet"), b"{}")
+    assert status in {400, 404}
+    assert sorted(control.paths.home.rglob("*")) == before

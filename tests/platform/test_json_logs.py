@@ -15,6 +15,7 @@ import pytest
 
 from embedding.kernel.logs import FORMAT_VARIABLE, KEYS
 from embedding.kernel.ports import lasting_port
+from waiting import until
 
 MARKED = "감추어진글"
 
@@ -63,6 +64,14 @@ def in_schema(found: list[dict]) -> bool:
     return bool(found) and all(tuple(each) == KEYS for each in found)
 
 
+def healthy(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 @pytest.mark.slow
 def test_a_server_with_a_shard_logs_json_alone(tmp_path: Path) -> None:
     port, http = lasting_port("127.0.0.1"), lasting_port("127.0.0.1")
@@ -76,14 +85,7 @@ def test_a_server_with_a_shard_logs_json_alone(tmp_path: Path) -> None:
         YEORON_SERVER__HTTP_PORT=str(http),
     )
     try:
-        deadline = time.monotonic() + 90
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                with urlopen(f"http://127.0.0.1:{http}/health", timeout=2) as answer:
-                    assert answer.status == 200
-                    break
-            except OSError:
-                time.sleep(0.3)
+        until(lambda: process.poll() is not None or healthy(http))
         secrets = [
             path.read_text().strip()
             for path in (home / "secrets").rglob("*")
@@ -130,9 +132,7 @@ def test_the_log_goes_on_until_the_last_of_a_services_processes_has_ended(tmp_pa
         "time.sleep(60)\n"
     )
     process = launched(tmp_path, "odd", [sys.executable, "-c", code])
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "odd.log").read_text() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until((tmp_path / "odd.log").read_text)
     assert ended(process) == 3
     found = complete(tmp_path / "odd.log")
     assert [each["message"] for each in found] == ["ready", "WARNING: told to end"]

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
-from embedding.platform.processes import end_all, marked
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.corpus import write_corpus
-from embedding.simweb.resolve import resolve_corpus
+from netns import NETWORK, WORLD, Bridge, Host, join, refused_namespaces, source
 from waiting import until
 
-ROOT = Path(__file__).parents[2]
-WORLD = Path(__file__).with_name("hostworld.py")
-NETWORK = "198.51.100"
 CONTROL = f"{NETWORK}.1"
-
-
-def refused_namespaces() -> str | None:
-    """Why hosts cannot be played here; None where they can."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        return "network namespaces need root and the program ip"
-    probe = f"yeoron-{os.getpid()}"
-    done = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True)
-    subprocess.run(["ip", "netns", "del", probe], capture_output=True)
-    return None if done.returncode == 0 else f"ip netns add: {done.stderr.strip()}"
-
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,79 +21,15 @@ pytestmark = [
 ]
 
 
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-@dataclass(frozen=True)
-class Host:
-    """A namespace, with a home and settings of its own."""
-
-    name: str
-    address: str
-    folder: Path
-
-    @property
-    def settings(self) -> Path:
-        return self.folder / "yeoron.toml"
-
-    @property
-    def home(self) -> Path:
-        return self.folder / "home"
-
-    def start(self) -> None:
-        ip("netns", "add", self.name)
-        ip("link", "add", f"{self.name}x", "type", "veth", "peer", "name", f"{self.name}y")
-        ip("link", "set", f"{self.name}x", "netns", self.name)
-        ip("link", "set", f"{self.name}y", "master", f"yb{os.getpid()}")
-        self.cable("up")
-        for command in (
-            ("link", "set", "lo", "up"),
-            ("link", "set", f"{self.name}x", "up"),
-            ("addr", "add", f"{self.address}/24", "dev", f"{self.name}x"),
-        ):
-            ip("netns", "exec", self.name, "ip", *command)
-
-    def cable(self, state: str) -> None:
-        ip("link", "set", f"{self.name}y", state)
-
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        own = ("YEORON_", "AIRFLOW")
-        given = {k: v for k, v in os.environ.items() if not k.startswith(own)}
-        done = subprocess.run(
-            ["ip", "netns", "exec", self.name, sys.executable, *command],
-            cwd=ROOT,
-            env=given,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert not check or done.returncode == 0, done.stdout + done.stderr
-        return done
-
-    def ask(self, question: str) -> Any:
-        out = self.run(str(WORLD), question, str(self.settings)).stdout
-        return json.loads(out.splitlines()[-1]) if out else None
-
-    def yeoron(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = ("-m", "embedding.cli", "--settings", str(self.settings), *arguments)
-        return self.run(*command, check=check)
-
-    def end(self) -> None:
-        end_all(self.home)
-        with suppress(subprocess.CalledProcessError):
-            ip("netns", "del", self.name)
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[tuple[Host, Host, Host]]:
-    bridge = f"yb{os.getpid()}"
+    bridge = Bridge(f"yb{os.getpid()}")
     names = ("control", "first", "second")
     hosts = []
     for i, name in enumerate(names, start=1):
         folder = tmp_path / name
         folder.mkdir()
-        host = Host(f"y{os.getpid()}{i}", f"{NETWORK}.{i}", folder)
+        host = Host(f"y{os.getpid()}{i}", f"{NETWORK}.{i}", folder, bridge)
         sections = ["[hosts]\nworkers = 1\n"]
         if name == "control":
             sections = [
@@ -133,42 +43,24 @@ def world(tmp_path: Path) -> Iterator[tuple[Host, Host, Host]]:
         hosts.append(host)
     source(tmp_path, "before", "2021-01-03")
     try:
-        ip("link", "add", bridge, "type", "bridge")
-        ip("link", "set", bridge, "up")
+        bridge.start()
         for host in hosts:
             host.start()
         yield hosts[0], hosts[1], hosts[2]
     finally:
         for host in reversed(hosts):
             host.end()
-        with suppress(subprocess.CalledProcessError):
-            ip("link", "del", bridge)
-
-
-def source(folder: Path, name: str, last: str) -> int:
-    """One more source in the file of sources; how many documents it has."""
-    corpus = resolve_corpus(
-        SimwebConfig(corpus="generated", last_day=last, seed=len(name))  # type: ignore[arg-type]
-    )
-    documents = write_corpus(corpus, folder / f"{name}.jsonl")
-    with (folder / "sources.toml").open("a", encoding="utf-8") as file:
-        file.write(
-            f'[[source]]\nname = "{name}"\nkind = "replayed"\npath = "{folder}/{name}.jsonl"\n'
-            f'group = "{name}"\nlanguage = "ko"\nevery = 5\n'
-        )
-    return documents
+        bridge.end()
 
 
 def test_a_host_joins_is_cut_off_and_dies(world: tuple[Host, Host, Host], tmp_path: Path) -> None:
     control, *others = world
     control.run(str(WORLD), "start", str(control.settings))
     for host in others:
-        file = host.folder / "join.json"
-        file.touch(mode=0o600)
-        file.write_text(json.dumps(control.ask("joining")))
-        host.yeoron("up", "--join", str(file))
+        file = control.ask("joining")
+        join(host, file)
         # Its home is known by then, so that the file is needed no more.
-        again = host.yeoron("up", "--join", str(file), check=False)
+        again = join(host, file, check=False)
         assert again.returncode == 2
         assert "has joined already" in again.stderr
     until(lambda: len(control.ask("workers")) == 2, "the workers did not come", 300)
@@ -200,9 +92,7 @@ def test_a_host_joins_is_cut_off_and_dies(world: tuple[Host, Host, Host], tmp_pa
     # Dask gave the node to the other host where the cut was longer than it waits.
     at = host_of_the_node(control, others)
 
-    for process in marked(at.home):
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGKILL)
+    at.die()
     source(tmp_path, "afterwards", "2021-01-04")
     control.run(str(WORLD), "publish", str(control.settings))
     until(lambda: learnt("afterwards"), lambda: control.ask("status"), 600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from embedding.exchange.compression.traits import COMPRESSIONS
+from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.importing.readers import READERS
 from embedding.kernel.registry import table_of
 from embedding.models.traits import MODELS
@@ -16,7 +17,16 @@ from embedding.trends.estimators import ESTIMATORS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 MARK = "a test compares them.\n\n"
-REGISTRIES = (POLICIES, COMPRESSIONS, MODELS, ESTIMATORS, TOKENIZERS, SOURCES, READERS)
+REGISTRIES = (
+    POLICIES,
+    COMPRESSIONS,
+    TOPOLOGIES,
+    MODELS,
+    ESTIMATORS,
+    TOKENIZERS,
+    SOURCES,
+    READERS,
+)
 
 
 def tables() -> str:

@@ -15,6 +15,7 @@ OUTSIDE = HERE / "packages"
 NAMES = {
     "embedding.server.policies.traits:POLICIES": "outside-ssp",
     "embedding.exchange.compression.traits:COMPRESSIONS": "outside-topk",
+    "embedding.exchange.topologies.traits:TOPOLOGIES": "outside-ps",
     "embedding.models.traits:MODELS": "outside-sgns",
     "embedding.trends.estimators:ESTIMATORS": "outside-squared",
     "embedding.text.tokenizers:TOKENIZERS": "outside-words",
@@ -22,8 +23,9 @@ NAMES = {
     "embedding.importing.readers:READERS": "outside-tabs",
 }
 SUITES = (
-    "server/test_policies.py",
+    "server/policies/test_policies.py",
     "exchange/test_compression.py",
+    "exchange/test_topologies.py",
     "models/test_trainers.py",
     "trends/test_shift.py",
     "text/test_tokenizers.py",
@@ -33,6 +35,7 @@ SUITES = (
 BUILT_IN = {
     "policy": "embedding.server.policies",
     "compression": "embedding.exchange.compression",
+    "topology": "embedding.exchange.topologies",
     "model": "embedding.models",
     "estimator": "embedding.trends",
     "tokenizer": "embedding.text",
@@ -48,8 +51,8 @@ for package in {packages}:
 """A plugin of pytest: modules of a folder count as modules of the packages in the tree."""
 
 
-def python(*arguments: str, path: Path = OUTSIDE) -> subprocess.CompletedProcess[str]:
-    folders = (str(ROOT), str(ROOT / "plugins"), str(path))
+def python(*arguments: str, paths: tuple[Path, ...] = (OUTSIDE,)) -> subprocess.CompletedProcess:
+    folders = map(str, (ROOT, ROOT / "plugins", *paths))
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -61,14 +64,23 @@ def python(*arguments: str, path: Path = OUTSIDE) -> subprocess.CompletedProcess
     )
 
 
-def pass_the_contract_suites(names: str, *options: str, path: Path = OUTSIDE) -> None:
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What passes of the contract suites, with a package outside and a file of each kind inside."""
+    folder = tmp_path_factory.mktemp("dropped")
+    for kind, package in BUILT_IN.items():
+        text = (OUTSIDE / "yeoron_outside" / f"{kind}.py").read_text(encoding="utf-8")
+        (folder / package).mkdir()
+        dropped = folder / package / f"dropped_{kind}.py"
+        dropped.write_text(text.replace("outside-", "dropped-"), encoding="utf-8")
+    join = JOIN.format(packages=tuple(BUILT_IN.values()), folder=str(folder))
+    (folder / "joining.py").write_text(join, encoding="utf-8")
     suites = [f"tests/{suite}" for suite in SUITES]
-    quiet = ("-v", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist")
-    done = python("-m", "pytest", *quiet, "-k", names, *options, *suites, path=path)
+    quiet = ("-v", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "joining")
+    chosen = ("-k", "outside- or dropped-")
+    done = python("-m", "pytest", *quiet, *chosen, *suites, paths=(OUTSIDE, folder))
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
-    passed = [line for line in done.stdout.splitlines() if " PASSED" in line]
-    for suite in suites:
-        assert any(line.startswith(suite) for line in passed), f"nothing of {suite} passed"
+    return [line for line in done.stdout.splitlines() if " PASSED" in line]
 
 
 def test_names_are_known_before_anything_of_the_package_is_imported() -> None:
@@ -107,18 +119,11 @@ for need in NEEDS:
 
 
 @pytest.mark.slow
-def test_a_package_outside_the_tree_passes_the_contract_suites() -> None:
-    pass_the_contract_suites("outside-")
-
-
-@pytest.mark.slow
-def test_a_file_dropped_into_the_tree_passes_the_contract_suites(tmp_path: Path) -> None:
-    for kind, package in BUILT_IN.items():
-        text = (OUTSIDE / "yeoron_outside" / f"{kind}.py").read_text(encoding="utf-8")
-        (tmp_path / package).mkdir()
-        dropped = tmp_path / package / f"dropped_{kind}.py"
-        dropped.write_text(text.replace('"outside-', '"dropped-'), encoding="utf-8")
-    packages = tuple(BUILT_IN.values())
-    join = JOIN.format(packages=packages, folder=str(tmp_path))
-    (tmp_path / "joining.py").write_text(join, encoding="utf-8")
-    pass_the_contract_suites("dropped-", "-p", "joining", path=tmp_path)
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("where", ["outside", "dropped"])
+def test_a_thing_of_one_file_passes_its_contract_suite(
+    passed: list[str], suite: str, where: str
+) -> None:
+    """From a package outside the tree as from a file that is dropped into it."""
+    found = [line for line in passed if line.startswith(f"tests/{suite}")]
+    assert any(f"{where}-" in line for line in found), found

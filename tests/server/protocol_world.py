@@ -23,6 +23,7 @@ from embedding.server.flight.rounds import RoundCalls
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.copying import RowCopy
+from embedding.server.rowstore.interface import RowShape
 
 ENDS = ("whole", "fails", "killed before", "killed after")
 """What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files
@@ -77,7 +78,7 @@ class World(Checks):
             device="cpu", state_dir=folder, initial_rows=1, min_count=1, half_life_tokens=None
         )
         self.folder = CheckpointFolder(folder, keep=2)
-        self.state = Watched(config, self.sync, dim=DIM, seed=1, epoch=self.epoch)
+        self.state = Watched(config, self.sync, RowShape(DIM, seed=1), epoch=self.epoch)
         self.state.fate = {}
         self.recovery = Recovery(self.state, self.folder, every_s=1e9)
         for incarnation in self.fenced:
@@ -86,7 +87,7 @@ class World(Checks):
     def crash(self, *, torn: bool = False) -> None:
         """kill -9 of the server, perhaps while it notes new words, and another one in its place."""
         self.remember_drops()
-        journal = self.state.journal
+        journal = self.state.words.journal
         journal.close()
         if torn and journal.path is not None:
             with journal.path.open("ab") as file:
@@ -99,7 +100,7 @@ class World(Checks):
         self.start()
 
     def close(self) -> None:
-        self.state.journal.close()
+        self.state.words.journal.close()
         self.folder.close()
         self.home.cleanup()
 
@@ -190,7 +191,7 @@ class World(Checks):
         if self.waits_for_a_checkpoint(node):
             return False
         word = np.array([1], dtype=np.int64)
-        ids = self.state.admit([self.word(node, node.document + ahead)], word)
+        ids = self.state.words.admit([self.word(node, node.document + ahead)], word)
         clock = node.reading[0] + 1 if ahead else node.clock
         rows = self.state.pull(node.name, ids, ids, clock)
         if isinstance(rows, list):

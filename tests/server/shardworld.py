@@ -30,6 +30,7 @@ from embedding.server.groups.replica import LocalReplica
 from embedding.server.groups.sharded import ShardedReplica
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards import recovery as shardrecovery
 from embedding.server.shards.fleet import shard_specs
@@ -173,8 +174,7 @@ class Server:
         self.state: Any = ServerState(
             config,
             SyncConfig(policy="asp"),
-            dim=DIM,
-            seed=seed,
+            RowShape(DIM, seed=seed),
             epoch=self.incarnations,
             rows=ShardedRows if self.shards > 1 else LocalRows,
             upstream=leader,
@@ -201,8 +201,7 @@ class Server:
                 else LocalReplica(rows.tables, state.vocabulary, state.lock)
             )
             self.link = GroupLink(Follower(state, leader, replica))
-            self.link._sequence = self.link._follower.greet().sequence
-            self.link._pull()
+            self.link.cycle.begin()
 
     def at(self, index: int) -> str:
         return f"grpc://{self.name}-{index}:1"

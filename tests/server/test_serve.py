@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,6 +25,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.settings import Settings
+from waiting import until
 
 WAIT_S = 90
 
@@ -47,11 +47,11 @@ def serving(home, *arguments: str) -> Iterator[tuple[subprocess.Popen, str, str]
             env=environment,
         )
     try:
-        deadline = time.monotonic() + WAIT_S
-        while not (found := re.search(r"ready at (\S+), status at (\S+), on", log.read_text())):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+        ready = re.compile(r"ready at (\S+), status at (\S+), on")
+        until(lambda: ready.search(log.read_text()) or process.poll() is not None, log.read_text)
+        assert process.poll() is None, log.read_text()
+        found = ready.search(log.read_text())
+        assert found is not None
         yield process, found[1], found[2]
     finally:
         process.kill()

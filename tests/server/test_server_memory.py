@@ -19,6 +19,7 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.changing import ChangeQueue
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 from waiting import until
@@ -30,9 +31,9 @@ ASP = SyncConfig(policy="asp")
 @pytest.fixture
 def state() -> ServerState:
     config = ServerConfig(min_count=1, initial_rows=4, device="cpu")
-    found = ServerState(config, ASP, dim=DIM, seed=1)
+    found = ServerState(config, ASP, RowShape(DIM, seed=1))
     found.hello("a", version=PROTOCOL_VERSION, digest="", clock=0)
-    found.admit(["봄", "여름", "가을"], np.ones(3, dtype=np.int64))
+    found.words.admit(["봄", "여름", "가을"], np.ones(3, dtype=np.int64))
     return found
 
 
@@ -63,7 +64,7 @@ def test_a_push_counts_once_its_rows_have_changed(
         refused = (
             lambda: state.push(pushed(2)),
             lambda: state.pull("a", np.arange(3), np.arange(3), 1),
-            lambda: state.admit(["겨울"], np.ones(1, dtype=np.int64)),
+            lambda: state.words.admit(["겨울"], np.ones(1, dtype=np.int64)),
         )
         for each in refused:
             with pytest.raises(UnavailableError, match=r"^the server could not change its rows, "):
@@ -119,26 +120,26 @@ def test_new_words_have_to_wait_for_memory_and_learning_goes_on(
     """Four rows there are; the tables double in four tensors, of which each may be refused."""
     mend = failing(monkeypatch, "_zeros", torch.OutOfMemoryError("out of memory"), after=after)
     with caplog.at_level(logging.CRITICAL):
-        ids = state.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
+        ids = state.words.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
     assert sorted(ids.tolist()) == [-1, -1, 3]
     assert "no memory for more than the 4 rows" in str(state.rows.full)
     state.push(pushed())
     assert state.ledger.of("a").applied == 1
     assert state.pull("a", np.arange(4), np.arange(4), 1).vectors.shape == (4, DIM)
     mend()
-    ids = state.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
+    ids = state.words.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
     assert (sorted(ids.tolist()), state.rows.full) == ([3, 4, 5], None)
     assert state.pull("a", ids, ids, 1).vectors.shape == (3, DIM)
 
 
 def test_words_whose_rows_could_not_start_are_read_once_they_have(state, monkeypatch) -> None:
     mend = failing(monkeypatch, "start", torch.OutOfMemoryError())
-    ids = state.admit(["겨울"], np.ones(1, dtype=np.int64))
+    ids = state.words.admit(["겨울"], np.ones(1, dtype=np.int64))
     with pytest.raises(UnavailableError):
         state.pull("a", ids, ids, 1)
     mend()
-    other = ServerState(state.config, ASP, dim=DIM, seed=1)
-    other.admit(["봄", "여름", "가을", "겨울"], np.ones(4, dtype=np.int64))
+    other = ServerState(state.config, ASP, RowShape(DIM, seed=1))
+    other.words.admit(["봄", "여름", "가을", "겨울"], np.ones(4, dtype=np.int64))
     found = state.pull("a", ids, ids, 1)
     assert found.vectors.tolist() == other.tables.read(Table.IN, ids).tolist()
 

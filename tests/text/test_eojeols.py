@@ -141,16 +141,16 @@ def filled(cache_mb: int, eojeols: int) -> tuple[Readings, int]:
 
 
 def test_memory_is_bounded_in_bytes_and_reckoned_as_it_is() -> None:
-    readings, taken = filled(200, 8_000)
+    readings, taken = filled(200, 4_000)
     told = readings.figures()
-    assert told["cached_words"] == 8_000
+    assert told["cached_words"] == 4_000
     assert told["forgotten_words"] == 0
     assert 0.7 * taken < told["cache_bytes"] < 1.6 * taken
-    readings, taken = filled(4, 24_000)
+    readings, taken = filled(2, 12_000)
     told = readings.figures()
-    assert told["cache_bytes"] <= 4.1e6
-    assert taken <= 5.5e6
-    assert told["forgotten_words"] > 10_000
+    assert told["cache_bytes"] <= 2.05e6
+    assert taken <= 2.75e6
+    assert told["forgotten_words"] > 5_000
 
 
 @given(st.lists(st.tuples(st.text("가나", max_size=4), st.integers(0, 40)), max_size=200))

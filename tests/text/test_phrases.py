@@ -169,17 +169,17 @@ def test_what_one_document_repeats_makes_no_phrase(texts):
 
 
 def test_memory_is_bounded_and_reckoned_as_it_is():
-    phrases = Phrases(TextConfig(phrase_mb=2))
+    phrases = Phrases(TextConfig(phrase_mb=1))
     tracemalloc.start()
     try:
-        for at in range(0, 60_000, 100):
+        for at in range(0, 30_000, 100):
             names = [chr(0xAC00 + n // 200) + chr(0xAC00 + n % 200) for n in range(at, at + 100)]
             read(phrases, [f"{name}은+{name}는" for name in names], day=at)
         taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert phrases.candidates <= 2_000_000 * 3 // 4 // 400
-    assert phrases.memory <= 2_000_000
+    assert phrases.candidates <= 1_000_000 * 3 // 4 // 400
+    assert phrases.memory <= 1_000_000
     assert 0.6 * taken < phrases.memory < 1.6 * taken
 
 

@@ -138,7 +138,7 @@ def test_a_history_says_how_a_phrase_was_read_before(tmp_path):
     console = Console(width=120, record=True, file=None)
     with console.capture() as shown:
         console.print(word_table(history))
-    assert "Read before as: 우한 · 폐렴." in shown.get()
+    assert "Read before as: 우한 · 폐렴." in " ".join(shown.get().split())
     with console.capture() as shown:
         console.print(word_table(word_history(snapshots, USUAL[0])))
     assert "Read before" not in shown.get()

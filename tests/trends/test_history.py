@@ -7,11 +7,14 @@ import io
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from embedding.exchange.payload import UNITS
 from embedding.kernel.errors import ConfigError
 from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import Usage
 from embedding.trends import table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, WordChange
@@ -175,3 +178,61 @@ def test_vectors_that_cannot_be_read_yet_show_no_neighbours(planted, tmp_path):
     windows = neighbour_map(store, "코로나").windows
     assert [one.snapshot for one in windows] == [ref.id for ref in store.list()][:-1]
     assert nearest_words(store.open(), "코로나", 5) == []
+
+
+def used_as(data, word: str, like: str) -> Usage:
+    """Sums of a window in which `word` stands where `like` does, whatever vectors say."""
+    random = np.random.default_rng(9)
+    true = data.vectors / np.linalg.norm(data.vectors, axis=1, keepdims=True)
+    true[data.words.index(word)] = true[data.words.index(like)]
+    n, dim = true.shape
+    noise = 0.05 * random.normal(size=(n, UNITS, dim))
+    return Usage(
+        rows=np.arange(n),
+        sources=["뉴스"] * n,
+        mentions=np.full(n, 60),
+        pairs=np.ones((n, UNITS), np.float32),
+        means=(true[:, None] + noise).astype(np.float32),
+    )
+
+
+def test_neighbours_of_a_window_are_by_its_text_alone(planted, tmp_path):
+    """The vectors keep what was read before; in January the word was used as another one is."""
+    store = SnapshotStore(str(tmp_path))
+    parent = None
+    for at, data in enumerate(planted.stream(planted.Plan())):
+        usage = used_as(data, "마스크", "반도체" if at == 2 else "버스") if at else None
+        parent = store.publish(replace(data, parent=parent), usage).id
+    history = word_history(store, "마스크")
+    first = [[one.word for one in point.neighbours][:1] for point in history.points]
+    assert first[1:] == [["버스"], ["반도체"], ["버스"]]
+    assert nearest_words(store.open(), "마스크", 1)[0][0] != "버스"
+    flags = [{one.word: one.changed for one in point.neighbours} for point in history.points]
+    assert not any(flags[1].values())  # those before are by vectors: nothing to compare with
+    assert flags[2]["반도체"]
+    assert [note.code for note in history.notes] == ["nearest_vectors"]
+    assert history.notes[0].text.startswith("2019-11: ")
+    # The rows of a report tell the same.
+    report = build_report(store)
+    row = next(row for row in report.risen if row.word == "마스크")
+    near = [one.word for one in history.points[3].neighbours]
+    assert [one.word for one in row.neighbours] == near
+    assert row.neighbours_before[0].word == "반도체"
+
+
+def test_a_word_that_a_window_does_not_use_has_no_neighbours_there(planted, tmp_path):
+    store = SnapshotStore(str(tmp_path))
+    data = planted.stream(planted.Plan(windows=1, moved={}, born={}, risen={}))[0]
+    usage = used_as(data, "버스", "버스")
+    kept = np.array([word != "버스" for word in data.words])
+    some = replace(
+        usage,
+        rows=usage.rows[kept],
+        sources=["뉴스"] * int(kept.sum()),
+        mentions=usage.mentions[kept],
+        pairs=usage.pairs[kept],
+        means=usage.means[kept],
+    )
+    store.publish(data, some)
+    assert word_history(store, "버스").points[0].neighbours == ()
+    assert word_history(store, "택시").points[0].neighbours

@@ -24,6 +24,13 @@ async def headed(page, text: str) -> None:
     await expect(page.locator("h1")).to_have_text(text, timeout=PATIENCE)
 
 
+async def visit(page, address: str) -> None:
+    """Go to a page once it is computed: until then it loads itself again, which breaks a visit."""
+    while (await page.request.get(address)).status == 202:
+        await page.wait_for_timeout(100)
+    await page.goto(address)
+
+
 async def drawn(page) -> None:
     """Wait until every chart and the position on the axis are there."""
     from playwright.async_api import expect

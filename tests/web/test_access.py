@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from browsing import CHROMIUM, drawn
+from browsing import CHROMIUM, drawn, visit
 from unguarded import unguarded
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
@@ -27,10 +27,28 @@ VIEWS = (
 )
 
 
+NAMELESS = """
+() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, svg[role=img]')]
+  .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.title
+    || (e.labels && e.labels.length)))
+  .map(e => e.outerHTML.slice(0, 100))
+"""
+
+
+async def named_and_in_order(page) -> None:
+    """Everything one can use has a name, and headings go in order."""
+    assert await page.evaluate(NAMELESS) == []
+    levels = await page.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))"
+    )
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
 @pytest.mark.parametrize("path", [*VIEWS, "/word?w=" + "가" * 1500])
 async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, path):
     async with page_of(viewport={"width": 390, "height": 844}) as page:
-        await page.goto(address + path)
+        await visit(page, address + path)
         await drawn(page)
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
         small = await page.evaluate(
@@ -43,48 +61,24 @@ async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, pat
             ".filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth).length"
         )
         assert cut == 0
-        assert await page.evaluate(NAMELESS) == []
-        levels = await page.evaluate(
-            "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))"
-        )
-        assert levels.count(1) == 1
-        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+        await named_and_in_order(page)
 
 
 CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_text_is_readable_in_both_themes(page_of, address, scheme):
+async def test_text_is_readable_in_both_themes_and_all_has_a_name(page_of, address, scheme):
     async with page_of(color_scheme=scheme) as page:
         grounds = set()
         for path in VIEWS:
-            await page.goto(address + path)
+            await visit(page, address + path)
             assert await page.evaluate(CONTRAST) == [], path
+            await named_and_in_order(page)
             grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
         (ground,) = grounds
         bright = sum(int(v) for v in ground[4:-1].split(","))
         assert bright < 150 if scheme == "dark" else bright > 600
-
-
-NAMELESS = """
-() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, svg[role=img]')]
-  .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.title
-    || (e.labels && e.labels.length)))
-  .map(e => e.outerHTML.slice(0, 100))
-"""
-
-
-@pytest.mark.parametrize("path", VIEWS)
-async def test_everything_one_can_use_has_a_name_and_headings_go_in_order(page_of, address, path):
-    async with page_of() as page:
-        await page.goto(address + path)
-        assert await page.evaluate(NAMELESS) == []
-        levels = await page.evaluate(
-            "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))"
-        )
-        assert levels.count(1) == 1
-        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +97,7 @@ async def test_axe_finds_nothing_in_any_view(page_of, address, language, scheme,
     async with page_of(locale=language, bypass_csp=True, **view) as page:
         wrong = []
         for path in VIEWS:
-            await page.goto(address + path)
+            await visit(page, address + path)
             await drawn(page)
             await page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
             found = (await axe.run(page)).response["violations"]
@@ -154,7 +148,7 @@ async def test_a_hostile_word_is_a_word_in_every_view(page_of, address, hostile,
     async with page_of(viewport={"width": 390, "height": 844}) as page:
         coded = quote(word, safe="")
         for path in (f"/word?w={coded}", f"/map?w={coded}", f"/compare?a={coded}&b=코로나"):
-            await page.goto(address + path)
+            await visit(page, address + path)
             await drawn(page)
             assert word in await page.locator("h1").inner_text()
             assert await page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -15,6 +15,7 @@ from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.lexicon import NodeLexicon
 
@@ -37,10 +38,7 @@ class Node:
             self.client,
             make_trainer(MODEL),
             None,
-            node=name,
-            model=MODEL,
-            config=NODE,
-            unit=WindowUnit.DAY,
+            LearnerSetup(node=name, model=MODEL, config=NODE, unit=WindowUnit.DAY),
             start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             extras=Extras(
                 lexicon=NodeLexicon(listener=ContributorCollector.of(welcome) if crawls else None)

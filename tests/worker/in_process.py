@@ -19,6 +19,7 @@ from embedding.exchange.protocol import (
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 
 ASP = SyncConfig(policy="asp")
@@ -27,7 +28,7 @@ ASP = SyncConfig(policy="asp")
 def make_state(sync: SyncConfig = ASP, *, dim: int = 4, **settings: object) -> ServerState:
     """A server's state; half_life_tokens None and min_count 1 unless told otherwise."""
     config = {"min_count": 1, "half_life_tokens": None, "device": "cpu", **settings}
-    return ServerState(ServerConfig(**config), sync, dim=dim, seed=1)
+    return ServerState(ServerConfig(**config), sync, RowShape(dim, seed=1))
 
 
 class InProcess:
@@ -44,7 +45,7 @@ class InProcess:
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
     ) -> IntArray:
         del contributors
-        return self.state.admit(words, counts)
+        return self.state.words.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self.state.delta(since)

@@ -33,6 +33,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.process.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
+from waiting import until
 
 PATIENCE_S = 300.0
 """What does nothing for so long hangs: on a busy machine a process takes a minute to start."""
@@ -143,11 +144,9 @@ def chaos(folder: Path, policy: str, **settings: Any) -> Iterator[tuple[Chaos, T
 
 def children(process: BaseProcess, n: int) -> list[psutil.Process]:
     """The first `n` processes that this one has started, as soon as there are so many."""
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found := psutil.Process(process.pid).children()) < n:
-        assert time.monotonic() < deadline, f"{n} processes were to be started, there are {found}"
-        time.sleep(0.02)
-    return found[:n]
+    parent = psutil.Process(process.pid)
+    until(lambda: len(parent.children()) >= n, lambda: parent.children(), PATIENCE_S)
+    return parent.children()[:n]
 
 
 def corpus(path: Path, lines: int) -> Counter[str]:
@@ -157,17 +156,15 @@ def corpus(path: Path, lines: int) -> Counter[str]:
     return Counter(word for line in words for word in line.split())
 
 
-def kill_without_reader(deadline_s: float = 60.0) -> None:
+def kill_without_reader(seconds: float = 60.0) -> None:
     """kill -9 a node's gradient process when its reader has come to the end and is gone."""
-    deadline = time.monotonic() + deadline_s
-    while True:
-        names = {each.name: each.pid for each in multiprocessing.active_children()}
-        if not any(name.endswith("-crawler") for name in names):
-            gradient = next(pid for name, pid in names.items() if name.endswith("-gradient"))
-            os.kill(gradient, signal.SIGKILL)
-            return
-        assert time.monotonic() < deadline, "the reader does not end"
-        time.sleep(0.02)
+
+    def named(kind: str) -> list[int]:
+        alive = multiprocessing.active_children()
+        return [each.pid or 0 for each in alive if each.name.endswith(f"-{kind}")]
+
+    until(lambda: not named("crawler"), "the reader does not end", seconds)
+    os.kill(named("gradient")[0], signal.SIGKILL)
 
 
 def kill(kind: str) -> None:

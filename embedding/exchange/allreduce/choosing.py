@@ -53,7 +53,7 @@ class DenseChoice:
         blocks  that are in sum `step`; top: all words' ids are below it
         """
         self._blocks += blocks
-        if self._config.kind == "allreduce":
+        if self._config.traits.replicas:
             wanted = {table: np.arange(self._rows(table, top)) for table in self._replicas}
         elif step - self._chosen_at > self._config.rechoose_blocks:
             self._chosen_at = step

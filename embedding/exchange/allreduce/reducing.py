@@ -24,18 +24,24 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.allreduce.choosing import NO_WINDOW, DenseChoice, WriteBackSchedule
+from embedding.exchange.allreduce.density import threshold
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.membership import Membership
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.allreduce.writeback import NONE, WriteBack
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta
+from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topology import TopologyConfig
 from embedding.exchange.transport import Transport, TransportMetrics
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+
+ROW_BYTES = {"float16": 2, "float32": 4}
+"""Of an entry of a row that is pulled."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ class ReducingTransport:
             "summed_rows": self.summed_rows,
             "dense_rows": {str(table): len(held) for table, held in self.replicas.items()},
             "density": metrics.density(),
-            "dense_share": self._choice.least if self.config.kind == "hybrid" else None,
+            "dense_share": None if self.config.traits.replicas else self._choice.least,
             "rounds": members.stand.step,
             "waited_s": round(members.waited_s, 3),
             "nodes": members.ring.size,
@@ -222,7 +228,7 @@ class ReducingTransport:
         if not self.members.died_with_another(behind):
             return self._active, tuple(self._parted(deltas)[1])
         # That node has ended, and with it is gone which rows of this block it had summed.
-        if self.config.kind == "hybrid":
+        if not self.config.traits.replicas:
             self.members.lost_tokens += behind - self._tokens(self.write_back.offset)
         return self._active, ()
 
@@ -328,3 +334,28 @@ class ReducingTransport:
 
 def _words(deltas: Sequence[RowDelta] | None) -> list[RowDelta]:
     return [delta for delta in deltas or () if delta.table is not Table.SUB]
+
+
+def joined(server: Transport, node: JoiningNode) -> Transport:
+    """The transport over `server` of a node that sums; waits until all nodes have met."""
+    if node.meeting is None:
+        return server
+    least = node.config.dense_share
+    if least is None:
+        least = threshold(node.meeting.size, ROW_BYTES[node.exchange.rows])
+    welcome = node.welcome
+    return ReducingTransport(
+        server,
+        Meeting(
+            node.meeting,
+            name=node.name,
+            incarnation=node.incarnation,
+            timeout_s=node.config.peer_timeout_s,
+            stop=node.stop,
+        ),
+        node.config,
+        ReducingStart(welcome.dim, node.buckets, welcome.sequence, welcome.offset),
+        tokens=node.tokens,
+        half=entry_type(node.exchange) == "float16",
+        least=least,
+    )

@@ -42,8 +42,9 @@ times the root mean square of what was kept back of it; an entry below it is los
 class Feedback:
     """Turns the pushes of one node into what is sent, and keeps what is left. Not thread-safe.
 
-    memory  bytes that all residuals may take; rows that were used longest ago are sent whole
-            (float16) when they take more
+    Residuals take at most `residual_bytes`; rows that were used longest ago are sent whole
+    (float16) when they would take more.
+
     shards  on how many the rows lie: what is packed for each is packed on its own
     """
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from embedding.kernel.errors import PlatformError
+from embedding.kernel.errors import ExchangeError, PlatformError
 from embedding.kernel.ports import LOOPBACK_NAMES
 
 logger = logging.getLogger(__name__)
@@ -93,6 +93,13 @@ class HttpService:
         app.add_middleware(
             TrustedHostMiddleware, allowed_hosts=[host, f"[{host}]", *LOOPBACK_NAMES]
         )
+
+        @app.exception_handler(ExchangeError)
+        def away(request: Request, error: Exception) -> Response:
+            """The server is on another host, and does not answer this one."""
+            del request
+            found = {"status": "away", "reasons": [str(error)]}
+            return JSONResponse(found, status_code=503, headers={"Retry-After": "5"})
 
         @app.get("/health")
         def health() -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -106,7 +107,6 @@ class Meters:
     node_words: dict[str, Rate] = field(default_factory=dict)
     sources: dict[str, SourceMeter] = field(default_factory=dict)
     lags: Reservoir = field(default_factory=Reservoir)
-    lock_s: float = 0.0
     checkpoint_pause_s: float = 0.0
     checkpoints: int = 0
     checkpoint_failures: int = 0
@@ -115,14 +115,22 @@ class Meters:
     rates: dict[str, Rate] = field(
         default_factory=lambda: {name: Rate() for name in ("rows_in", "rows_out")}
     )
+    started: float = field(default_factory=time.monotonic)
     _sampled: dict[str, int] = field(default_factory=dict)
+    _read_at: dict[str, int] = field(default_factory=dict)
 
     def source(self, name: str) -> SourceMeter:
         """The source's meter, made when it is new."""
         return self.sources.setdefault(name, SourceMeter())
 
+    def read(self, node: str, rows: int) -> None:
+        """A node pulled so many rows."""
+        self.rows_out += rows
+        self._read_at[node] = self.pushes
+
     def moved(self, push: Push, size: int) -> None:
         """A push's rows were taken; they came in `size` bytes."""
+        self.staleness[self.pushes - self._read_at.get(push.node, self.pushes)] += 1
         self.delta_entries += push.entries or sum(delta.values.size for delta in push.deltas)
         self.delta_bytes += size
 

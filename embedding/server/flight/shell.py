@@ -23,6 +23,7 @@ from embedding.exchange.codec import (
 )
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.mirror import Wanted
+from embedding.exchange.protocol import welcome_for
 from embedding.exchange.rowcache import NAMES, CachedRows
 from embedding.exchange.together import OPERATION, decode_together
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Array, Message, decode, encode
@@ -269,20 +270,21 @@ class NodeSession:
         header = message.header
         node = string(header, "node")
         check_node(self.state, node)
+        version = whole(header, "version")
         welcome = self.state.hello(
             node,
-            version=whole(header, "version"),
+            version=version,
             digest=string(header, "config_digest"),
             clock=whole(header, "clock"),
             incarnation=string(header, "life"),
         )
         self.node, self.number = node, welcome.session
-        return Message({"status": "ok", **welcome.to_dict()})
+        return Message({"status": "ok", **welcome_for(version, welcome.to_dict())})
 
     def _admit(self, message: Message) -> Message:
         words, counts = message.text("words"), message.array("counts", "i8", 1)
         check_words(words)
-        ids = self.state.admit(words.to_pylist(), counts, Contributors.read(message))
+        ids = self.state.words.admit(words.to_pylist(), counts, Contributors.read(message))
         return Message({"status": "ok"}, {"ids": ids})
 
     def _vocabulary(self, message: Message) -> Message:

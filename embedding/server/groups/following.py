@@ -82,15 +82,15 @@ class Follower:
                  nothing yet
         """
         state, vocabulary = self.state, self.state.vocabulary
-        with state.admitting, state.changed:
+        with state.words.admitting, state.changed:
             own = vocabulary.alive()
             gone = np.setdiff1d(own[own < next_id], delta.alive, assume_unique=True)
             if len(gone):
-                state.install([], gone)
+                state.words.install([], gone)
             ids = np.asarray(delta.ids, dtype=np.int64)
             order = np.argsort(ids, kind="stable")
             words = delta.words
-            state.install_given(ids[order], [words[i] for i in order.tolist()])
+            state.words.install_given(ids[order], [words[i] for i in order.tolist()])
             vocabulary.next_id = max(vocabulary.next_id, next_id)
             vocabulary.set_counts(delta.alive, delta.alive_counts)
             if closed and not vocabulary.closed:

@@ -33,17 +33,29 @@ MAX_PORTIONS = 100_000
 class Holder(Protocol):
     """Where the rows lie, and what goes with them."""
 
-    tables: Tables
-    vocabulary: Vocabulary
-    composer: GramComposer
     config: ServerConfig
+
+    @property
+    def tables(self) -> Tables:
+        """Rows in this process."""
+        ...
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Their words."""
+        ...
+
+    @property
+    def composer(self) -> GramComposer:
+        """Makes vectors of rows."""
+        ...
 
 
 @dataclass
 class RoundFigures:
     """What all rounds did.
 
-    tokens, pairs  that losses were computed of, each as often as it was
+    tokens         that losses were computed of, each as often as it was
     first, last    F before and after the last round, nats a pair
     why            why the last round ended
     nbytes         what the last round took in memory, at most

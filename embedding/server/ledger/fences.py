@@ -1,4 +1,4 @@
-"""Lives of nodes that may not push any more, on the disk before anybody goes on with their sources.
+"""Incarnations of nodes that may not push any more; on the disk before others read their sources.
 
 JSON lines `{"node", "life"}`. A checkpoint comes later: a server that was killed in between would
 take the pushes of a node that was stopped while its sources were given away, and that comes back.
@@ -15,7 +15,7 @@ from embedding.kernel.durable import append, appending, replaced
 from embedding.kernel.errors import UnavailableError
 
 FENCED = 16
-"""Lives of each node that are remembered, the latest ones."""
+"""Incarnations of each node that are remembered, the latest ones."""
 
 
 class Fences:
@@ -24,7 +24,7 @@ class Fences:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self.incarnations: dict[str, tuple[str, ...]] = {}
-        """Fenced lives by node."""
+        """Fenced ones by node."""
         if path is not None and path.exists():
             self._read(path)
 

@@ -26,8 +26,8 @@ class NodeLedger:
     between is gone from the node's memory.
 
     incarnation    mark of the process that greeted last
-    place, applied_place  where the node's reader goes on behind the push accepted last, and
-                          behind the one applied last
+    offset, applied_offset  where the node's reader goes on behind the push accepted last, and
+                            behind the one applied last
     """
 
     accepted: int = 0
@@ -44,7 +44,7 @@ class NodeLedger:
 class Ledger:
     """All nodes' pushes.
 
-    fences  lives that may not push any more
+    fences  incarnations that may not push any more
     """
 
     nodes: dict[str, NodeLedger] = field(default_factory=dict)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.kernel.errors import ConfigError, PlatformError
-from embedding.kernel.records import Table
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
@@ -38,19 +38,11 @@ class Erased:
     copies: tuple[str, ...]
 
 
-def check_erasable(config: ServerConfig, word: str | None) -> None:
-    """ConfigError where a word cannot be taken out of a server's rows."""
-    if word is not None and (config.shards > 1 or config.split != "rows"):
-        raise ConfigError(
-            f"forget: the rows of this server lie on {config.shards} shards (split "
-            f"{config.split}), from which a word cannot be taken; server.shards = 1 is accepted."
-        )
-
-
 def erase_state(
     config: ServerConfig,
     make: Callable[[WordDigests], ServerState],
     *,
+    elsewhere: Callable[[ServerState, IntArray], None] | None = None,
     word: str | None = None,
     source: str | None = None,
     dry: bool = False,
@@ -58,12 +50,12 @@ def erase_state(
     """Take a word or a source out of `config.state_dir`; a word gets no row again.
 
     make  an empty state of `config` with these digests
+    elsewhere  takes rows of ids out where they do not lie in the state's own tables
     dry   only say what is there
 
     ConfigError when a server is running there or the folder cannot be used, PlatformError when the
     new checkpoint cannot be written.
     """
-    check_erasable(config, word)
     path = Path(str(config.state_dir))
     copies = put_aside(path)
     names = tuple(one.name for one in copies)
@@ -82,12 +74,18 @@ def erase_state(
         names,
     )
     if dry:
-        state.journal.close()
+        state.words.journal.close()
         folder.close()
         return found
     if word is not None:
-        folder.refuse(digests.of(word))
-        _erase_word(state, word)
+        try:
+            folder.refuse(digests.of(word))
+            _erase_word(state, word, elsewhere)
+        except BaseException:
+            # What was there is still there, for another call.
+            state.words.journal.close()
+            folder.close()
+            raise
     accounts = state.accounts
     hidden = digests.written(word or "")
     accounts.windows.erase(word=word, hidden=hidden, source=source)
@@ -108,7 +106,9 @@ def erase_state(
     return found
 
 
-def _erase_word(state: ServerState, word: str) -> None:
+def _erase_word(
+    state: ServerState, word: str, elsewhere: Callable[[ServerState, IntArray], None] | None
+) -> None:
     vocabulary, accounts = state.vocabulary, state.accounts
     vocabulary.candidates.take(word)
     accounts.phrases = {
@@ -121,12 +121,19 @@ def _erase_word(state: ServerState, word: str) -> None:
     if not len(ids):
         return
     accounts.usage.erase(ids, None)
-    slots = vocabulary.slots(ids, "forget")
-    still = np.zeros((len(ids), state.dim), dtype=np.float32)
+    if elsewhere is None:
+        _clear(state, vocabulary.slots(ids, "forget"))
+    else:
+        # First: killed after it, the word is still known here, and the same call goes on.
+        elsewhere(state, ids)
+    state.words.install([], ids)
+
+
+def _clear(state: ServerState, slots: IntArray) -> None:
+    still = np.zeros((len(slots), state.dim), dtype=np.float32)
     for table in state.tables.kinds:
         if table is not Table.SUB:
-            state.tables.restore(table, slots, still, np.zeros(len(ids), dtype=np.float32))
-    state.install([], ids)
+            state.tables.restore(table, slots, still, np.zeros(len(slots), dtype=np.float32))
 
 
 def _older(path: Path) -> list[Path]:

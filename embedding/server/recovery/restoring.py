@@ -70,7 +70,7 @@ class Recovery(Checkpointer):
         self._restore()
 
     def _ended(self) -> None:
-        self._state.journal.close()
+        self._state.words.journal.close()
         self._folder.close()
 
     def _try_write(self) -> str | None:
@@ -87,14 +87,14 @@ class Recovery(Checkpointer):
         number = self._folder.next_number()
         # The file first: a copy of tables that nobody finishes would follow them for ever.
         fresh = Journal(self._folder.journal(number))
-        with state.admitting, state.lock:
+        with state.words.admitting, state.lock:
             try:
                 state.changes.check()
             except UnavailableError:
                 fresh.close()
                 raise
             mark, began = self._mark(), time.perf_counter()
-            old = state.go_on_in(fresh)
+            old = state.words.go_on_in(fresh)
             collected = collect(state, self._parts)
             copy = state.rows.own_copy()
             pause = time.perf_counter() - began
@@ -126,9 +126,9 @@ class Recovery(Checkpointer):
             for entry in read_journal(path):
                 fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]
                 if fresh and entry.first <= state.vocabulary.next_id:
-                    state.install(fresh, entry.evicted)
+                    state.words.install(fresh, entry.evicted)
         last = self._folder.next_number() - 1
-        state.go_on_in(Journal(self._folder.last_journal(last), repair=True))
+        state.words.go_on_in(Journal(self._folder.last_journal(last), repair=True))
         if found is not None:
             logger.info(
                 "restored checkpoint %d: %d words, %d tokens",
@@ -154,7 +154,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
             "buckets": state.composer.buckets,
             "seed": state.tables.seed,
             **state.rows.facts(),
-            "config_digest": state.config_digest,
+            "config_digest": state.reports.digest,
             "words": len(ids),
             "next_id": vocabulary.next_id,
             "weight": vocabulary.decay.weight,
@@ -189,13 +189,16 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
         "stored": vocabulary.stored(ids),
         "last_seen": vocabulary.last_seen(ids),
         "candidates": dict(vocabulary.candidates),
-        "young": state.rare.content(),
+        "young": state.accounts.rare.content(),
         "usage": accounts.usage.content() | accounts.shifts.content(),
         "windows": {start: accounts.windows.held(start) for start in accounts.windows.windows()},
     }
 
 
-_TOTALS = ("pushes", "duplicates", "refused", "tokens", "documents", "loss_sum", "pairs")
+_TOTALS = (
+    *("pushes", "duplicates", "refused", "tokens", "replayed_tokens", "documents"),
+    *("loss_sum", "pairs"),
+)
 
 
 def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) -> Content:
@@ -249,15 +252,15 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
                 f"with {expected}; use that or an empty folder."
             )
     digest = facts["config_digest"]
-    if state.config_digest and digest and digest != state.config_digest:
+    if state.reports.digest and digest and digest != state.reports.digest:
         raise ConfigError(
             f"state_dir {where}: its checkpoint is of configuration {digest[:12]}, the server was "
-            f"started with {state.config_digest[:12]}; use that or an empty folder."
+            f"started with {state.reports.digest[:12]}; use that or an empty folder."
         )
-    state.config_digest = state.config_digest or digest
+    state.reports.digest = state.reports.digest or digest
     state.tables.seed = facts["seed"]
     _restore_rows(state, content)
-    state.rare.restore(content.arrays)
+    state.accounts.rare.restore(content.arrays)
     # Checkpoints of before texts were read again name a window and a source.
     sums = [(int(w), str(s), int(past[0]) if past else 0) for w, s, *past in facts.get("usage", [])]
     state.accounts.usage.restore(sums, content.arrays)
@@ -303,7 +306,7 @@ def _candidates(state: ServerState, table: pa.Table) -> dict[bytes, float]:
 def _restore_accounts(state: ServerState, content: Content) -> None:
     facts, accounts = content.facts, state.accounts
     for name in _TOTALS:
-        setattr(accounts.meters, name, facts["totals"][name])
+        setattr(accounts.meters, name, facts["totals"].get(name, 0))
     for name, (documents, tokens, late) in facts["sources"].items():
         meter = accounts.meters.source(name)
         meter.documents, meter.tokens, meter.late = documents, tokens, late

@@ -21,6 +21,7 @@ from embedding.kernel.records import Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, successor
 from embedding.server.recovery.restoring import Recovery
+from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import Manifest
@@ -69,7 +70,10 @@ def roll_back_state(
     held = CheckpointFolder(folder, keep=config.keep_checkpoints)  # nobody else has it
     try:
         fresh = _begun(
-            config, snapshot, store, ServerState(config, sync or SyncConfig(), dim=dim, seed=seed)
+            config,
+            snapshot,
+            store,
+            ServerState(config, sync or SyncConfig(), RowShape(dim, seed=seed)),
         )
         kept = _exchanged(folder, fresh)
     finally:

@@ -42,8 +42,8 @@ def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -
 class Optimizer:
     """How a delta changes a row.
 
-    sum      row += delta                                        (Downpour, Dean 2012)
-    adagrad  A += mean(delta²); row += delta · min(1, rate / sqrt(A)), one accumulator a row
+    sum:     row += delta                                        (Downpour, Dean 2012)
+    adagrad: A += mean(delta²); row += delta · min(1, rate / sqrt(A)), one accumulator a row
              (AdaGrad, Duchi 2011, kept by row)
     """
 

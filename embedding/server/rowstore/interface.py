@@ -29,23 +29,34 @@ Scorable = tuple[ScorePairs, PairSlots, Vectors]
 
 
 @dataclass(frozen=True)
+class RowShape:
+    """How large rows are, and from what they begin.
+
+    dim      columns of a row; the last `biases` of them are no part of a vector (GloVe: 1)
+    seed     of first rows
+    buckets  rows of n-grams (fastText), 0 for every other model
+    """
+
+    dim: int
+    seed: int = 0
+    buckets: int = 0
+    biases: int = 0
+
+
+@dataclass(frozen=True)
 class RowSetup:
     """What a row store is made from.
 
-    epoch     number of this incarnation of the server
-    buckets   rows of n-grams; biases: columns at the end of a row that are no part of a vector
-    lock      the server's
+    epoch  number of this incarnation of the server
+    lock   the server's
     """
 
     config: ServerConfig
     sync: SyncConfig
     vocabulary: Vocabulary
     lock: threading.RLock
-    dim: int
-    seed: int
+    shape: RowShape
     epoch: int
-    buckets: int
-    biases: int
 
 
 @dataclass(frozen=True)

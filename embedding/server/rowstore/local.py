@@ -44,19 +44,22 @@ class LocalRows(RowStore):
     local = nodes_hold_rows = True
 
     def __init__(self, setup: RowSetup) -> None:
-        config, shared = setup.config, shares(setup.sync)
+        config, shape, shared = setup.config, setup.shape, shares(setup.sync)
         self.tables = Tables(
-            setup.dim,
+            shape.dim,
             device=pick_device(config.device, shared=shared),
             capacity=config.max_words if shared else config.initial_rows,
-            seed=setup.seed,
+            seed=shape.seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
             shared=shared,
-            buckets=setup.buckets,
+            buckets=shape.buckets,
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
         self.composer = GramComposer(
-            self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
+            self.tables,
+            self._vocabulary.names,
+            buckets=shape.buckets,
+            biases=shape.biases,
         )
         self._max_words = config.max_words
         self.full: str | None = None

@@ -60,31 +60,33 @@ class ShardedRows(RowStore):
     full: str | None = None
 
     def __init__(self, setup: RowSetup) -> None:
-        config = setup.config
-        check_dealt(setup.buckets, config.shards)
+        config, shape = setup.config, setup.shape
+        check_dealt(shape.buckets, config.shards)
         self.nodes_hold_rows = config.split == "rows"
         if self.nodes_hold_rows:
             check_pushing(setup.sync, config.shards)
         else:
-            shape = {"dim": setup.dim, "buckets": setup.buckets, "biases": setup.biases}
-            check_columns(config, setup.sync, **shape)
+            check_columns(config, setup.sync, shape)
         self.tables = Tables(
-            setup.dim,
+            shape.dim,
             device=pick_device(config.device),
             capacity=1,
-            seed=setup.seed,
+            seed=shape.seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
         self.composer = GramComposer(
-            self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
+            self.tables,
+            self._vocabulary.names,
+            buckets=shape.buckets,
+            biases=shape.biases,
         )
         self._shards, self._split = config.shards, config.split
         self.log = ShardLog(setup.epoch, config.max_message_bytes)
         self._changes = LoggedSums(self.log)
         self.links = PrimaryLinks(
             self.log,
-            Layout(config.shards, config.split, setup.dim),
+            Layout(config.shards, config.split, shape.dim),
             follows=config.group.leader is not None,
         )
         self._copies = 0

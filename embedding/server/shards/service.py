@@ -23,7 +23,7 @@ import torch
 
 from embedding.exchange.codec import decode_push, string, whole
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
@@ -198,7 +198,8 @@ class ShardSession:
     # -- nodes ------------------------------------------------------------------------------
 
     def _hello(self, message: Message) -> Message:
-        _same_version(message)
+        if why := version_refused(whole(message.header, "version")):
+            raise RefusedError(why, kind="greeting")
         node = string(message.header, "node")
         first = whole(message.header, "first", least=1)
         check_name("node", node)
@@ -334,6 +335,7 @@ class ShardSession:
 
 
 def _same_version(message: Message) -> None:
+    """A primary and its shards are started by one program."""
     version = whole(message.header, "version")
     if version != PROTOCOL_VERSION:
         raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")

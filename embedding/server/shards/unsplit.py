@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from embedding.kernel.errors import ConfigError
 from embedding.models.traits import COLUMN_MODEL
 from embedding.server.compatibility import COLUMN_POLICY, SHARDS
 from embedding.server.config import ServerConfig, SyncConfig
+
+if TYPE_CHECKING:  # a training checks its request while torch is imported
+    from embedding.server.rowstore.interface import RowShape
 
 
 def check_dealt(buckets: int, shards: int) -> None:
@@ -22,21 +27,19 @@ def check_pushing(sync: SyncConfig, shards: int) -> None:
     SHARDS.check(sync.policy, f"{shards} shards", ", or 1 shard")
 
 
-def check_columns(
-    config: ServerConfig, sync: SyncConfig, *, dim: int, buckets: int, biases: int
-) -> None:
+def check_columns(config: ServerConfig, sync: SyncConfig, shape: RowShape) -> None:
     """ConfigError for what a split by columns does not go with."""
-    if config.shards > dim:
+    if config.shards > shape.dim:
         raise ConfigError(
-            f"shards {config.shards} with split columns: rows have {dim} columns; at most {dim} "
-            "shards are accepted."
+            f"shards {config.shards} with split columns: rows have {shape.dim} columns; at most "
+            f"{shape.dim} shards are accepted."
         )
-    if buckets:
+    if shape.buckets:
         raise ConfigError(
             "split columns: an example of fasttext has an input of dozens of rows, which no "
             f"minibatch names; {', '.join(COLUMN_MODEL.accepted)} are accepted, or split rows."
         )
-    if biases:
+    if shape.biases:
         raise ConfigError(
             "split columns: the bias of a row is one more column, which no minibatch names; "
             f"{', '.join(COLUMN_MODEL.accepted)} are accepted."

@@ -23,7 +23,8 @@ from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.records import IntArray, Table, TimeArray
+from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
+from embedding.server.figures.reports import read_held_out
 from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows, KnownContexts, RareWordReading
 from embedding.snapshots.nearness import centre_of, frequent, sureness
@@ -71,7 +72,7 @@ class LiveModel:
                 ids = state.vocabulary.alive()
             known = ids[frequent(self._counts(ids))]
             rows = self._copied(known, Table.IN).cpu().numpy()
-            if why := unreadable({"words_read": float(self._counts(ids).sum()), **spread(rows)}):
+            if why := unreadable(self._figures(ids, rows)):
                 raise RefusedError(f"word {word[:80]!r}: {why}", kind="control")
             centre = torch.from_numpy(centre_of(rows))
             query = self._copied(own, Table.IN)[0]
@@ -80,6 +81,14 @@ class LiveModel:
                 sure = torch.from_numpy(sureness(self._counts(part))).to(vectors.device)
                 nearest.show(torch.from_numpy(part).to(vectors.device), vectors, sure)
             return self._named(nearest.best())
+
+    def _figures(self, ids: IntArray, rows: FloatArray) -> dict[str, float]:
+        """By which it is judged whether these words, of which `rows` are frequent, can be read."""
+        return {
+            "words_read": float(self._counts(ids).sum()),
+            **spread(rows),
+            **read_held_out(report for _, report in self._state.told()),
+        }
 
     def evaluate(self, gold: PairGold | AnalogyGold | None) -> dict[str, float]:
         """Quality of the rows as they are now; figures that cannot be had are left out.
@@ -142,7 +151,7 @@ class LiveModel:
         if self._reading is None:
             return None
         with state.lock:
-            return state.rare.held(ids, self._counts(ids))
+            return state.accounts.rare.held(ids, self._counts(ids))
 
     def _counts(self, ids: IntArray) -> TimeArray:
         """Running counts float64 [n], 0 for a word that is evicted meanwhile."""
@@ -156,9 +165,9 @@ class LiveModel:
         """What the tables say of what stands around words; None when it is too little."""
         state = self._state
         with state.lock:
-            if not state.rare.mentions:
+            if not state.accounts.rare.mentions:
                 return None
-            taught, ids = state.rare.taught(), state.rare.contexts()
+            taught, ids = state.accounts.rare.taught(), state.accounts.rare.contexts()
         with state.rows.reading():
             vectors = state.rows.live(Table.IN, taught.ids).cpu().numpy()
         contexts = self._copied(ids, Table.OUT).cpu().numpy()

@@ -65,7 +65,7 @@ _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 class Copied:
     """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
 
-    young   what is laid over the vectors of words that were read only a few times
+    rare    what is laid over the vectors of words that were read only a few times
     counts  float64 [n], running counts
     used    how words were used, by source; None when it is not added up
     pulled  which contexts pulled them; None when nobody said
@@ -255,7 +255,7 @@ class Snapshotter:
             began = time.monotonic()
             ids = vocabulary.alive()
             ids = ids[vocabulary.counts(ids) >= 0.5]
-            if not len(ids):
+            if not len(ids) and not self._config.in_step:
                 raise RefusedError(f"cut {window.label}: no word has a row yet.")
             starts = self._starts(window)
             tables = [state.accounts.windows.table(start) for start in starts]
@@ -271,12 +271,12 @@ class Snapshotter:
                 tokens=_sum(state.accounts.windows.tokens.get(start, {}) for start in starts),
                 documents=_sum(state.accounts.windows.documents.get(start, {}) for start in starts),
                 config=self._described(),
-                config_digest=state.config_digest,
+                config_digest=state.reports.digest,
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
                 phrases=tuple(state.accounts.phrases.values()),
             )
             copy = state.rows.copy()
-            rare, running = state.rare.copied(), vocabulary.counts(ids)
+            rare, running = state.accounts.rare.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts) or None
             pulled = state.accounts.shifts.held(starts)

@@ -16,6 +16,7 @@ from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeAr
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.words.counts import WindowCounts
+from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.shifts import ContextShifts
 from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
@@ -54,7 +55,10 @@ class PushArrival:
 
 
 class Accounts:
-    """Everything counted. Not thread-safe: the server's lock guards it."""
+    """Everything counted. Not thread-safe: the server's lock guards it.
+
+    rare  what stood around words that were read only a few times
+    """
 
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
         self.vocabulary = vocabulary
@@ -68,6 +72,7 @@ class Accounts:
             in_step=config.in_step,
         )
         self.meters = Meters()
+        self.rare = InferredVectors.of(config, vocabulary)
         self.tokenizers: dict[str, None] = {}
         self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
@@ -95,6 +100,7 @@ class Accounts:
         self.note(push.phrases)
         for progress in push.progress:
             self._progress(push.node, progress, now)
+        self.rare.learnt(push)
 
     def note(self, phrases: Iterable[Phrase]) -> None:
         """Nodes read these as one word; of too many the ones noted first are forgotten."""

@@ -55,8 +55,8 @@ class AnonymityThreshold:
     ) -> list[str]:
         """Those of `fresh` that enough authors and sources used.
 
-        testimony  of `words`; None: they come from a corpus, where nobody asks. RefusedError when
-                   it is of another number of words
+        contributors  of `words`; None: they come from a corpus, where nobody asks. RefusedError
+                      when they are of another number of words
         """
         if contributors is None or not self.needed:
             return list(fresh)

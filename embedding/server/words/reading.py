@@ -56,7 +56,7 @@ class KnownContexts:
 
     at         int64 [m], which words these are; bags of what stood around them, of m words
     gradient   float32 [m], how much the trained row counts, 0 to 1
-    young      how many of them are young: the first ones; the others are known
+    rare       how many of them are rare: the first ones; the others are known
     """
 
     at: IntArray

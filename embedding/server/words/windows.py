@@ -197,10 +197,6 @@ class WindowTracker:
         """The window that starts at `start` (Unix seconds)."""
         return Window.holding(datetime.fromtimestamp(start, UTC), self.unit)
 
-    def idle_for(self, source: str, *, now: float) -> float:
-        """Seconds since the source's last news."""
-        return now - self.sources[source].last_news
-
     def _live(self, state: SourceState, now: float) -> bool:
         return any(state.pending.values()) or now - state.last_news <= self.idle_s
 

@@ -143,8 +143,16 @@ def dated_columns(
 
     A malformed line is left out; `report` logs the first `_SAID` of them.
     """
+    for _, lines in dated_stretches(share, since, report=report):
+        yield lines
+
+
+def dated_stretches(
+    share: CorpusShare, since: int = 0, *, report: bool = True
+) -> Iterator[tuple[int, DatedLines]]:
+    """The same, each with the place of its stretch in the share, from 0."""
     bad = 0
-    for stretch in stretches(share):
+    for place, stretch in enumerate(stretches(share)):
         if stretch.end < since:
             continue
         found = _by_arrow(stretch, since)
@@ -154,7 +162,7 @@ def dated_columns(
                 logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
             bad += len(wrong)
         if len(found):
-            yield found
+            yield place, found
 
 
 def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
@@ -169,38 +177,34 @@ def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
 def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since` on, each with what had passed of its window.
 
-    A second reader goes ahead, to the end of each window, and measures its text; it keeps none.
+    How long windows are stands in the share.
     """
-    windows = _windows(share, unit, since)
-    window: int | None = None
-    read = whole = 0
+    whole = dict(share.window_characters)
+    window, read = _before(share, unit, since)
     for lines in dated_columns(share, since):
         for own, part in lines.by_window(unit):
             if own != window:
-                window, (read, whole) = own, next(windows)
+                window, read = own, 0
             ends = read + np.cumsum(part.lengths)
             middles = (ends - part.lengths) + part.lengths / 2
-            yield replace(part, passed=middles / max(whole, 1))
+            passed = np.minimum(middles / max(whole.get(own, 0), 1), 1.0)
+            yield replace(part, passed=passed)
             read = int(ends[-1])
 
 
-def _windows(share: CorpusShare, unit: WindowUnit, since: int) -> Iterator[tuple[int, int]]:
-    """Characters of each window that ends behind line `since`: before that line, and in all."""
-    window: int | None = None
-    before = whole = 0
-    behind = False
+def _before(share: CorpusShare, unit: WindowUnit, since: int) -> tuple[int | None, int]:
+    """The window of the last line before line `since`, and its characters until there."""
+    window, read = None, 0
+    if not since:
+        return window, read
     for lines in dated_columns(share, report=False):
-        for own, part in lines.by_window(unit):
-            if own != window:
-                if behind:
-                    yield before, whole
-                window, before, whole = own, 0, 0
-            late = part.numbers >= since
-            behind = bool(late[-1])
-            before += int(part.lengths[~late].sum())
-            whole += int(part.lengths.sum())
-    if behind:
-        yield before, whole
+        early = lines[: int(np.searchsorted(lines.numbers, since))]
+        for own, part in early.by_window(unit):
+            read = (read if own == window else 0) + int(part.lengths.sum())
+            window = own
+        if len(early) < len(lines):
+            break
+    return window, read
 
 
 def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:

@@ -154,7 +154,7 @@ class _Cutter:
     def _lines(self, since: int) -> Iterator[DatedLines]:
         """Dated lines; with what had passed of their window where the learning rate follows it."""
         unit = self._share.window
-        if unit is None or not self._falls:
+        if unit is None or not self._falls or not self._share.window_characters:
             return dated_columns(self._share, since)
         return passing(self._share, unit, since)
 

@@ -58,7 +58,7 @@ class LeaseKeeper:
     async def run(self, offset: str) -> None:
         """Give heartbeats; FencedError when what the node held is another's.
 
-        place  what the server had learnt from the lives of this node before
+        offset  what the server had learnt from incarnations of this node before
         """
         own = decode_offset(offset)
         if not await self._ask(self._leases.sources):

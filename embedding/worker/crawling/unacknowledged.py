@@ -37,7 +37,7 @@ def decode_offset(offset: str) -> frozenset[int]:
 class Unacknowledged:
     """Of one gradient process. Safe for several threads.
 
-    place  what the server had from the processes before this one
+    offset  what the server had from the processes before this one
     """
 
     def __init__(self, offset: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,33 +15,34 @@ from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import kept_tokens
 from embedding.models.traits import COLUMN_MODEL
 from embedding.worker.learning.combining import share
-from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.copies import EachBlock
 from embedding.worker.learning.ticks import Prepared, Trained, check_loss
+from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
 
 
-class ColumnLearner(Learner):
-    """A learner that trains on the shards, by `columns`."""
+class ColumnTraining:
+    """Has the shards train, by `columns`; ConfigError for a model that they cannot."""
 
-    def __init__(self, *args: Any, columns: ColumnsOnShards, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.columns = columns
-        check_column_model(self.model)
+    def __init__(self, parts: LearnerParts, columns: ColumnsOnShards) -> None:
+        check_column_model(parts.setup.model)
+        self._parts = parts
+        self._columns = columns
 
     def train(self, prepared: Prepared) -> Trained:
         """Have the shards learn copies of the block's rows, minibatch by minibatch."""
         planned = prepared.planned
-        rows = prepared.rows or self._pull(planned, prepared.scores)
+        rows = prepared.rows or self._parts.link.pull(planned, prepared.scores)
         block = self._block(prepared)
         if not len(block.words) or not len(block.pool) or not len(block.examples.inputs):
             return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0, len(block.words)))
         local, owners = planned.block, block.examples.owners
         weights = None if local.weights is None else local.weights[owners]
-        learnt, losses = self.columns.learn(block, rows, weights)
+        learnt, losses = self._columns.learn(block, rows, weights)
         loss = _summed(losses, owners, local, len(block.words))
-        check_loss(self.node, self.model, loss)
-        steps = self._steps(prepared, loss)
+        check_loss(self._parts.setup.node, self._parts.setup.model, loss)
+        steps = self._parts.steps(prepared, loss)
         if steps:
-            shares = [share(steps[table], self.pooled) for table in (Table.IN, Table.OUT)]
+            shares = [share(steps[table], self._parts.pooled) for table in (Table.IN, Table.OUT)]
             learnt = replace(learnt, shares=np.concatenate(shares))
         return Trained(prepared, rows.clock, (), loss, minibatches=learnt)
 
@@ -61,11 +61,20 @@ class ColumnLearner(Learner):
             pool=local.pool,
             ids=planned.contexts,
             inputs=len(planned.words),
-            draws=draws_of(self.model),
+            draws=draws_of(self._parts.setup.model),
             seed=prepared.seed,
-            pairs=self.config.minibatch,
+            pairs=self._parts.setup.config.minibatch,
             rate=prepared.rate,
         )
+
+
+def on_columns(columns: ColumnsOnShards) -> MakeTraining:
+    """Blocks are learnt on shards that hold columns."""
+
+    def make(parts: LearnerParts) -> BlockTraining:
+        return BlockTraining(ColumnTraining(parts, columns).train, EachBlock(parts))
+
+    return make
 
 
 def check_column_model(model: ModelConfig) -> None:

@@ -11,7 +11,6 @@ import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import Optimiser
-from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.copies import EachBlock
 from embedding.worker.learning.planning import BlockPlan, CodedText, offsets
 from embedding.worker.learning.ticks import Prepared, Trained, check_loss
+from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
 from embedding.worker.words.rarewords import RowCounts
 
 
@@ -60,65 +60,61 @@ class MappedTables:
         return cls(tables[shared.rows :], tables[: shared.rows])
 
 
-class HogwildLearner(Learner):
-    """A learner whose rows are the server's: ids are places in the shared `tables`."""
+class HogwildTraining:
+    """Trains in place on rows that are the server's: ids are places in the shared `tables`."""
 
-    def __init__(self, *args: Any, tables: MappedTables, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.tables = tables
-
-    @property
-    def sees_itself(self) -> bool:
-        """It trains in place."""
-        return True
+    def __init__(self, parts: LearnerParts, tables: MappedTables) -> None:
+        self._parts = parts
+        self._tables = tables
 
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
-        self.observer.remember(prepared)
-        rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
-        tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
+        parts = self._parts
+        parts.observer.remember(prepared)
+        rows = prepared.rows or parts.link.pull(prepared.planned, prepared.scores)
+        tables = {Table.IN: self._tables.vectors, Table.OUT: self._tables.contexts}
         if prepared.close is not None:
-            uses = self._closed(prepared, rows.clock)
+            uses = parts.observer.close(prepared, parts.words.lexicon, self._vectors)
             return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), uses=uses)
         every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
         held_loss = None if prepared.held is None else prepared.held.loss(every, tables)
-        loss = self.trainer.train(
+        loss = parts.trainer.train(
             prepared.planned.block,
-            self.tables.vectors,
-            self.tables.contexts,
+            self._tables.vectors,
+            self._tables.contexts,
             learning_rate=prepared.rate,
             seed=prepared.seed,
         )
-        check_loss(self.node, self.model, loss)
-        rare = self.observer.surroundings(prepared)
+        check_loss(parts.setup.node, parts.setup.model, loss)
+        rare = parts.observer.surroundings(prepared)
         return Trained(prepared, rows.clock, (), loss, rare, held_loss=held_loss)
 
-    def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
+    def _vectors(self, ids: IntArray) -> FloatArray:
         """Rows of the shared tables."""
-        del clock
-        found: FloatArray = self.tables.vectors[ids]
+        found: FloatArray = self._tables.vectors[ids]
         return found
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""
-        kept = self.model.traits.keeps_state or self.model.optimiser is Optimiser.ADAGRAD
-        return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
+        model = self._parts.setup.model
+        kept = model.traits.keeps_state or model.optimiser is Optimiser.ADAGRAD
+        return np.arange(len(self._tables.contexts), dtype=np.int64) if kept else None
 
-    def _rowed(self, planned: BlockPlan) -> RowCounts:
+    def rows(self, planned: BlockPlan) -> RowCounts:
         """Every word: a row's id is its place."""
         del planned
-        lexicon = self.lexicon
+        lexicon = self._parts.words.lexicon
         counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
         counts[lexicon.ids] = lexicon.counts
         return RowCounts(np.arange(len(counts), dtype=np.int64), counts, lexicon.counts)
 
-    def _plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
+    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Local rows are the rows of the whole tables, so that none is pulled."""
         none = np.empty(0, dtype=np.int64)
         tokens = [part.table.astype(np.int32)[part.codes] for part in parts]
-        ids = self.lexicon.ids
+        ids = self._parts.words.lexicon.ids
         keep = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.float32)
-        keep[ids] = self.words.keep(ids)
+        keep[ids] = self._parts.words.keep(ids)
         block = LocalBlock(
             tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
             sentences=offsets(parts),
@@ -126,8 +122,18 @@ class HogwildLearner(Learner):
             pool=noise.astype(np.int32),
             ids=self._ids(),
         )
-        if self.words.grams is not None:
+        if self._parts.words.grams is not None:
             words = np.unique(block.tokens)
             known = words[words >= 0].astype(np.int64)
-            block = self.words.grams.whole(block, known, len(self.tables.contexts))
+            block = self._parts.words.grams.whole(block, known, len(self._tables.contexts))
         return BlockPlan(words=none, extras=none, block=block)
+
+
+def in_place(tables: MappedTables) -> MakeTraining:
+    """Blocks are learnt on the server's own tables."""
+
+    def make(parts: LearnerParts) -> BlockTraining:
+        shared = HogwildTraining(parts, tables)
+        return BlockTraining(shared.train, EachBlock(parts), shared, sees_itself=True)
+
+    return make

@@ -14,25 +14,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack
-from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock
+from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.models.base import BlockLoss
 from embedding.worker.learning.combining import share
-from embedding.worker.learning.convergence import Order
-from embedding.worker.learning.learner import Learner, Rowed
+from embedding.worker.learning.copies import CopyTraining, EachBlock, PulledCopies, Rowed
 from embedding.worker.learning.localrows import ChangedRows, NodeRows
-from embedding.worker.learning.ticks import Close, Prepared, StepResult, Trained
+from embedding.worker.learning.nodeclock import NodeClock
+from embedding.worker.learning.ticks import Prepared, StepResult, Trained
+from embedding.worker.learning.training import BlockTraining, LearnerParts
 from embedding.worker.learning.work import Work
 
 Ids = dict[Table, IntArray]
-_When = Literal["now", "ahead", "late"]
 
 
 @dataclass
@@ -55,56 +55,52 @@ class Period:
         self.work, self.blocks, self.clock = None, 0, None
 
 
-class PacedLearner(Learner):
-    """A learner that follows the pace of the policy, also when that changes while it runs."""
+class PacedTraining:
+    """Follows the pace of the policy, also when that changes while it runs.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+    It trains on copies that are its own, and pushes what they moved by when that is due. At a
+    pace of every block it does as `EachBlock` and `PulledCopies`.
+    """
+
+    def __init__(self, parts: LearnerParts) -> None:
+        self._parts = parts
+        self._training = CopyTraining(parts, self)
+        self._pulled = PulledCopies(parts)
+        self._each_block = EachBlock(parts)
         self._lock = threading.RLock()
         self._under_way = False
         self._plainly = True
+        self._sent_as: npt.DTypeLike = np.float32
         self._period = Period(EVERY_BLOCK)
 
     @property
     def keeps_rows(self) -> bool:
         """Whether rows are kept from block to block, so that they are pulled when they are due."""
-        return not self.pace.every_block or self._period.work is not None
-
-    def prepare(
-        self,
-        blocks: Sequence[TokenBlock],
-        *,
-        when: _When = "now",
-        order: Order | None = None,
-        close: Close | None = None,
-    ) -> Prepared:
-        """As `Learner.prepare`; rows that are kept are looked at when the block is trained."""
-        late: _When = "late" if self.keeps_rows else when
-        return super().prepare(blocks, when=late, order=order, close=close)
+        return not self._turn.pace.every_block or self._period.work is not None
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on the node's copies."""
         with self._lock:
             self._under_way = True
-            if self._period.work is None and self._unlike(self.pace, self._period.pace):
-                self._follow(self.pace)
+            if self._period.work is None and self._unlike(self._turn.pace, self._period.pace):
+                self._follow(self._turn.pace)
             self._plainly = prepared.rows is not None or not self.keeps_rows
-            return super().train(prepared)
+            return self._training.train(prepared)
 
     def push(self, trained: Trained) -> StepResult:
         """Keep what was learnt until a push is due."""
         with self._lock:
             self._under_way = False
             if self._plainly:
-                learnt = super().push(trained)
-                self._follow(self.pace)
+                learnt = self._each_block.push(trained)
+                self._follow(self._turn.pace)
                 return learnt
-            self._rehearsed(trained)
+            self._parts.past.learnt(trained.prepared.sentences, trained.loss)
             work = Work.of(trained)
             period = self._period
             period.work = work if period.work is None else period.work.then(work)
             period.blocks += 1
-            if period.blocks < self.pace.push_every:
+            if period.blocks < self._turn.pace.push_every:
                 return StepResult.of(trained, (), None)
             keys = period.work.keys
             ack = self._exchange(period.work)
@@ -131,8 +127,12 @@ class PacedLearner(Learner):
         """Give up what was not pushed; its documents were not acknowledged."""
         with self._lock:
             self._under_way = False
-            super().restart(clock, sequence)
-            self._follow(self.pace)
+            self._each_block.restart(clock, sequence)
+            self._follow(self._turn.pace)
+
+    @property
+    def _turn(self) -> NodeClock:
+        return self._parts.link.turn
 
     def _follow(self, pace: Pace) -> None:
         """Begin again at a pace, with nothing kept."""
@@ -142,12 +142,11 @@ class PacedLearner(Learner):
     def _exchange(self, work: Work) -> Ack:
         """Push everything that is kept."""
         period = self._period
-        clock = self.clock if period.clock is None else period.clock
-        ack = self._deliver(work, clock, self._drain())
-        self._sent = None
+        clock = self._turn.clock if period.clock is None else period.clock
+        ack = self._parts.link.push(work, clock, self._drain(), kept=True)
         period.told()
-        if self._unlike(self.pace, period.pace):
-            self._follow(self.pace)
+        if self._unlike(self._turn.pace, period.pace):
+            self._follow(self._turn.pace)
         return ack
 
     @staticmethod
@@ -156,11 +155,12 @@ class PacedLearner(Learner):
         kept = [(pace.push_every, pace.pull_every, pace.elastic) for pace in (one, other)]
         return kept[0] != kept[1]
 
-    def _rows(self, prepared: Prepared) -> tuple[int, Rowed]:
+    def rows(self, prepared: Prepared) -> tuple[int, Rowed]:
+        """The node's copies; what is missing or too old of them is pulled."""
         if self._plainly:
-            return super()._rows(prepared)
+            return self._pulled.rows(prepared)
         ids = prepared.planned.rows()
-        if self._period.pulled >= self.pace.pull_every and not self.pace.elastic:
+        if self._period.pulled >= self._turn.pace.pull_every and not self._turn.pace.elastic:
             for copies in self._period.copies.values():
                 copies.refresh()
             self._period.pulled = 0
@@ -175,22 +175,23 @@ class PacedLearner(Learner):
         }
 
     def _of(self, table: Table) -> NodeRows:
-        return self._period.copies.setdefault(table, NodeRows(self.model.width))
+        return self._period.copies.setdefault(table, NodeRows(self._parts.setup.model.width))
 
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""
-        rows = self._ask(ids, scores, self.clock)
-        self.sent_as = rows.vectors.dtype
+        rows = self._parts.link.ask(ids, scores, self._turn.clock)
+        self._sent_as = rows.vectors.dtype
         for table, values in rows.by_table().items():
             self._of(table).put(ids[table], widen(values))
         return rows.clock
 
-    def _deltas(
+    def deltas(
         self, prepared: Prepared, base: Rowed, local: Rowed, loss: BlockLoss
     ) -> tuple[RowDelta, ...]:
+        """None: what moved stays in the copies until a push is due."""
         if self._plainly:
-            return super()._deltas(prepared, base, local, loss)
-        steps = self._steps(prepared, loss)
+            return self._pulled.deltas(prepared, base, local, loss)
+        steps = self._parts.steps(prepared, loss)
         for table, ids in prepared.planned.rows().items():
             trained = steps.get(table, np.zeros((len(ids), 2)))
             self._period.copies[table].learn(ids, local[table], trained)
@@ -199,11 +200,11 @@ class PacedLearner(Learner):
     def _drain(self) -> tuple[RowDelta, ...]:
         """What is pushed of all that moved."""
         moved = {table: copies.drain() for table, copies in self._period.copies.items()}
-        shares = {table: share(each.steps, self.pooled) for table, each in moved.items()}
+        shares = {table: share(each.steps, self._turn.pooled) for table, each in moved.items()}
         deltas = {table: each.delta * shares[table][:, None] for table, each in moved.items()}
         if self._period.pace.elastic:
             self._stretch(moved, shares, deltas)
-        half = self.sent_as == np.float16
+        half = self._sent_as == np.float16
         return tuple(
             RowDelta(table, moved[table].ids, narrow(values) if half else values)
             for table, values in deltas.items()
@@ -223,11 +224,11 @@ class PacedLearner(Learner):
         it is needed. At α = 1/2, where the two ways part, node and server would meet.
         """
         alphas = {table: self._period.pace.elastic * each for table, each in shares.items()}
-        alone = self.pooled <= 1
+        alone = self._turn.pooled <= 1
         tied = {t: np.zeros(len(a), bool) if alone else a <= 0.5 for t, a in alphas.items()}
         ids = {table: moved[table].ids[tied[table]] for table in tied}
         if any(map(len, ids.values())):
-            for table, centre in self._ask(ids, (), self.clock).by_table().items():
+            for table, centre in self._parts.link.ask(ids, (), self._turn.clock).by_table().items():
                 rows, which = moved[table].rows[tied[table]], tied[table]
                 pull = alphas[table][which][:, None] * (rows - widen(centre))
                 deltas[table][which] = pull
@@ -235,3 +236,9 @@ class PacedLearner(Learner):
         else:
             for copies in self._period.copies.values():
                 copies.clear()
+
+
+def at_a_pace(parts: LearnerParts) -> BlockTraining:
+    """Rows are pulled and pushed at the pace of the policy."""
+    paced = PacedTraining(parts)
+    return BlockTraining(paced.train, paced)

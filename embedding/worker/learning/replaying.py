@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from embedding.exchange.protocol import PulledRows
-from embedding.kernel.records import TokenBlock
+from embedding.kernel.records import CodeArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.config import NodeConfig
@@ -16,7 +16,7 @@ from embedding.worker.learning.batch import BatchWork, Remembers
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldOut, HeldPairs
 from embedding.worker.learning.mixing import Mixing
-from embedding.worker.learning.planning import CodedText
+from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.learning.wordtables import WordTables
 
@@ -74,6 +74,13 @@ class Replaying:
         ids = held.ids
         parts.append(CodedText.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
         return parts, sentences.longer(len(ids))
+
+    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
+        """Remembered text, row ids int64 [n], with noise words of its own; any thread."""
+        words = self._words
+        with words.reading:
+            part = words.known(CodedText.of_ids(ids, sentences))
+            return words.plan([part], words.noise([part], seed))
 
     def held_pairs(self) -> HeldPairs | None:
         """The pairs by which a rehearsal is measured."""

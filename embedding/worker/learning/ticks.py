@@ -86,7 +86,7 @@ class Prepared:
 class Trained:
     """What training a block changed, on rows as they were at `clock`.
 
-    young  what stood around words that were read only a few times
+    rare   what stood around words that were read only a few times
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
     uses   how words were used, of each window that was closed
     held_loss  of a rehearsal: loss of held-out pairs before it trained

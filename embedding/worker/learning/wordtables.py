@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,14 +22,16 @@ from embedding.worker.words.rarewords import RowCounts
 class WordTables:
     """Keeps the lexicon, its n-grams and its noise distribution in step with the server.
 
-    every  blocks between two looks at the server's vocabulary
-    grams  None for a model without subwords
+    every    blocks between two looks at the server's vocabulary
+    grams    None for a model without subwords
+    reading  held while text becomes rows: the lexicon does not change meanwhile
     """
 
     def __init__(
         self, server: Words, lexicon: NodeLexicon, model: ModelConfig, *, every: int, start: Start
     ) -> None:
         self.lexicon = lexicon
+        self.reading = threading.RLock()
         self.grams = WordGrams(model.gram_rows, lexicon) if model.gram_rows else None
         self._server = server
         self._model = model

@@ -30,7 +30,7 @@ class Work:
     tokens    fresh tokens that have a row
     replayed  tokens that were learnt again
     loss_sum  nats over `pairs` pairs
-    young     what stood around words that were read only a few times
+    rare      what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
     uses      how words were used, of each window that was closed
     """

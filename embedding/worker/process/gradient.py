@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
+from embedding.models.base import Trainer
 from embedding.stream.queue import BlockQueue
 from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
@@ -37,6 +37,7 @@ from embedding.worker.process.pipeline import Pipeline, When
 from embedding.worker.process.rehearsing import rehearsals_of
 from embedding.worker.process.routing import make_transport, relay_of
 from embedding.worker.process.securing import secure
+from embedding.worker.process.tracing import DocumentTraces
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import NodeSpec
 
@@ -76,10 +77,10 @@ class GradientProcess:
         queue: BlockQueue,
         stop: threading.Event,
         traces: Traces = NO_TRACES,
+        trainer: Trainer | None = None,
     ) -> None:
         self.spec = spec
-        self.traces = traces
-        self._taken: dict[str, tuple[float, int]] = {}
+        self._traces = DocumentTraces(traces)
         self.queue = queue
         self.stop = stop
         self.counters = Counters()
@@ -100,7 +101,13 @@ class GradientProcess:
         self._share = 1.0
         self.rehearsals = rehearsals_of(spec, welcome)
         self.learner = make_learner(
-            spec, self.client, self.transport, welcome, stop, rehearses=self.rehearsals.any
+            spec,
+            self.client,
+            self.transport,
+            welcome,
+            stop,
+            rehearses=self.rehearsals.any,
+            trainer=trainer,
         )
         self.closings = Closings(self.learner.observer.usage)
         self.acknowledgements = Acknowledgements(
@@ -114,7 +121,7 @@ class GradientProcess:
         self._report()  # a snapshot says what its nodes trained with: told before the first push
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
-        self.acknowledgements.begin(self.learner.sequence, self.stop)
+        self.acknowledgements.begin(self.learner.turn.sequence, self.stop)
         if self.spec.node.trainer == "numba" or self.spec.corpus is None:
             warm(self.spec.model)
         warm_exchange(self.spec.exchange, self.spec.model.width)
@@ -166,12 +173,11 @@ class GradientProcess:
         for blocks in given:
             if blocks:
                 self._idle = False
-                window = window_of(blocks, self.learner.unit)
+                window = window_of(blocks, self.learner.setup.unit)
                 if corpus and window != self.rehearsals.window:
                     yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
-                for key in self.traces.sampled(key for block in blocks for key in block.keys):
-                    self._taken[key] = (time.time(), window)
+                self._traces.taken((key for block in blocks for key in block.keys), window)
                 yield blocks
             elif (close := self._closing()) is not None:
                 self._idle = False
@@ -197,8 +203,8 @@ class GradientProcess:
 
     def _read(self, window: int, tokens: int) -> None:
         self.rehearsals.read(window, tokens)
-        if self.learner.rehearsal is not None:
-            self.learner.rehearsal.begin(window)
+        if self.learner.past.rehearsal is not None:
+            self.learner.past.rehearsal.begin(window)
 
     def _rehearsals(self) -> Iterator[Order]:
         """Until the window of a corpus has converged."""
@@ -215,7 +221,7 @@ class GradientProcess:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
         if self._closing() is not None:
             return 0.0
-        return math.inf if self.learner.pace.batch_tokens else self.rehearsals.wait_s()
+        return math.inf if self.learner.turn.pace.batch_tokens else self.rehearsals.wait_s()
 
     def _ordered(self) -> Order | None:
         if self.spec.corpus is not None or self._until_rehearsal():
@@ -229,7 +235,7 @@ class GradientProcess:
             return "now"
         if self.learner.keeps_rows:
             return "late"
-        alone = self.learner.active <= 1 or self.learner.sees_itself
+        alone = self.learner.turn.active <= 1 or self.learner.sees_itself
         return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
     def _learnt(self, learnt: StepResult | RefusedError) -> None:
@@ -262,9 +268,7 @@ class GradientProcess:
     def _acknowledge(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
         self.acknowledgements.learnt(keys)
-        for key in self._taken.keys() & set(keys):
-            taken, window = self._taken.pop(key)
-            self.traces.document("learn", (key,), taken, time.time(), window=window)
+        self._traces.learnt(keys)
         self.counters.documents += len(keys)
 
     def _flush(self) -> None:
@@ -324,7 +328,7 @@ class GradientProcess:
 
     def _settle(self) -> None:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
-        ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
+        ack = self.client.settle(self.learner.turn.clock, self.learner.turn.sequence + 1)
         if ack is not None:
             self.learner.turn.flushed(ack)
 

@@ -36,7 +36,7 @@ def ticks(
     corpus = spec.corpus is not None
     limit = math.inf if corpus else spec.node.flush_seconds
     while not stop.is_set():
-        wanted = 1 if corpus else enough()
+        wanted = 0 if corpus else enough()
         blocks: list[TokenBlock] = []
         tokens = 0
         deadline = time.monotonic() + limit

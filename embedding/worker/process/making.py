@@ -9,16 +9,18 @@ from embedding.exchange.protocol import Welcome
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.transport import Transport
 from embedding.kernel.records import WindowUnit
+from embedding.models.base import Trainer
 from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.batch import BatchWork
-from embedding.worker.learning.columns import ColumnLearner
+from embedding.worker.learning.columns import on_columns
 from embedding.worker.learning.heldout import HeldOut
-from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.paced import at_a_pace
+from embedding.worker.learning.training import LearnerSetup, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
@@ -36,10 +38,12 @@ def make_learner(
     stop: threading.Event,
     *,
     rehearses: bool,
+    trainer: Trainer | None = None,
 ) -> Learner:
     """The learner that the server's topology and policy need.
 
     rehearses  what is remembered is learnt again between fresh blocks
+    trainer    None: as the specification says
     """
     model, unit = spec.model, WindowUnit(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
@@ -53,23 +57,27 @@ def make_learner(
         usage=UsageReader.of(model, welcome.usage, past),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
-    trainer = make_trainer(model, torch=spec.node.trainer == "torch")
+    trainer = trainer or make_trainer(model, torch=spec.node.trainer == "torch")
     memory = make_replay(spec.stream, model.seed) if remembers else None
     start = Start.of(welcome, active=1 if spec.ring is None else spec.ring.size)
-    common = {
-        "node": spec.name,
-        "model": model,
-        "config": spec.node,
-        "unit": unit,
-        "start": start,
-        "extras": extras,
-    }
+    return Learner(
+        transport,
+        trainer,
+        memory,
+        LearnerSetup(spec.name, model, spec.node, unit),
+        start=start,
+        extras=extras,
+        kind=_kind(client, welcome),
+    )
+
+
+def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
+    """As the server's split and policy need it."""
     if isinstance(client.path, ColumnsOnShards):
-        return ColumnLearner(transport, trainer, memory, columns=client.path, **common)
+        return on_columns(client.path)
     if welcome.shared is not None:
-        tables = MappedTables.attach(welcome.shared, welcome.dim)
-        return HogwildLearner(transport, trainer, memory, tables=tables, **common)
-    return PacedLearner(transport, trainer, memory, **common)
+        return in_place(MappedTables.attach(welcome.shared, welcome.dim))
+    return at_a_pace
 
 
 def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:

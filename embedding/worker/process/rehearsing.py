@@ -109,7 +109,8 @@ def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     learns = spec.model.traits.weighs_sentences and spec.model.traits.draws_noise
     apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
     windows = corpus is None or corpus.window is not None
-    passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0
+    turns = corpus is not None or spec.node.rehearsal_share > 0
+    passes = spec.node.rehearsal_passes if learns and apart and windows and turns else 0.0
     tick = 8 * spec.node.block_tokens if corpus is not None else 16_384
     negative = spec.model.negative
     convergence = Convergence(passes, tick, reference_losses(negative)[1])

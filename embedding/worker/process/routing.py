@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import threading
 
-from embedding.exchange.allreduce.density import threshold
-from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
-from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
+from embedding.exchange.topologies.base import JoiningNode
+from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
 from embedding.worker.corpus.offset import Offset
 from embedding.worker.spec import NodeSpec
-
-ROW_BYTES = {"float16": 2, "float32": 4}
 
 
 def relay_of(spec: NodeSpec) -> Relay | None:
@@ -34,24 +30,15 @@ def make_transport(
     spec: NodeSpec, server: Transport, welcome: Welcome, stop: threading.Event
 ) -> Transport:
     """The transport over `server`; waits for the other nodes when rows are all-reduced."""
-    if spec.ring is None:
-        return server
-    topology = spec.topology
-    least = topology.dense_share
-    if least is None:
-        least = threshold(spec.ring.size, ROW_BYTES[spec.exchange.rows])
-    return ReducingTransport(
-        server,
-        Meeting(
-            spec.ring,
-            name=spec.name,
-            incarnation=str(os.getpid()),
-            timeout_s=topology.peer_timeout_s,
-            stop=stop,
-        ),
-        topology,
-        ReducingStart(welcome.dim, spec.model.gram_rows, welcome.sequence, welcome.offset),
+    node = JoiningNode(
+        name=spec.name,
+        incarnation=str(os.getpid()),
+        config=spec.topology,
+        exchange=spec.exchange,
+        meeting=spec.ring,
+        welcome=welcome,
+        buckets=spec.model.gram_rows,
         tokens=lambda offset: Offset.of(offset).tokens,
-        half=entry_type(spec.exchange) == "float16",
-        least=least,
+        stop=stop,
     )
+    return TOPOLOGIES.get(spec.topology.kind)(server, node)

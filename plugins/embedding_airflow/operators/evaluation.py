@@ -43,7 +43,7 @@ class EvaluateSnapshot(YeoronOperator):
 
         address = SecretStr(tracking_uri(settings))
         tracked = track_snapshot(
-            SnapshotStore(str(settings.paths.snapshots)),
+            SnapshotStore(settings.snapshot_store),
             self.snapshot_id,
             settings.evaluation.model_copy(update={"tracking_uri": address}),
         )

@@ -61,22 +61,22 @@ class ChosenSnapshots(YeoronOperator):
         """Ids, each of which the store holds."""
         from embedding.snapshots.store import SnapshotStore
 
-        store = SnapshotStore(str(settings.paths.snapshots))
+        store = SnapshotStore(settings.snapshot_store)
         wanted = asked_ids(context) or [str(context["params"].get("snapshot_id") or "latest")]
         held = [ref.id for ref in store.list()]
         if "latest" in wanted:
             if not held:
                 raise AirflowFailException(
-                    f"{settings.paths.snapshots}: no snapshot yet; run opinion_stream first."
+                    f"{settings.snapshot_store}: no snapshot yet; run opinion_stream first."
                 )
             wanted = [held[-1] if name == "latest" else name for name in wanted]
         gone = [name for name in wanted if name not in held]
         for name in gone:
-            self.log.warning("Snapshot %s: not in %s any more.", name, settings.paths.snapshots)
+            self.log.warning("Snapshot %s: not in %s any more.", name, settings.snapshot_store)
         chosen = [name for name in held if name in wanted]
         if not chosen:
             raise AirflowFailException(
-                f"snapshot {', '.join(gone)}: not in {settings.paths.snapshots}; "
+                f"snapshot {', '.join(gone)}: not in {settings.snapshot_store}; "
                 "`yeoron snapshot list` shows what is there."
             )
         return chosen

@@ -36,7 +36,7 @@ class BuildTrendReport(YeoronOperator):
         from embedding.trends.report import build_report
         from embedding.trends.storage import save
 
-        store = SnapshotStore(str(settings.paths.snapshots))
+        store = SnapshotStore(settings.snapshot_store)
         report = build_report(store, self.snapshot_id, settings.trends, settings.paths.trends)
         save(report, settings.paths.trends)
         for note in report.notes:
@@ -83,7 +83,7 @@ class NotifyOfReport(YeoronOperator):
             context["ti"].xcom_push(key="skipped", value=reason)
             raise AirflowSkipException(reason)
         folder, page = settings.paths.trends, settings.trends_url
-        store = SnapshotStore(str(settings.paths.snapshots))
+        store = SnapshotStore(settings.snapshot_store)
         team = settings.page.team
         config = with_alerts(settings.notify, TeamStore(team)) if team else settings.notify
         report = load(folder, self.snapshot_id)

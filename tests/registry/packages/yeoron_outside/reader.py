@@ -12,7 +12,7 @@ EXAMPLE = "".join(f"2020-02-0{at + 1}\t글 {at} 의 본문입니다\n" for at in
 
 
 @READERS.register(
-    "outside-tabs", ReaderTraits(noun="a file of tabs", suffixes=(".tabs",), named=True)
+    "outside-tabs", ReaderTraits(noun="a file of tabs", suffixes=(".outside-tabs",), named=True)
 )
 def read_tabs(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     with opened(path) as file:

@@ -1,0 +1,157 @@
+"""What TLS costs on loopback: rows a second of pull and push, with and without it, in turn.
+
+    python -m benchmarks tls
+
+Two servers, each a process of its own: one plain, one with mutual TLS as the platform has it where
+hosts join. In each round a batch is pulled from and pushed to one of them and then the other,
+which of them first by turns, so that both see the same machine. Times are wall times; a ratio is
+the median over rounds of the quotient within a round.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, hardware, keep
+from embedding.bench.wire import WIRE_SIDES, WORDS, Batches, timed
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.certificates import ensure_certificate, ensure_issued
+from embedding.server.config import ServerConfig
+
+WARM = 5
+SIDES = ("float32", "float16")
+CALLS = ("pull", "push")
+SERVE = """
+import sys
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import running_server
+config = ServerConfig.model_validate_json(sys.argv[1])
+with running_server(config, SyncConfig(policy="asp"), dim=int(sys.argv[2])) as server:
+    print(server.location, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def serving(config: ServerConfig, dim: int) -> Iterator[str]:
+    """A server in a process of its own; its address."""
+    command = [sys.executable, "-c", SERVE, config.model_dump_json(), str(dim)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if child.stdin is None or child.stdout is None:
+        raise RuntimeError("a process without pipes")
+    try:
+        yield child.stdout.readline().strip()
+    finally:
+        child.stdin.close()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait(20)
+        child.stdout.close()
+
+
+def measure(side: str, folder: Path, rows: int, dim: int, rounds: int) -> dict[str, Any]:
+    """Seconds of each call, plain and by TLS, round by round."""
+    precision, compression = WIRE_SIDES[side]
+    own = ensure_certificate(folder, "authority")
+    cert, key = ensure_issued(folder, "server", own, ("127.0.0.1",))
+    plain = ServerConfig(min_count=1, initial_rows=WORDS, device="cpu")
+    known = {"tls_cert": cert, "tls_key": key, "tls_ca": own[0], "tls_client_ca": own[0]}
+    line = ExchangeConfig(rows=precision, compression=compression)
+    shown = {"tls_ca": own[0], "tls_cert": own[0], "tls_key": own[1]}
+    times: dict[str, list[float]] = {
+        f"{call}_{how}": [] for call in CALLS for how in ("plain", "tls")
+    }
+    with (
+        serving(plain, dim) as at,
+        serving(plain.model_copy(update=known), dim) as secret,
+        ParameterClient(at, node="bench", config=line) as one,
+        ParameterClient(secret, node="bench", config=line.model_copy(update=shown)) as other,
+    ):
+        sides = [("plain", Batches(one, rows, dim)), ("tls", Batches(other, rows, dim))]
+        for round_ in range(WARM + rounds):
+            found = {}
+            for how, batches in sides[:: 1 if round_ % 2 else -1]:
+                found[f"pull_{how}"] = timed(lambda: batches.pull(round_))  # noqa: B023 - at once
+                found[f"push_{how}"] = timed(lambda: batches.push(round_))  # noqa: B023
+            if round_ >= WARM:
+                for name, seconds in found.items():
+                    times[name].append(seconds)
+    return {"side": side, **figures(times, rows)}
+
+
+def figures(times: dict[str, list[float]], rows: int) -> dict[str, float]:
+    """Medians, and what TLS leaves of the rows a second."""
+    for how in ("plain", "tls"):
+        pairs = zip(times[f"pull_{how}"], times[f"push_{how}"], strict=True)
+        times[f"both_{how}"] = [pull + push for pull, push in pairs]
+    found = {f"{name}_rows_per_second": rows / statistics.median(t) for name, t in times.items()}
+    for call in (*CALLS, "both"):
+        pairs = zip(times[f"{call}_plain"], times[f"{call}_tls"], strict=True)
+        quotients = sorted(plain / tls for plain, tls in pairs)
+        found[f"{call}_kept"] = statistics.median(quotients)
+        found[f"{call}_kept_low"] = quotients[len(quotients) // 4]
+        found[f"{call}_kept_high"] = quotients[3 * len(quotients) // 4]
+    return found
+
+
+def table(report: dict[str, Any]) -> str:
+    """The result's text."""
+    hard, setting = report["hardware"], report["setting"]
+    about = (
+        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start; "
+        f"{setting['rows']:,} rows of {setting['dim']}, {setting['rounds']} rounds, mutual TLS. "
+        "Kept: rows a second by TLS over those without, median of the quotients within a round, "
+        "and their quartiles. Asked: at least 0.85."
+    )
+    lines = [
+        f"# Cost of TLS on loopback, {report['when'][:10]}",
+        "",
+        about,
+        "",
+        "| rows as | call | plain, rows/s | TLS, rows/s | kept | quartiles |",
+        "|---|---|---|---|---|---|",
+    ]
+    for run in report["runs"]:
+        for call in (*CALLS, "both"):
+            plain, tls = (run[f"{call}_{how}_rows_per_second"] for how in ("plain", "tls"))
+            low, high = run[f"{call}_kept_low"], run[f"{call}_kept_high"]
+            lines.append(
+                f"| {run['side']} | {call} | {plain:,.0f} | {tls:,.0f} | {run[f'{call}_kept']:.2f} "
+                f"| {low:.2f} – {high:.2f} |"
+            )
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=8_192)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    load = hardware()
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [measure(side, Path(folder), given.rows, given.dim, given.rounds) for side in SIDES]
+    packages = ("yeoron", "numpy", "pyarrow", "torch", "cryptography")
+    setting = {"rows": given.rows, "dim": given.dim, "rounds": given.rounds}
+    report = {**facts("tls", packages, load), "setting": setting, "runs": runs}
+    text = table(report)
+    keep(report, text, results=given.results)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

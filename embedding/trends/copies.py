@@ -1,0 +1,150 @@
+"""Text that repeats itself counts once where words are tested, and is named.
+
+A document is counted once for each word and author, but a thousand accounts that paste one text are
+a thousand documents. A snapshot's sums of usage read each passage once (`worker/usage/contexts.py`)
+and so say in how many texts a word stands. They leave out some documents of all words, too, in
+which nothing stands beside a word: so texts are compared with those of a usual word of the same
+source. A word that has less than half of what is usual stands mostly in copies; its documents are
+then as many as its texts would usually be of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import overload
+
+import numpy as np
+
+from embedding.kernel.records import IntArray
+from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.frequency import Frequency
+from embedding.trends.material import Mask, ReportInput
+from embedding.trends.rows import Note
+from embedding.trends.significance import TestArray
+
+LEAST_COPIED = 8
+"""Documents below which copies are not looked for."""
+UNTOLD = 2.0
+"""Most texts of a word that has no sums: those of fewer than three are not sent."""
+COPIED = 0.25
+"""Share of a source's documents that hold its average word, if they are copies of few texts."""
+_FULL = 0.9
+"""Share of the sums that a server keeps at most, behind which a word without any says nothing."""
+_USUAL = 30
+"""Documents of a word, or a source, that tell what is usual."""
+_WORDS = 20
+"""Such words of a source below which each document is taken to be a text."""
+_NAMED = 5
+_COPIES = 30
+"""Documents beyond its texts that a word has to have to be named."""
+_MENTIONS = 500
+"""Mentions beyond those usual in so many documents, from which on a word is named."""
+
+
+def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
+    """The counts of a snapshot's window with copies counted once, where it says which are."""
+    usage = snapshot.usage
+    if usage is not None and len(usage) >= _FULL * _limit(snapshot):
+        return counted
+    by_source = {} if usage is None else usage.by_source
+    rows = snapshot.rows(counted.words) if by_source else None
+    documents = counted.documents.copy()
+    for column, name in enumerate(counted.sources):
+        held, own = documents[:, column], by_source.get(name)
+        if usage is not None and rows is not None and own is not None:
+            texts = np.zeros(len(snapshot) + 1)
+            texts[usage.rows[own]] = usage.pairs[own].sum(axis=1)
+            documents[:, column] = _once(held, texts[rows], known=rows >= 0)
+        elif few_texts(held, int(counted.total_documents[column])):
+            # Of others that do not say it, a node may have died before it told.
+            documents[:, column] = np.minimum(held, int(UNTOLD))
+    if usage is not None:
+        usage.release()
+    return replace(counted, documents=documents)
+
+
+def few_texts(held: IntArray, read: int) -> bool:
+    """Whether an average word is in so many of the documents as in copies of few texts alone.
+
+    held  int64 [n], documents of each word; read: all documents
+    """
+    used = held[held > 0]
+    return read >= _USUAL and len(used) > 0 and float(used.mean()) >= COPIED * read
+
+
+class CopiesOnce(Sequence[Frequency]):
+    """What windows hold, with copies counted once in the last `last` of them."""
+
+    def __init__(
+        self, snapshots: Sequence[Snapshot], windows: Sequence[Frequency], last: int
+    ) -> None:
+        self._snapshots = snapshots
+        self._windows = windows
+        self._first = max(0, len(windows) - last)
+        self._read = lru_cache(maxsize=last)(self._counted)
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    @overload
+    def __getitem__(self, at: int) -> Frequency: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Frequency, ...]: ...
+    def __getitem__(self, at: int | slice) -> Frequency | tuple[Frequency, ...]:
+        if isinstance(at, slice):
+            return tuple(self[one] for one in range(len(self))[at])
+        one = range(len(self))[at]
+        return self._windows[one] if one < self._first else self._read(one)
+
+    def _counted(self, at: int) -> Frequency:
+        return counted_once(self._windows[at], self._snapshots[at])
+
+
+def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:
+    """Documents [n], fewer for words that stand mostly in copies. held: documents, copies too."""
+    often = known & (held >= _USUAL)
+    usual = float(np.median(texts[often] / held[often])) if often.sum() >= _WORDS else 1.0
+    once = np.maximum(texts, np.minimum(held, UNTOLD)) / max(usual, 1e-9)
+    copied = known & (held >= LEAST_COPIED) & (once < 0.5 * held)
+    found: IntArray = np.where(copied, np.ceil(once), held).astype(np.int64)
+    return found
+
+
+def _limit(snapshot: Snapshot) -> float:
+    """Most words that the server kept sums of: behind it, one without any says nothing."""
+    server = snapshot.manifest.config.get("server")
+    return float(server.get("usage_words", np.inf)) if isinstance(server, dict) else np.inf
+
+
+def repetition_notes(material: ReportInput, once: Frequency, baseline: Frequency) -> list[Note]:
+    """Which words copies of few texts, or few authors, write much more often than is usual.
+
+    once  the window's counts, with copies counted once
+    """
+    now, label = material.now, material.snapshot.manifest.window.label
+    words = [*now.words]
+    counts, documents = (each.sum(axis=1) for each in now.take(words, now.sources))
+    notes = []
+    usual = baseline.usual_rate(words, now) * now.total_documents.sum() / 1000.0
+    copies = documents - once.documents.sum(axis=1)
+    copied = (copies >= _COPIES) & (documents >= 3.0 * usual)
+    if copied.any():
+        named = _names(words, np.where(copied, copies / (usual + 1.0), 0))
+        sentence = f"{label}: {named} stand mostly in copies of the same text; copies count once."
+        notes.append(Note("copied_text", sentence, words=named))
+    before, held = (each.sum(axis=1) for each in baseline.take(words, baseline.sources))
+    each = np.where(held > 0, before / np.maximum(held, 1), 1.0)
+    beyond = counts - 4.0 * documents * np.maximum(each, 1.0)
+    if (beyond >= _MENTIONS).any():
+        named = _names(words, np.where(beyond >= _MENTIONS, beyond, 0))
+        sentence = f"{label}: few authors write {named} over and over; each of them counts once."
+        notes.append(Note("repeated_word", sentence, words=named))
+    return notes
+
+
+def _names(words: Sequence[str], much: TestArray) -> str:
+    order = np.argsort(-much, kind="stable")[:_NAMED]
+    named = ", ".join(words[at][:40] for at in order.tolist() if much[at] > 0)
+    return named + (" …" if int((much > 0).sum()) > _NAMED else "")

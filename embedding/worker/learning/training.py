@@ -1,0 +1,128 @@
+"""What policies and splits change in a learner: how it trains, and when it pushes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from embedding.exchange.payload import WindowUse
+from embedding.kernel.records import IntArray, Table, WindowUnit
+from embedding.models.base import BlockLoss, Trainer
+from embedding.models.config import ModelConfig
+from embedding.worker.config import NodeConfig
+from embedding.worker.learning.combining import Steps, steps_of
+from embedding.worker.learning.link import LearnerLink
+from embedding.worker.learning.observing import Observer
+from embedding.worker.learning.planning import BlockPlan, CodedText
+from embedding.worker.learning.replaying import Replaying
+from embedding.worker.learning.ticks import Prepared, StepResult, Trained
+from embedding.worker.learning.wordtables import WordTables
+from embedding.worker.words.rarewords import RowCounts
+
+
+@dataclass(frozen=True)
+class LearnerSetup:
+    """Whose learner it is, and what it learns.
+
+    unit  of the windows that its counts are booked in
+    """
+
+    node: str
+    model: ModelConfig
+    config: NodeConfig
+    unit: WindowUnit
+
+
+@dataclass(frozen=True)
+class LearnerParts:
+    """What training and pushing have to do with.
+
+    words     rows, counts and noise distribution of the words
+    past      what of the past is learnt again
+    observer  what is reported of words beside their rows
+    """
+
+    setup: LearnerSetup
+    trainer: Trainer
+    link: LearnerLink
+    words: WordTables
+    past: Replaying
+    observer: Observer
+
+    @property
+    def pooled(self) -> int:
+        """Nodes whose deltas are added up; each pushes a share."""
+        return self.link.turn.pooled
+
+    def steps(self, prepared: Prepared, loss: BlockLoss) -> dict[Table, Steps]:
+        """How much each row of a tick was trained, for `combining.share`; none: all is added."""
+        model, scale = self.setup.model, prepared.rate * self.setup.config.curvature
+        if self.pooled <= 1 or not scale:
+            return {}
+        return steps_of(prepared.planned.block, loss, model, scale, prepared.usual)
+
+    def closed(self, prepared: Prepared, clock: int) -> tuple[WindowUse, ...]:
+        """How words were used in a window that is over, and before it."""
+        vectors = partial(self.link.vectors, clock)
+        return self.observer.close(prepared, self.words.lexicon, vectors)
+
+
+class RowPlan(Protocol):
+    """Which rows a tick needs, and where they lie (WordTables, where each tick has its own)."""
+
+    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
+        """Which rows a tick needs, and its tokens in them."""
+        ...
+
+    def rows(self, planned: BlockPlan) -> RowCounts:
+        """The words of a tick by local row."""
+        ...
+
+
+class Delivery(Protocol):
+    """Pushes what was learnt, now or when the policy wants it."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was learnt that is not pushed."""
+        ...
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows are kept from block to block, so that they are pulled when they are due."""
+        ...
+
+    def push(self, trained: Trained) -> StepResult:
+        """Push a tick, or keep it for a later push."""
+        ...
+
+    def flush(self) -> tuple[str, ...]:
+        """Push what is kept for a later push; the keys of its documents."""
+        ...
+
+    def restart(self, clock: int, sequence: int) -> None:
+        """Give up what was not pushed, and go on from where the server stands."""
+        ...
+
+
+@dataclass(frozen=True)
+class BlockTraining:
+    """How blocks are learnt, as policy and split want it.
+
+    train        trains on the rows of a tick; YeoronError when the loss is not finite or explodes
+    delivery     pushes what was learnt
+    rows         None: each tick has rows of its own
+    sees_itself  what a block moved is in the rows of the next one before it is pushed
+    """
+
+    train: Callable[[Prepared], Trained]
+    delivery: Delivery
+    rows: RowPlan | None = None
+    sees_itself: bool = False
+
+
+MakeTraining = Callable[[LearnerParts], BlockTraining]
+"""A kind of learner: `copies.each_block`, `paced.at_a_pace`, `columns.on_columns` and
+`hogwild.in_place`."""

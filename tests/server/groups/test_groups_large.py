@@ -1,0 +1,108 @@
+"""What a group has to tell that is larger than a message may be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from grouped import DIM, counted, following, ints, moved, read
+from named import QUICK
+from threads import ThreadFleet
+
+from embedding.exchange.groups.chunking import cut, whole_again
+from embedding.exchange.groups.entry import merged
+from embedding.exchange.payload import UNITS, ContextSums
+from embedding.exchange.protocol import Push
+from embedding.exchange.together import decode_together, encode_together
+from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
+from embedding.kernel.errors import RefusedError
+from embedding.server.config import ServerConfig
+from embedding.server.service import running_server
+from waiting import until
+
+pytestmark = pytest.mark.timeout(600)
+
+LONG = "가" * 1_000_000
+
+
+def test_long_places_of_several_nodes_are_no_part_of_the_header() -> None:
+    pushes = [Push(f"n{i}", 1, 0, offset=f"{i}{LONG}") for i in range(5)]
+    message = encode_together(pushes, [1] * 5)
+    assert len(encode(message)[1]) < MAX_HEADER_BYTES // 1000
+    found, _ = decode_together(message)
+    assert [push.offset for push in found] == [push.offset for push in pushes]
+
+
+@pytest.mark.parametrize("sizes", [[5], [4, 0], [-4], "x", None])
+def test_places_that_do_not_fit_their_sizes_are_refused(sizes: object) -> None:
+    message = encode_together([Push("n0", 1, 0, offset="봄a")], [1])
+    header = {**message.header, "places": sizes}
+    with pytest.raises(RefusedError):
+        decode_together(Message(header, message.arrays, message.texts))
+    bad = {**message.arrays, "places": message.arrays["places"][1:]}
+    with pytest.raises(RefusedError, match="UTF-8"):
+        decode_together(Message({**message.header, "places": [3]}, bad, message.texts))
+
+
+def test_a_message_in_pieces_is_whole_again() -> None:
+    arrays = {"ids": ints(*range(1000)), "values": np.ones((100, 3), dtype=np.float32)}
+    message = Message({"op": "merge", "x": "봄"}, arrays, {"words": text_array(["여름"] * 10)})
+    assert cut(message, 1 << 20) is None
+    sizes, pieces = cut(message, 500)
+    assert max(len(piece) for piece in pieces) == 500
+    found = whole_again(sizes, pieces)
+    assert found.header["x"] == "봄"
+    assert all(np.array_equal(found.arrays[name], arrays[name]) for name in arrays)
+    for wrong in (sizes[1:], [*sizes[:-1], -1], [*sizes[:-1], 1], "x", [None] * len(sizes)):
+        with pytest.raises(RefusedError):
+            whole_again(wrong, pieces)
+    with pytest.raises(RefusedError):
+        whole_again(sizes, pieces[:-1])
+
+
+def test_the_use_of_words_is_added_up_however_long_it_gathers() -> None:
+    def push(sequence: int, source: str = "뉴스") -> Push:
+        part = ContextSums(7, source, 1, ints(2, 5), np.ones((2, DIM), "f4"), np.ones(2, "f4"))
+        return Push("n1", sequence, 0, usage=(part,))
+
+    found = merged([push(1), push(2), push(3, "게시판"), push(4)])
+    assert [(each.source, each.part, each.ids.tolist()) for each in found.usage] == [
+        ("뉴스", 1, [2, 5]),
+        ("게시판", 1, [2, 5]),
+    ]
+    assert found.usage[0].sums[0, 0] == 3.0
+    assert found.usage[0].documents.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
+    connect, monkeypatch, shards: int
+) -> None:
+    """Also what a group begins with, when the leader names many long places."""
+    monkeypatch.setattr("embedding.server.shards.sharding.Fleet", ThreadFleet)
+    small = {"min_count": 1, "max_message_bytes": 1 << 16, "half_life_tokens": None}
+    line = QUICK.model_copy(update={"max_message_bytes": 1 << 16})
+    with running_server(ServerConfig(shards=shards, **small), dim=DIM) as leader:
+        with following(leader, **small) as b:
+            nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
+            ids = nodes[0].words(*[f"말{i}" for i in range(600)])
+            usage = ContextSums(0, "뉴스", 2, ids, np.ones((600, DIM), "f2"), np.ones(600, "f4"))
+            with b.link.cycle.lock:  # all in one entry
+                for node in nodes:
+                    counts, place = counted(ids), f"{node.name}{'x' * 30_000}"
+                    push = Push(
+                        node.name, 1, 0, counts=counts, tokens=600, usage=(usage,), offset=place
+                    )
+                    node.client.push(push)
+                nodes[0].sequence = 1
+                nodes[0].push(moved(ids[:3], 1.0))
+            until(lambda: leader.state.meters.pushes == 4)
+            assert b.link.failed is None
+            assert read(leader, ids[:3])[:, 0].tolist() == [1.0] * 3
+            assert leader.state.vocabulary.counts(ids).tolist() == [3.0] * 600
+            (used,) = leader.state.accounts.usage.held([0])
+            assert used.documents[used.places].shape == (600, UNITS)
+            assert used.documents.sum() == 1800
+        place = leader.state.ledger.of("n2").offset
+        assert len(place) == 30_002
+        with following(leader, **small) as b:
+            assert b.state.ledger.of("n2").offset == place

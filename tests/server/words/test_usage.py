@@ -1,0 +1,198 @@
+"""How words were used, by window and source: counted once, bounded, kept, published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from embedding.exchange.payload import (
+    TIMES,
+    UNITS,
+    BlockCounts,
+    ContextSums,
+    CountGroup,
+    RowDelta,
+)
+from embedding.exchange.protocol import PROTOCOL_VERSION, Push
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.interface import RowShape
+from embedding.server.snapshotting.snapshotter import Snapshotter
+from embedding.server.state import ServerState
+from embedding.server.words.usage import UsageSums
+from embedding.snapshots.store import SnapshotStore
+
+DIM = 3
+WINDOW = Window.holding(datetime(2020, 2, 1, tzinfo=UTC), WindowUnit.DAY)
+AT = int(WINDOW.start.timestamp())
+NEXT = AT + 86_400
+
+
+def use(
+    part: int, words: list[int], value: float, source: str = "뉴스", window: int = AT
+) -> ContextSums:
+    """Sums of `value`, over two documents for each word."""
+    n = len(words)
+    sums = np.full((n, DIM), value, np.float16)
+    return ContextSums(window, source, part, np.array(words), sums, np.full(n, 2.0, np.float32))
+
+
+class Server:
+    """A state with four words and the pushes of one node."""
+
+    def __init__(self, **changes) -> None:
+        settings = {"min_count": 1, "device": "cpu"} | changes
+        self.config = ServerConfig(**settings)
+        self.state = ServerState(self.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
+        self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
+        self.ids = self.state.words.admit(["말", "글", "봄", "꽃"], np.ones(4, dtype=np.int64))
+        self.sequence = 0
+
+    def push(self, *parts: ContextSums, **changes) -> Push:
+        self.sequence += 1
+        push = replace(Push("n0", self.sequence, 0, usage=parts), **changes)
+        self.state.push(push)
+        return push
+
+    @property
+    def usage(self) -> UsageSums:
+        return self.state.accounts.usage
+
+
+def test_sums_add_up_by_window_source_time_and_unit():
+    server = Server()
+    first = server.push(use(0, [0, 1], 1.0), use(5, [0], 2.0), use(0, [0], 7.0, "글판"))
+    server.state.push(first)  # sent again: it is counted once
+    server.push(use(0, [0], 4.0), use(0, [2], 5.0, window=NEXT), use(UNITS + 1, [3], 6.0))
+    board, news, before = server.usage.held([AT])
+    assert (board.source, news.source, before.source) == ("글판", "뉴스", "뉴스")
+    assert (board.time, news.time, before.time) == (0, 0, 1)
+    assert news.ids.tolist() == [0, 1]
+    assert (news.sums[0, 0, 0], news.sums[0, 5, 0], news.sums[1, 0, 0]) == (5.0, 2.0, 1.0)
+    assert (news.documents[0, 0], news.documents[0, 5], news.documents.sum()) == (4.0, 2.0, 8.0)
+    assert news.places.tolist() == [0, 1]
+    assert (before.ids.tolist(), before.sums[0, 1, 0]) == ([3], 6.0)
+    (other,) = server.usage.held([NEXT])
+    assert other.ids.tolist() == [2]
+    assert server.usage.describe() == {"held": 4, "before": 1, "dropped": 0, "units": UNITS}
+
+
+def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(tmp_path):
+    server = Server(snapshots=str(tmp_path), cut="manual")
+    rows = (RowDelta(Table.IN, server.ids, np.ones((4, DIM), np.float32)),)
+    progress = (SourceProgress("뉴스", 1, 5, AT + 60.0, AT, ()),)
+    past = use(2 * UNITS + 1, [3], 5.0), use(2 * UNITS, [1], 5.0)
+    parts = use(0, [0, 3], 3.0), use(UNITS, [0], 1.0), *past
+    counts = BlockCounts(
+        (CountGroup("뉴스", AT, 4),), server.ids, [], np.full(4, 5), np.ones(4, dtype=np.int64)
+    )
+    server.push(*parts, deltas=rows, progress=progress, counts=counts)
+    snapshotter = Snapshotter(server.state, server.config)
+    ref = snapshotter.cut(WINDOW)
+    opened = SnapshotStore(str(tmp_path)).open(ref.id)
+    usage = opened.usage
+    assert usage is not None
+    assert [opened.words[row] for row in usage.rows] == ["말", "꽃"]
+    assert usage.sources == ["뉴스", "뉴스"]
+    assert usage.mentions.tolist() == [2, 2]
+    assert usage.pairs.shape == (2, UNITS)
+    assert usage.means[0, :2, 0].tolist() == [1.5, 0.0], "sums over documents"
+    assert [[opened.words[row] for row in one.rows] for one in usage.reread] == [["말"], ["꽃"]], (
+        "not of a word that the window has not"
+    )
+    assert usage.tables == 1
+    assert not server.usage.parts()
+    server.push(use(0, [0], 1.0))
+    assert not server.usage.parts()
+    snapshotter.close()
+
+
+def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
+    server = Server()
+    for value in (40_000.0, 30_000.0, 1.5):
+        server.push(use(0, [0] if value > 2 else [1], value))
+    server.push(use(0, [1], 2.0))
+    (found,) = server.usage.held([AT])
+    assert found.sums[found.places, 0, 0].tolist() == [60_000.0, 3.5]
+    assert found.documents[found.places, 0].tolist() == [4.0, 4.0]
+
+
+def test_the_bound_holds_and_says_what_was_passed_over():
+    server = Server(usage_words=2)
+    server.push(use(0, [0], 1.0))
+    server.push(use(0, [0, 1, 2], 1.0), use(0, [3], 1.0, "글판"))
+    assert len(server.usage) == 2
+    assert server.usage.dropped == 2
+    server.push(use(UNITS, [0, 1, 2], 1.0))
+    assert server.usage.dropped == 3, "as many words as of the window itself"
+
+
+def test_nothing_is_kept_where_it_is_not_wanted():
+    server = Server(usage=False)
+    server.push(use(0, [0], 1.0))
+    assert not server.usage.parts()
+
+
+def test_sums_survive_a_restart():
+    server = Server()
+    parts = use(0, [0, 1], 1.5), use(1, [2], 7.0, "글판", NEXT), use(2 * UNITS, [1, 2], 2.5)
+    server.push(*parts)
+    with server.state.lock:
+        collected = collect(server.state)
+        copy = server.state.tables.copy(server.state.vocabulary.rows, accumulators=False)
+    copy.finish(server.state.lock)
+    content = assemble(server.state, collected, copy)
+    again = ServerState(server.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
+    restore(again, content, "memory")
+    kept, back = server.usage.held([AT, NEXT]), again.accounts.usage.held([AT, NEXT])
+    assert [(one.source, one.time) for one in kept] == [("뉴스", 0), ("뉴스", 2), ("글판", 0)]
+    for one, other in zip(kept, back, strict=True):
+        assert (one.source, one.time) == (other.source, other.time)
+        assert np.array_equal(one.ids, other.ids)
+        for name in ("documents", "sums"):
+            mine, theirs = (getattr(each, name)[each.places] for each in (one, other))
+            assert np.array_equal(mine, theirs)
+
+
+def test_sums_of_another_layout_are_passed_over():
+    server = Server()
+    server.push(use(0, [0, 1], 1.5))
+    kept = server.usage.content()
+    other = UsageSums(DIM + 1, wanted=True, limit=9)
+    other.restore(server.usage.parts(), kept)
+    assert not other.parts()
+    older = {name.replace("documents", "pairs"): array for name, array in kept.items()}
+    other = UsageSums(DIM, wanted=True, limit=9)
+    other.restore(server.usage.parts(), older)
+    assert not other.parts()
+    other.restore(server.usage.parts(), kept)
+    assert len(other) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"sums": np.zeros((1, DIM + 1), np.float32)}, "shape"),
+        ({"sums": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
+        ({"documents": np.array([-1.0], np.float32)}, "negative"),
+        ({"documents": np.array([np.inf], np.float32)}, "not finite"),
+        ({"part": TIMES * UNITS}, f"0 to {TIMES * UNITS - 1}"),
+        (
+            {"ids": np.array([0, 0]), "sums": np.zeros((2, DIM)), "documents": np.ones(2)},
+            "twice",
+        ),
+        ({"ids": np.array([-1])}, "outside 0"),
+        ({"ids": np.array([10**6])}, "outside 0"),
+        ({"window": 2**60}, "outside any calendar"),
+    ],
+)
+def test_nonsense_is_refused_and_changes_nothing(change, reason):
+    server = Server()
+    with pytest.raises(RefusedError, match=reason):
+        server.push(replace(use(0, [0], 1.0), **change))
+    assert not server.usage.parts()

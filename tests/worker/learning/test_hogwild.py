@@ -1,0 +1,143 @@
+"""Training in the server's own memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from in_process import InProcess, make_state
+
+from embedding.exchange.payload import UNITS
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, SharedTables
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
+from embedding.server.config import SyncConfig
+from embedding.server.state import ServerState
+from embedding.worker.config import NodeConfig
+from embedding.worker.learning.hogwild import MappedTables, in_place
+from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.ticks import Close
+from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
+
+DIM = 4
+MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
+
+
+def make(
+    state: ServerState, name: str = "n0", extras: Extras | None = None
+) -> tuple[Learner, InProcess]:
+    line = InProcess(state, name)
+    shared = state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0).shared
+    assert shared is not None
+    learner = Learner(
+        line,
+        make_trainer(MODEL),
+        None,
+        LearnerSetup(
+            node=name, model=MODEL, config=NodeConfig(replay_ratio=0.0), unit=WindowUnit.DAY
+        ),
+        extras=extras,
+        kind=in_place(MappedTables.attach(shared, DIM)),
+    )
+    return learner, line
+
+
+def held(state: ServerState) -> list[FloatArray]:
+    slots = np.arange(state.vocabulary.rows)
+    return [state.tables.read(table, slots) for table in (Table.IN, Table.OUT)]
+
+
+def block(seed: int) -> TokenBlock:
+    words = [f"말{i}" for i in np.random.default_rng(seed).integers(0, 20, 200)]
+    return TokenBlock.build("뉴스", [[words]], published=[0.0], keys=[f"{seed}"])
+
+
+@pytest.fixture
+def state() -> ServerState:
+    return make_state(SyncConfig(policy="hogwild"), dim=DIM, max_words=50)
+
+
+def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -> None:
+    learner, line = make(state)
+    learner.learn([block(0)])
+    before = held(state)
+    learner.learn([block(1)])
+    for rows, once in zip(held(state), before, strict=True):
+        assert not np.array_equal(rows, once)
+    assert all(push.deltas == () for push in line.pushes)
+    assert all(push.tokens == 200 for push in line.pushes)
+    assert sum(line.counts().values()) == 400
+
+
+def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
+    state: ServerState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = UsageReader.of(MODEL, True, PastTexts(WindowUnit.DAY, 10_000, 6))
+    learner, line = make(state, extras=Extras(usage=usage))
+    words = [[f"말{i}", "말1", f"말{i + 1}"] for i in range(2, 9)]
+    for day in (0, 1):
+        times, keys = [day * 86_400.0] * len(words), [f"{day}{i}" for i in range(len(words))]
+        texts = [[each[:: 1 - 2 * day]] for each in words]
+        learner.learn([TokenBlock.build("뉴스", texts, published=times, keys=keys)])
+    asked: list[int] = []
+    ask = line.pull
+
+    def pull(request: PullRequest) -> Any:
+        asked.append(len(request.vectors) + len(request.contexts))
+        return ask(request)
+
+    monkeypatch.setattr(line, "pull", pull)
+    rows = held(state)
+    learnt = learner.push(learner.train(learner.prepare((), close=Close(86_400))))
+    assert learnt.close == Close(86_400)
+    assert learnt.fresh_tokens == learnt.trained_tokens == 0
+    assert not any(asked), "rows lie in the node's own memory"
+    for before, after in zip(rows, held(state), strict=True):
+        assert np.array_equal(before, after)
+    sent = line.pushes[-1].usage
+    assert {part.part // UNITS for part in sent} == {0, 1, 2}, "by rows; by counts, both days"
+    assert sum(float(part.documents.sum()) for part in sent) > 0
+
+
+def test_two_nodes_see_each_others_steps_at_once(state: ServerState) -> None:
+    one, _ = make(state, "n0")
+    shared = state.hello("n1", version=PROTOCOL_VERSION, digest="", clock=0).shared
+    assert shared is not None
+    two = MappedTables.attach(shared, DIM)
+    one.learn([block(0)])
+    assert two.contexts.any()
+    rows = held(state)[1]
+    assert np.array_equal(two.contexts[: len(rows)], rows)
+
+
+def test_words_beyond_the_room_of_the_shared_tables_get_no_row(state: ServerState) -> None:
+    """A row's place is its id, so none can be given to another word."""
+    learner, _ = make(state)
+    many = [f"말{i}" for i in range(80)]
+    learned = learner.learn([TokenBlock.build("뉴스", [[many]], published=[0.0], keys=["k"])])
+    assert len(state.vocabulary) == 50
+    assert learned.trained_tokens == 50
+    more = TokenBlock.build("뉴스", [[["새말"] * 9]], published=[0.0], keys=["k"])
+    assert learner.learn([more]).trained_tokens == 0
+
+
+def test_tables_that_are_not_on_this_host_are_refused(tmp_path) -> None:
+    away = SharedTables(str(tmp_path / "none"), 10)
+    with pytest.raises(ConfigError, match="not on this host; use ssp or asp"):
+        MappedTables.attach(away, DIM)
+    short = tmp_path / "short"
+    short.write_bytes(b"123")
+    with pytest.raises(ConfigError, match="does not hold"):
+        MappedTables.attach(SharedTables(str(short), 10), DIM)
+
+
+def test_a_server_changes_neither_to_nor_from_hogwild_while_it_runs(state: ServerState) -> None:
+    other = make_state(SyncConfig(policy="asp"), dim=DIM)
+    for server, policy in ((state, "asp"), (other, "hogwild")):
+        with pytest.raises(RefusedError, match="start the server with that policy"):
+            server.configure(SyncConfig(policy=policy))
