@@ -74,11 +74,10 @@ def test_parsing_imports_nothing_heavy(parsed):
 
 def test_parsing_imports_no_room(parsed):
     """Only the kernel, and the names that registries know: rooms are read when a task runs."""
-    names = ("exchange.compression", "models", "server.policies")
+    names = ("exchange.compression", "exchange.topologies", "models", "server.policies")
     light = {f"embedding.{name}{end}" for name in names for end in ("", ".traits")}
     light |= {
         "embedding.exchange",
-        "embedding.exchange.topologies",
         "embedding.server",
         "embedding.kernel",
     }
