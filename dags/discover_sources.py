@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG
 
+from embedding_airflow.assets import SOURCES
 from embedding_airflow.operators.discovery import AddSources, ApproveSources, DiscoverSources
 from embedding_airflow.params import discover_params
 
@@ -34,5 +35,7 @@ with DAG(
     (
         discover
         >> approve
-        >> AddSources(task_id="add_sources", proposed="discover", approved="approve")
+        >> AddSources(
+            task_id="add_sources", proposed="discover", approved="approve", outlets=[SOURCES]
+        )
     )

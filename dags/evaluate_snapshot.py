@@ -29,5 +29,6 @@ with DAG(
         task_id="evaluate",
         map_index_template="{{ task.snapshot_id }}",
         max_active_tis_per_dag=1,
+        inlets=[SNAPSHOTS],
         outlets=[EVALUATIONS],
     ).expand(snapshot_id=ChosenSnapshots(task_id="choose_snapshots").output)

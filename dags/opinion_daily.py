@@ -24,8 +24,8 @@ with DAG(
     TriggerDagRunOperator(
         task_id="start_window",
         trigger_dag_id="opinion_stream",
-        # A retry finds the run of the first try.
-        trigger_run_id="daily__{{ logical_date | ts_nodash }}",
+        # Named after its window; a retry finds the run of the first try.
+        trigger_run_id="daily__{{ macros.ds_add(ds, -1) }}",
         logical_date="{{ logical_date }}",
         conf={"unit": "day"},
         skip_when_already_exists=True,

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from embedding_airflow.assets import SNAPSHOTS
+from embedding_airflow.assets import SNAPSHOTS, SOURCES
 from embedding_airflow.operators.pool import AttachPool, SourceGroups
 from embedding_airflow.operators.snapshot import CutSnapshot
 from embedding_airflow.params import stream_params
@@ -37,4 +37,5 @@ with DAG(
     crawl = CrawlSensor.partial(
         task_id="crawl", map_index_template="{{ task.group }}"
     ).expand_kwargs(groups.output)
-    pool >> crawl >> CutSnapshot(task_id="cut_snapshot", outlets=[SNAPSHOTS])
+    cut = CutSnapshot(task_id="cut_snapshot", inlets=[SOURCES], outlets=[SNAPSHOTS])
+    pool >> crawl >> cut

@@ -7,6 +7,8 @@ Started by hand, with one of
   window that holds any of it;
 - `source` and `since`: the same, but only back to before that window.
 
+and a `reason`. Without `confirm` it is a dry run: the log says what would go and what to confirm.
+
 The pool of nodes ends, snapshots since then are withdrawn (their files stay), the parameter
 server begins anew from the snapshot before, MLflow's aliases go back, and the nodes read the
 windows again. The server's old state stays in a folder beside the new one.

@@ -28,6 +28,8 @@ with DAG(
 ):
     chosen = ChosenSnapshots(task_id="choose_snapshots").output
     common = {"map_index_template": "{{ task.snapshot_id }}", "max_active_tis_per_dag": 1}
-    report = BuildTrendReport.partial(task_id="report", outlets=[TRENDS], **common)
-    notify = NotifyOfReport.partial(task_id="notify", **common)
+    report = BuildTrendReport.partial(
+        task_id="report", inlets=[SNAPSHOTS], outlets=[TRENDS], **common
+    )
+    notify = NotifyOfReport.partial(task_id="notify", inlets=[TRENDS], **common)
     report.expand(snapshot_id=chosen) >> notify.expand(snapshot_id=chosen)

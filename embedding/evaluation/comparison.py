@@ -43,9 +43,12 @@ def track_training(
     snapshot: SnapshotRef | None,
     *,
     tracking_uri: str,
+    seconds: float,
     name: str | None = None,
 ) -> str:
-    """Log one training as a child of `parent_run`; returns the child's run id.
+    """Log one training, which took so many seconds until now, as a child of `parent_run`.
+
+    Returns the child's run id.
 
     The same `name` (default: the parameters, written out) under the same parent is one run,
     continued. Its metrics that are no finite numbers are left out.
@@ -57,11 +60,12 @@ def track_training(
         tags["yeoron.snapshot"] = snapshot.id
     with runs.reported(tracking_uri):
         place = client.get_run(parent_run).info.experiment_id
-        run = runs.open_run(client, place, _CHILD, f"{parent_run} {title}"[:4_000], title, tags)
+        key = f"{parent_run} {title}"[:4_000]
+        run = runs.open_run(client, place, _CHILD, key, title, tags, seconds=seconds)
         runs.log_params(client, run, params)
         now = int(time.time() * 1000)
         runs.log_metrics(client, run.info.run_id, metrics, step=0, timestamp=now)
-        client.set_terminated(run.info.run_id, "FINISHED")
+        runs.end_run(client, run, "FINISHED", seconds)
     return str(run.info.run_id)
 
 

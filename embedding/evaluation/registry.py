@@ -29,6 +29,14 @@ GATE = "yeoron.gate"
 SNAPSHOT = "yeoron.snapshot"
 WINDOW_END = "yeoron.window_end"
 _SCRIPT = Path(__file__).with_name("pyfunc.py")
+_ANSWER = {
+    "word": "string",
+    "neighbour": "string",
+    "nearness": "double",
+    "rank": "long",
+    "reason": "string",
+}
+"""Columns of the model's answer and their types, as in pyfunc.py."""
 _REQUIREMENTS = ["mlflow", "numpy", "pandas", "pyarrow"]
 
 
@@ -157,6 +165,16 @@ def _ensure_model(client: MlflowClient, model_name: str) -> None:
             raise
 
 
+def _type_answer(path: Path) -> None:
+    """Write the columns of the answer into the signature: MLflow knows no type hint of a table."""
+    from mlflow.models import Model
+    from mlflow.types.schema import ColSpec, Schema
+
+    model = Model.load(str(path))
+    model.signature.outputs = Schema([ColSpec(kind, name) for name, kind in _ANSWER.items()])
+    model.save(str(path / "MLmodel"))
+
+
 def save_model(path: Path, snapshot: Snapshot) -> None:
     """Save the MLflow model of a snapshot in a folder: a script with the snapshot's files."""
     import mlflow.pyfunc
@@ -174,6 +192,7 @@ def save_model(path: Path, snapshot: Snapshot) -> None:
             pip_requirements=_REQUIREMENTS,
             model_config={"unreadable": snapshot.unreadable or ""},
         )
+    _type_answer(path)
 
 
 def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:

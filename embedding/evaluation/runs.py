@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -127,17 +128,32 @@ def open_run(
     key: str,
     name: str,
     tags: Mapping[str, str] | None = None,
+    *,
+    seconds: float = 0.0,
 ) -> Run:
-    """The run of this kind and key, continued when it exists and started when it does not."""
+    """The run of this kind and key, continued when it exists and started when it does not.
+
+    seconds  how long what it is about has taken already: it began so long ago
+    """
     run = find_run(client, experiment, kind, key)
     quoted = key.replace("\\", "").replace("'", "")
     if run is None:
         every = {KIND: kind, KEY: quoted, **(tags or {})}
-        return client.create_run(experiment, run_name=name, tags=every)
+        began = int((time.time() - seconds) * 1000)
+        return client.create_run(experiment, start_time=began, run_name=name, tags=every)
     for tag, value in (tags or {}).items():
         if run.data.tags.get(tag) != value:
             client.set_tag(run.info.run_id, tag, value)
     return run
+
+
+def end_run(client: MlflowClient, run: Run, status: str, seconds: float) -> None:
+    """End a run so that its duration is what was measured, also when it is continued later.
+
+    seconds  how long that took; MLflow keeps when a run began the first time
+    """
+    end = int(run.info.start_time + seconds * 1000)
+    client.set_terminated(run.info.run_id, status, end)
 
 
 def log_params(client: MlflowClient, run: Run, params: Mapping[str, object]) -> None:

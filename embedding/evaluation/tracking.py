@@ -6,6 +6,7 @@ Only figures, settings, the manifest and the vectors go to MLflow, never text of
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 _KIND = "snapshot"
 _STREAM = "stream"
 _STEP = "yeoron.step"
+_NOTE = "mlflow.note.content"
+"""What MLflow shows at the head of a run."""
+GATE_PASSED = "gate"
+"""Metric of a run: 1 when its snapshot passed the gate, else 0."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class TrackedRun:
 
     run_id, experiment_id   of MLflow
     model_version           version of the registered model
-    metrics                 figures logged, by name
+    metrics                 figures logged, by name; `gate` is 1 for a snapshot that passed, else 0
     skipped                 one sentence for each figure that could not be had
     verdict                 what the gate says
     aliases                 aliases that name this version now
@@ -81,7 +86,7 @@ def track_snapshot(
         place = runs.experiment_id(client, config.experiment)
         parent = parent_run or _stream(client, place)
         run = _open(client, place, snapshot, parent)
-        with _closing(client, run.info.run_id):
+        with _closing(client, run):
             runs.log_params(client, run, _params(snapshot))
             evaluation = evaluate_snapshot(snapshot, config.gold, config.device)
             series = _series(store, snapshot)
@@ -95,12 +100,17 @@ def track_snapshot(
             )
             held = _Gate(client, config, bounds)
             verdict, aliases = held.decide(snapshot, evaluation.metrics, version)
+            passed = {GATE_PASSED: float(verdict.passed)}
+            # The last word counts: of two figures at one step and time MLflow shows the larger.
+            now = int(time.time() * 1000)
+            runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=now)
             client.set_tag(run.info.run_id, registry.GATE, _said(verdict))
+            client.set_tag(run.info.run_id, _NOTE, headline(verdict, evaluation.metrics))
     return TrackedRun(
         run_id=run.info.run_id,
         experiment_id=place,
         model_version=version,
-        metrics=evaluation.metrics,
+        metrics={**evaluation.metrics, **passed},
         skipped=evaluation.skipped,
         verdict=verdict,
         aliases=aliases,
@@ -147,6 +157,13 @@ def _said(verdict: GateResult) -> str:
     return "passed" if verdict.passed else f"failed: {'; '.join(verdict.reasons)}"[:4_000]
 
 
+def headline(verdict: GateResult, metrics: Mapping[str, float]) -> str:
+    """Gate, loss and collapse of a snapshot in a line or two; a figure it lacks is left out."""
+    known = (("loss", "nll"), ("mean cosine", "mean_cosine"), ("first axis", "first_axis"))
+    figures = [f"{title} {metrics[name]:.3f}" for title, name in known if name in metrics]
+    return f"Gate {_said(verdict)}. {', '.join(figures)}".rstrip()
+
+
 def lineage(manifest: Manifest) -> dict[str, str]:
     """Where a snapshot comes from, as tags of its run and of its model version."""
     known = {
@@ -179,15 +196,16 @@ def _open(client: MlflowClient, experiment: str, snapshot: Snapshot, parent: str
 
 
 @contextmanager
-def _closing(client: MlflowClient, run_id: str) -> Iterator[None]:
-    """End the run as FINISHED, or as FAILED when the block raises."""
-    client.update_run(run_id, status="RUNNING")
+def _closing(client: MlflowClient, run: Run) -> Iterator[None]:
+    """End the run, which lasts as long as the block: FINISHED, or FAILED when that raises."""
+    client.update_run(run.info.run_id, status="RUNNING")
+    began = time.monotonic()
     try:
         yield
     except BaseException:
-        client.set_terminated(run_id, "FAILED")
+        runs.end_run(client, run, "FAILED", time.monotonic() - began)
         raise
-    client.set_terminated(run_id, "FINISHED")
+    runs.end_run(client, run, "FINISHED", time.monotonic() - began)
 
 
 def _params(snapshot: Snapshot) -> dict[str, object]:

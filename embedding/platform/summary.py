@@ -13,6 +13,7 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from embedding.evaluation.runs import EXPERIMENT_KIND, KIND_OF_OURS
 from embedding.kernel.durable import replaced
 from embedding.platform.findings import listed
 from embedding.settings import Settings
@@ -41,9 +42,33 @@ def addresses(settings: Settings) -> dict[str, str]:
     return {
         "Airflow": f"{settings.airflow_url}  (login {user} / {password})",
         "Trends": settings.trends_url,
-        "MLflow": settings.mlflow_url,
+        "MLflow": experiment_url(settings),
         "Dask": settings.dask_dashboard_url,
     }
+
+
+def experiment_url(settings: Settings) -> str:
+    """MLflow's list of the snapshots' runs; its experiment is made when it is new.
+
+    The bare address opens on pages for language models. It is given where MLflow does not answer,
+    or where runs go to another MLflow.
+    """
+    if settings.evaluation.tracking_address not in (None, settings.mlflow_url):
+        return settings.mlflow_url
+    name = settings.evaluation.experiment
+    base = f"{settings.mlflow_url}/api/2.0/mlflow/experiments"
+    kind = {"key": EXPERIMENT_KIND, "value": KIND_OF_OURS}
+    try:
+        with httpx.Client(timeout=20, trust_env=False) as client:
+            answer = client.get(f"{base}/get-by-name", params={"experiment_name": name})
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                answer = client.post(f"{base}/create", json={"name": name, "tags": [kind]})
+        found = answer.raise_for_status().json()
+        place = found["experiment"]["experiment_id"] if "experiment" in found else None
+        place = place or found["experiment_id"]
+    except (httpx.HTTPError, ValueError, KeyError):
+        return settings.mlflow_url
+    return f"{settings.mlflow_url}/#/experiments/{place}/runs"
 
 
 def mlflow_runs(settings: Settings) -> list[dict[str, Any]]:

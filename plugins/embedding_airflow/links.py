@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
 
@@ -39,7 +40,7 @@ class SettingsLink(BaseOperatorLink):
 
 
 class MlflowLink(SettingsLink):
-    """The MLflow run that the task wrote, or MLflow's front page before there is one."""
+    """The MLflow run that the task wrote, or MLflow's list of experiments before there is one."""
 
     @property
     def name(self) -> str:
@@ -50,7 +51,7 @@ class MlflowLink(SettingsLink):
         """`operator.mlflow_run` is (experiment id, run id), set by the operator."""
         run = getattr(operator, "mlflow_run", None)
         if not run:
-            return settings.mlflow_url
+            return f"{settings.mlflow_url}/#/experiments"
         return f"{settings.mlflow_url}/#/experiments/{run[0]}/runs/{run[1]}"
 
 
@@ -68,16 +69,19 @@ class DaskLink(SettingsLink):
 
 
 class TrendsLink(SettingsLink):
-    """The trends page."""
+    """The trends page: the window of the task's own snapshot where it has one."""
 
     @property
     def name(self) -> str:
         """Text of the button."""
         return "Trends page"
 
-    def address(self, settings: Settings, operator: Any) -> str:  # noqa: ARG002
-        """Where the page is, behind Airflow's login."""
-        return settings.trends_url
+    def address(self, settings: Settings, operator: Any) -> str:
+        """`operator.snapshot_id` says which window; behind Airflow's login."""
+        snapshot = getattr(operator, "snapshot_id", None)
+        if not snapshot:
+            return settings.trends_url
+        return f"{settings.trends_url}window/{quote(str(snapshot), safe='')}"
 
 
 LINKS = (MlflowLink(), DaskLink(), TrendsLink())

@@ -85,16 +85,30 @@ def snapshot_params() -> dict[str, Param]:
 
 
 def rollback_params() -> dict[str, Param]:
-    """`rollback`: where to go back to, and what to leave out."""
+    """`rollback`: where to go back to, what to leave out, why, and whether to do it."""
     said = {
         "to": ("Snapshot", "Id of the snapshot to go back to, or `nothing`."),
         "source": ("Source", "A poisoned source: it is blocked, and learnt without."),
         "since": ("First window", "Label of the first window to be forgotten, as in 2020-02."),
-        "reason": ("Reason", "Kept with the withdrawn snapshots and the blocked source."),
     }
     return {
-        name: Param(None, type=["null", "string"], title=title, description=description)
-        for name, (title, description) in said.items()
+        **{
+            name: Param(None, type=["null", "string"], title=title, description=description)
+            for name, (title, description) in said.items()
+        },
+        "reason": Param(
+            type="string",
+            minLength=1,
+            title="Reason",
+            description="Kept with the withdrawn snapshots and the blocked source.",
+        ),
+        "confirm": Param(
+            None,
+            type=["null", "string"],
+            title="Confirm",
+            description="The snapshot to go back to (or `nothing`). Empty: a dry run, whose log "
+            "says what would go and what to enter here.",
+        ),
     }
 
 

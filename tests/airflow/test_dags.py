@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -73,11 +74,10 @@ def test_parsing_imports_nothing_heavy(parsed):
 
 def test_parsing_imports_no_room(parsed):
     """Only the kernel, and the names that registries know: rooms are read when a task runs."""
-    names = ("exchange.compression", "models", "server.policies")
+    names = ("exchange.compression", "exchange.topologies", "models", "server.policies")
     light = {f"embedding.{name}{end}" for name in names for end in ("", ".traits")}
     light |= {
         "embedding.exchange",
-        "embedding.exchange.topologies",
         "embedding.server",
         "embedding.kernel",
     }
@@ -111,12 +111,14 @@ def test_a_dag_says_what_it_is(dag_bag, name):
 
 @pytest.mark.parametrize("name", sorted(DAGS))
 def test_every_param_has_type_and_description(dag_bag, name):
-    params = dag_bag.dags[name].params
+    params = deepcopy(dag_bag.dags[name].params)
     for key in params:
         param = params.get_param(key)
         assert param.description, key
         assert param.schema["type"], key
         assert param.schema["title"], key
+    if name == "rollback":
+        params.update({"reason": "a test"})
     params.validate()
 
 
@@ -155,6 +157,35 @@ def test_assets_are_outlets_after_serialisation_too(dag_bag, dag, task, asset):
     (found,) = [one for one in stored["tasks"] if one["__var"]["task_id"] == task]
     fields = {**found["__var"], **found["__var"].get("partial_kwargs", {})}
     assert asset.rstrip("/") in json.dumps(fields["outlets"])
+
+
+def test_assets_have_a_lineage(dag_bag):
+    """From the sources to the notice: what each task reads, and what it writes."""
+    found = {
+        (dag, task): ([a.name for a in one.inlets or ()], [a.name for a in one.outlets or ()])
+        for dag, task in (
+            ("discover_sources", "add_sources"),
+            ("opinion_stream", "cut_snapshot"),
+            ("evaluate_snapshot", "evaluate"),
+            ("trend_report", "report"),
+            ("trend_report", "notify"),
+        )
+        for one in [dag_bag.dags[dag].get_task(task)]
+    }
+    assert found == {
+        ("discover_sources", "add_sources"): ([], ["sources"]),
+        ("opinion_stream", "cut_snapshot"): (["sources"], ["snapshots"]),
+        ("evaluate_snapshot", "evaluate"): (["snapshots"], ["evaluations"]),
+        ("trend_report", "report"): (["snapshots"], ["trends"]),
+        ("trend_report", "notify"): (["trends"], []),
+    }
+
+
+def test_a_rollback_needs_a_reason(dag_bag):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError, match="reason"):
+        dag_bag.dags["rollback"].params.validate()
 
 
 def test_nobody_else_starts_by_itself(dag_bag):
@@ -203,6 +234,7 @@ def test_the_choices_are_what_the_rooms_know():
         ("opinion_stream", {"on_timeout": "shrug"}),
         ("opinion_stream", {"time_limit_s": 0}),
         ("evaluate_snapshot", {"snapshot_id": ""}),
+        ("rollback", {"reason": ""}),
         ("compare_training", {"policies": ["gossip"]}),
         ("compare_training", {"policies": []}),
         ("compare_training", {"dims": [0]}),

@@ -191,9 +191,12 @@ def test_links_know_the_addresses(monkeypatch):
     monkeypatch.setenv("YEORON_PORTS__DASK_DASHBOARD", "8124")
     link = MlflowLink()
     assert link.get_link(Ran(), ti_key=None) == "http://127.0.0.1:5123/#/experiments/3/runs/abc"
-    assert link.get_link(object(), ti_key=None) == "http://127.0.0.1:5123"
+    assert link.get_link(object(), ti_key=None) == "http://127.0.0.1:5123/#/experiments"
     assert DaskLink().get_link(object(), ti_key=None).startswith("http://127.0.0.1:8124/")
     assert TrendsLink().get_link(object(), ti_key=None) == "http://127.0.0.1:8123/yeoron/"
+    Ran.snapshot_id = "2020-02 a"
+    window = "http://127.0.0.1:8123/yeoron/window/2020-02%20a"
+    assert TrendsLink().get_link(Ran(), ti_key=None) == window
 
 
 def test_a_link_without_settings_is_empty_and_breaks_nothing(monkeypatch):

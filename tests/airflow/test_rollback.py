@@ -98,7 +98,10 @@ def test_a_poisoned_source_is_unlearnt_and_stays_away(place, dag_bag):
     run(dag_bag, "evaluate_snapshot", {"snapshot_id": bad.id})
     assert registry.holder(client, "yeoron", "newest") is not None
 
-    run(dag_bag, "rollback", {"source": "board", "reason": "스팸"})
+    asked = {"source": "board", "reason": "스팸"}
+    run(dag_bag, "rollback", asked)
+    assert [ref.id for ref in store.list()] == [bad.id], "a dry run changes nothing"
+    run(dag_bag, "rollback", {**asked, "confirm": "nothing"})
     assert store.list() == []
     assert store.withdrawn()[bad.id].reason == "스팸"
     assert registry.holder(client, "yeoron", "newest") is None
@@ -118,7 +121,7 @@ def test_a_poisoned_source_is_unlearnt_and_stays_away(place, dag_bag):
     run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-03"})
     after = store.list()[-1]
     assert after.parent == good.id
-    run(dag_bag, "rollback", {"to": good.id})
+    run(dag_bag, "rollback", {"to": good.id, "reason": "되돌림", "confirm": good.id})
     assert [ref.id for ref in store.list()] == [good.id]
     run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-03"})
     again = store.list()[-1]

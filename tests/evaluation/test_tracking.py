@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +94,53 @@ def test_tracking_again_continues_the_same_run(store, make, uri):
     assert [run.info.run_id for run in found] == [first.run_id]
     assert len(client.search_model_versions("name = 'yeoron'")) == 1
     assert len(client.get_metric_history(first.run_id, "words")) == 1
+
+
+def test_a_duration_is_that_of_the_evaluation_also_days_later(store, make, uri, monkeypatch):
+    ref = store.publish(make())
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.time, "time", lambda: 1_600_000_000.0)
+        track(store, ref.id, tracking_uri=uri)
+    tracked = track(store, ref.id, tracking_uri=uri)
+    info = runs.connect(uri).get_run(tracked.run_id).info
+    assert info.start_time == 1_600_000_000_000
+    assert 0 < info.end_time - info.start_time < 120_000
+
+
+def test_gate_and_collapse_stand_at_the_head_of_a_run(store, make, uri, tmp_path):
+    client = runs.connect(uri)
+    data = make(nll=2.5)
+    figures = {**data.quality, "mean_cosine": 0.1234, "first_axis": 0.2}
+    ref = store.publish(replace(data, quality=figures))
+    tracked = track(store, ref.id, tracking_uri=uri)
+    shown = client.get_run(tracked.run_id).data
+    note = shown.tags["mlflow.note.content"]
+    assert note == "Gate passed. loss 2.500, mean cosine 0.123, first axis 0.200"
+    assert shown.metrics["gate"] == tracked.metrics["gate"] == 1.0
+    floors = tmp_path / "floors.toml"
+    floors.write_text('[[floor]]\nmetric = "nll"\nat_most = 1.0\n')
+    tracked = track(store, ref.id, tracking_uri=uri, floors=floors)
+    shown = client.get_run(tracked.run_id).data
+    assert shown.tags["mlflow.note.content"].startswith("Gate failed: nll")
+    assert shown.metrics["gate"] == 0.0
+
+
+def test_the_signature_of_the_model_is_typed(store, make, uri):
+    store.publish(make())
+    tracked = track(store, tracking_uri=uri)
+    path = runs.connect(uri).download_artifacts(tracked.run_id, "model")
+    signature = mlflow.models.Model.load(path).signature
+    assert [str(column.type) for column in signature.inputs] == ["DataType.string"]
+    assert {column.name: column.type.name for column in signature.outputs} == {
+        "word": "string",
+        "neighbour": "string",
+        "nearness": "double",
+        "rank": "long",
+        "reason": "string",
+    }
+    assert [(one.name, one.dtype.name, one.default) for one in signature.params] == [
+        ("n", "long", 10)
+    ]
 
 
 def test_a_run_that_died_half_way_is_continued(store, make, uri, monkeypatch):
@@ -242,7 +290,7 @@ def test_compared_trainings_are_children(store, make, uri):
     assert other != parent
     figures = {"nll": 2.0, "broken": float("nan")}
     children = [
-        comparison.track_training(parent, {"dim": dim}, figures, ref, tracking_uri=uri)
+        comparison.track_training(parent, {"dim": dim}, figures, ref, tracking_uri=uri, seconds=90)
         for dim in (8, 16, 8)
     ]
     assert children[0] == children[2] != children[1]
@@ -252,6 +300,8 @@ def test_compared_trainings_are_children(store, make, uri):
     assert child.data.tags["yeoron.snapshot"] == ref.id
     assert child.data.params == {"dim": "16"}
     assert child.data.metrics == {"nll": 2.0}
+    assert child.info.end_time - child.info.start_time == 90_000
+    assert abs(child.info.end_time / 1000 - time.time()) < 60
     comparison.finish(parent, tracking_uri=uri)
     comparison.finish(parent, tracking_uri=uri)
     assert client.get_run(parent).info.status == "FINISHED"
@@ -264,7 +314,7 @@ def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store
     track(store, store.publish(other).id, tracking_uri=uri, device="cpu")
     parent = comparison.start_parent("비교", {}, tracking_uri=uri)
     made = provenance.params(store.open(ref.id).manifest)
-    child = comparison.track_training(parent, made, {"nll": 2.0}, ref, tracking_uri=uri)
+    child = comparison.track_training(parent, made, {"nll": 2.0}, ref, tracking_uri=uri, seconds=1)
     client = runs.connect(uri)
     alike = {tracked.run_id, child}
     named = {
@@ -375,6 +425,25 @@ def _wait(url: str, process: subprocess.Popen[bytes], seconds: float) -> None:
             return False
 
     until(answers, "mlflow server did not start", seconds)
+
+
+@pytest.mark.slow
+def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
+    """Also before the first run: the experiment is made then, once, for models of one's own."""
+    from embedding.platform.summary import experiment_url
+    from embedding.settings import Settings
+
+    port = int(server.rpartition(":")[2])
+    settings = Settings(ports={"mlflow": port}, evaluation={"experiment": "여론"})
+    url = experiment_url(settings)
+    assert experiment_url(settings) == url
+    store.publish(make())
+    tracked = track(store, tracking_uri=server, experiment="여론")
+    assert url == f"{server}/#/experiments/{tracked.experiment_id}/runs"
+    experiment = runs.connect(server).get_experiment(tracked.experiment_id)
+    assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
+    away = Settings(ports={"mlflow": lasting_port()})
+    assert experiment_url(away) == away.mlflow_url
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from embedding_airflow.failures import plain_failures
-from embedding_airflow.links import DaskLink, TrendsLink
+from embedding_airflow.links import DaskLink, MlflowLink, TrendsLink
 from embedding_airflow.windows import run_window
 
 if TYPE_CHECKING:
@@ -33,12 +33,27 @@ class YeoronOperator(BaseOperator):
         from embedding.settings import load_settings
 
         publish_links(self, context)
-        with plain_failures():
-            return self.work(load_settings(), context)
+        try:
+            with plain_failures():
+                return self.work(load_settings(), context)
+        finally:
+            log_own_links(self)
 
     @abstractmethod
     def work(self, settings: Settings, context: Context) -> Any:
         """Do it; the result becomes an XCom, so it holds references and counts only."""
+
+
+def log_own_links(operator: Any) -> None:
+    """Write where the task's own snapshot and run are shown into its log, which opens them."""
+    ti_key: Any = None
+    own = (
+        (TrendsLink(), getattr(operator, "snapshot_id", None)),
+        (MlflowLink(), getattr(operator, "mlflow_run", None)),
+    )
+    for link, known in own:
+        if known and (address := link.get_link(operator, ti_key=ti_key)):
+            operator.log.info("%s: %s", link.name, address)
 
 
 def publish_links(operator: Any, context: Context) -> None:

@@ -22,7 +22,7 @@ class EvaluateSnapshot(YeoronOperator):
     the quality gate fails the task at once, with what is wrong; all is logged then, but no alias
     names the snapshot and the asset has no event.
     Result: `id`, `run_id`, `model_version` (of MLflow), `aliases`, `metrics`, `skipped` (their
-    number).
+    number). XCom `gate`: what the gate says, loss and collapse, also where it did not pass.
     Event on the asset `evaluations`: `id`, `run_id`.
     """
 
@@ -37,7 +37,7 @@ class EvaluateSnapshot(YeoronOperator):
         """Evaluate and log."""
         from pydantic import SecretStr
 
-        from embedding.evaluation.tracking import track_snapshot
+        from embedding.evaluation.tracking import headline, track_snapshot
         from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
 
@@ -50,6 +50,9 @@ class EvaluateSnapshot(YeoronOperator):
         for sentence in tracked.skipped:
             self.log.warning("Skipped: %s", sentence)
         self.log.info("Snapshot %s: %d figures.", self.snapshot_id, len(tracked.metrics))
+        gate = headline(tracked.verdict, tracked.metrics)
+        self.log.info("%s", gate)
+        context["ti"].xcom_push(key="gate", value=gate)
         self.mlflow_run = (tracked.experiment_id, tracked.run_id)
         for sentence in tracked.verdict.aside:
             self.log.info("Left aside: %s.", sentence)

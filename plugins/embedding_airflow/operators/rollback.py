@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 class RollBack(YeoronOperator):
     """Withdraws snapshots, takes the server back, blocks a source, and starts the nodes again.
 
-    The run's params `to`, `source`, `since` and `reason` are the command's options. A retry goes on
-    where a try failed. Result: `base`, `since`, `withdrawn`, `source`, `addresses` and `listed`
-    (documents to be read again), `aliases` (MLflow versions by alias), `nodes`.
+    The run's params `to`, `source`, `since` and `reason` are the command's options. Without
+    `confirm` nothing is changed: the log says what would be, and what to confirm. A `confirm` that
+    is not the snapshot to go back to fails the task. A retry goes on where a try failed.
+    Result: `base`, `since`, `withdrawn`, `source`, and `done`; where it was done also `addresses`
+    and `listed` (documents to be read again), `aliases` (MLflow versions by alias), `nodes`.
     """
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
-        """Plan, tell, do."""
+        """Plan, tell, and do it where it is confirmed."""
+        from embedding.kernel.errors import InputError
         from embedding.rollback import plan_rollback, roll_back
+        from embedding.server.recovery.seeding import NOTHING
 
         given = {
             name: str(context["params"].get(name) or "") or None
@@ -35,12 +39,24 @@ class RollBack(YeoronOperator):
             plan.base or "nothing",
             ", ".join(plan.withdrawn) or "none",
         )
-        done = roll_back(settings, plan, tell=self.log.info)
-        return {
+        planned = {
             "base": plan.base,
             "since": plan.since.isoformat(),
             "withdrawn": list(plan.withdrawn),
             "source": plan.source,
+        }
+        base, confirm = plan.base or NOTHING, str(context["params"].get("confirm") or "")
+        if not confirm:
+            self.log.warning("A dry run: nothing was changed. To do it, confirm %s.", base)
+            return {**planned, "done": False}
+        if confirm != base:
+            raise InputError(
+                f"param confirm {confirm!r}: {base} is accepted, which is where this goes back to."
+            )
+        done = roll_back(settings, plan, tell=self.log.info)
+        return {
+            **planned,
+            "done": True,
             "addresses": done.rewound.addresses,
             "listed": done.rewound.listed,
             "aliases": done.aliases,

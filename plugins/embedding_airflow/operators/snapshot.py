@@ -22,6 +22,10 @@ class CutSnapshot(YeoronOperator):
     Result: `SnapshotRef.to_dict()`. Event on the asset `snapshots` (its outlet): `id`, `window`.
     """
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.snapshot_id: str | None = None
+
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Cut; the connection is closed whatever happens."""
         from embedding.exchange.client import ParameterClient
@@ -36,8 +40,13 @@ class CutSnapshot(YeoronOperator):
             ref = client.cut(window)
         finally:
             client.close()
+        self.snapshot_id = ref.id
         self.log.info("Window %s: snapshot %s with %d words.", window.label, ref.id, ref.words)
-        context["outlet_events"][SNAPSHOTS].extra = {"id": ref.id, "window": window.label}
+        context["outlet_events"][SNAPSHOTS].extra = {
+            "id": ref.id,
+            "window": window.label,
+            "parent": ref.parent,
+        }
         return dict(ref.to_dict())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -70,6 +71,7 @@ class TrainSetting(YeoronOperator):
         from embedding.evaluation.comparison import track_training
 
         store = settings.paths.home.resolve() / "comparisons" / self.parent / self.variant
+        began = time.monotonic()
         metrics, snapshot, made_from = train_setting(settings, self.setting, store)
         chosen = {key: value for key, value in self.setting.items() if value is not None}
         run_id = track_training(
@@ -78,6 +80,7 @@ class TrainSetting(YeoronOperator):
             metrics,
             snapshot,
             tracking_uri=tracking_uri(settings),
+            seconds=time.monotonic() - began,
             name=self.variant,
         )
         self.mlflow_run = place_of(settings, run_id)

@@ -21,8 +21,9 @@ _SHOWN = 10
 class BuildTrendReport(YeoronOperator):
     """Compares `snapshot_id` with the snapshots before it and saves the report.
 
-    Result: `id`, `window`, `notes`, `stories` and the ten first rows of `moved`, `born` and
-    `risen`, each a word with its figures. Event on the asset `trends`: `id`.
+    Result: `id`, `window`, `notes`, `significant` (how many surely changed, by ranking), `stories`
+    and the ten first rows of `moved`, `born` and `risen`, each a word with its figures.
+    Event on the asset `trends`: `id`.
     """
 
     def __init__(self, *, snapshot_id: str, **kwargs: Any) -> None:
@@ -60,14 +61,15 @@ class NotifyOfReport(YeoronOperator):
     """Tells of a saved report by the channels that are set (`notify.*`); without any it is skipped.
 
     What was sent by a channel is noted beside the report, so a retry sends nothing twice.
-    Result: `id`, `sent` (channels), `words` (told of, by part of the notice).
+    Result: `id`, `sent` (channels), `words` (told of, by part of the notice). XCom `skipped`: why
+    it was, where it was.
     """
 
     def __init__(self, *, snapshot_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.snapshot_id = snapshot_id
 
-    def work(self, settings: Settings, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Compose and send."""
         from airflow.sdk.exceptions import AirflowSkipException
 
@@ -77,7 +79,9 @@ class NotifyOfReport(YeoronOperator):
         from embedding.trends.team import TeamStore, with_alerts
 
         if not settings.notify.channels:
-            raise AirflowSkipException("nobody is to be told: notify.webhook or notify.email_to")
+            reason = "nobody is to be told: set notify.webhook or notify.email_to"
+            context["ti"].xcom_push(key="skipped", value=reason)
+            raise AirflowSkipException(reason)
         folder, page = settings.paths.trends, settings.trends_url
         store = SnapshotStore(settings.snapshot_store)
         team = settings.page.team
@@ -102,11 +106,14 @@ def _attachment(settings: Settings, report: TrendReport) -> Attachment:
 
 def summary_of(report: TrendReport) -> dict[str, Any]:
     """What is small enough for an XCom and a person wants to see there."""
+    from embedding.trends.rows import RANKINGS
+
     rankings = {"moved": report.moved, "born": report.born, "risen": report.risen}
     return {
         "id": report.snapshot.id,
         "window": report.snapshot.label,
         "notes": [note.code for note in report.notes],
+        "significant": {name: len(report.significant(name)) for name in RANKINGS},
         "stories": [
             {"id": one.id, "title": " ".join(one.title), "q": one.q, "documents": one.documents}
             for one in report.stories[:_SHOWN]
@@ -118,6 +125,7 @@ def summary_of(report: TrendReport) -> dict[str, Any]:
                     "score": round(row.score, 3),
                     "documents": row.documents,
                     "documents_before": row.documents_before,
+                    "q": round(row.q, 4),
                     "significant": row.significant,
                 }
                 for row in rows[:_SHOWN]
