@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,12 +22,12 @@ from embedding.crawl.lease import (
     Lease,
     LeaseConfig,
     LeaseView,
+    Others,
     Pool,
-    Rest,
     Seat,
     shown,
 )
-from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL_TABLE, READING
+from embedding.crawl.tables import BLOCKED, LEASES, NODES, OWING, POOL_TABLE, READING
 from embedding.kernel.config import WITH_SECRETS
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
@@ -47,6 +47,10 @@ _CHANGE = (
 )
 
 
+_Loaded = tuple[Mapping[str, Lease], Mapping[str, Seat]]
+"""What was in the database before a change."""
+
+
 class Leases:
     """The pool's leases. Safe for several threads and processes."""
 
@@ -63,7 +67,7 @@ class Leases:
         A blocked source is left out (`rewinding.py`).
         """
         with self._lock, self._engine.begin() as connection:
-            pool, before = self._load(connection, lock=True)
+            pool, before = self._load(connection, self._stored(connection, lock=True))
             blocked = set(connection.execute(sa.select(BLOCKED.c.source)).scalars())
             sources = [source for source in sources if source.name not in blocked]
             pool.publish({source.name: cost(source) for source in sources})
@@ -80,12 +84,13 @@ class Leases:
     ) -> LeaseView:
         """A heartbeat; what the node may read. `now` is the database's clock if not given."""
         with self._lock, self._engine.begin() as connection:
-            pool, before = self._load(connection, lock=True, of=(incarnation.node, heartbeat))
+            stored = self._stored(connection, lock=True)
             at = self._now(connection) if now is None else now
+            pool, before = self._load_part(connection, stored, incarnation.node, heartbeat, at)
             try:
                 standing = pool.beat(incarnation, heartbeat, at)
             except IncompleteError:
-                pool, before = self._load(connection, lock=True)
+                pool, before = self._load(connection, stored)
                 standing = pool.beat(incarnation, heartbeat, at)
             self._store(connection, before, pool)
         return standing
@@ -102,7 +107,7 @@ class Leases:
     def show(self) -> dict[str, Any]:
         """Nodes, rates and owners, JSON-safe."""
         with self._lock, self._reading().begin() as connection:
-            pool, _ = self._load(connection, lock=False)
+            pool, _ = self._load(connection, self._stored(connection, lock=False))
             return dict(shown(pool, self._now(connection)))
 
     def _reading(self) -> sa.Engine:
@@ -114,52 +119,52 @@ class Leases:
         clock = sa.func.extract("epoch", sa.func.clock_timestamp())
         return float(connection.execute(sa.select(clock)).scalar_one())
 
-    def _load(
-        self,
-        connection: sa.Connection,
-        *,
-        lock: bool,
-        of: tuple[str, Heartbeat] | None = None,
-    ) -> tuple[Pool, tuple[dict[str, Lease], dict[str, Seat]]]:
-        """The pool as it is stored, and copies to compare with.
-
-        of  a heartbeat and its node: only what it concerns is loaded, the rest is added up
-        """
+    def _stored(self, connection: sa.Connection, *, lock: bool) -> tuple[float, int]:
+        """When sources were last allocated, and how many have changed nodes."""
         query = sa.select(POOL_TABLE.c.allocated_at, POOL_TABLE.c.moves)
         row = connection.execute(query.with_for_update() if lock else query).fetchone()
-        wanted = _CONCERNED if of is None else _CONCERNED.where(_concerns(*of))
-        found = [_lease(each) for each in connection.execute(wanted).fetchall()]
-        leases = {lease.source: lease for lease in found}
-        rest = {} if of is None else self._rest(connection, leases)
-        seats = {
-            each.node: Seat(each.node, each.mark, each.until)
-            for each in connection.execute(sa.select(NODES)).fetchall()
-        }
-        at, moves = (0.0, 0) if row is None else (row.allocated_at, row.moves)
-        pool = Pool(self._config, dict(seats), dict(leases), at, moves, rest)
-        return pool, (leases, seats)
+        return (0.0, 0) if row is None else (row.allocated_at, row.moves)
 
-    def _rest(
-        self, connection: sa.Connection, loaded: Mapping[str, Lease]
-    ) -> dict[str | None, Rest]:
-        known = LEASES.c.measured >= self._config.allocate_every
-        query = (
-            sa.select(
-                LEASES.c.wanted,
-                sa.func.count(),
-                sa.func.sum(sa.case((known, LEASES.c.rate), else_=0.0)),
-                sa.func.sum(sa.case((known, LEASES.c.cost), else_=0.0)),
-                sa.func.sum(sa.case((known, 0.0), else_=LEASES.c.cost)),
+    def _load(self, connection: sa.Connection, stored: tuple[float, int]) -> tuple[Pool, _Loaded]:
+        """The pool as it is stored, and what to compare it with."""
+        leases = _leases(connection, _CONCERNED)
+        seats = _seats(connection, sa.select(NODES))
+        return Pool(self._config, dict(seats), dict(leases), *stored), (leases, seats)
+
+    def _load_part(
+        self,
+        connection: sa.Connection,
+        stored: tuple[float, int],
+        node: str,
+        heartbeat: Heartbeat,
+        now: float,
+    ) -> tuple[Pool, _Loaded]:
+        """The node, the leases that concern its heartbeat, and a summary of the others."""
+        leases = _leases(connection, _CONCERNED.where(_concerns(node, heartbeat)))
+        seats = _seats(connection, sa.select(NODES).where(NODES.c.node == node))
+        enough = self._config.allocate_every
+        rate, cost = 0.0, 0.0
+        if any(each.measured < enough for each in leases.values()):
+            known = sa.select(sa.func.sum(LEASES.c.rate), sa.func.sum(LEASES.c.cost)).where(
+                LEASES.c.measured >= enough,
+                LEASES.c.gone.is_(False),
+                LEASES.c.source.not_in(list(leases)),
             )
-            .where(LEASES.c.gone.is_(False), LEASES.c.source.not_in(list(loaded)))
-            .group_by(LEASES.c.wanted)
+            rate, cost = (each or 0.0 for each in connection.execute(known).one())
+        idle = not any(each.wanted == node for each in leases.values())
+        latest = connection.execute(sa.select(sa.func.max(NODES.c.until))).scalar()
+        others = Others(
+            rate,
+            cost,
+            latest=now if latest is None else latest,
+            uneven=_uneven(connection, node, now, idle=idle),
         )
-        return {row[0]: Rest(*row[1:]) for row in connection.execute(query).fetchall()}
+        return Pool(self._config, dict(seats), dict(leases), *stored, others), (leases, seats)
 
     def _store(
         self,
         connection: sa.Connection,
-        before: tuple[Mapping[str, Lease], Mapping[str, Seat]],
+        before: _Loaded,
         pool: Pool,
     ) -> None:
         """Write what has changed."""
@@ -167,31 +172,75 @@ class Leases:
         connection.execute(
             sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
         )
-        changed = []
+        added, changed = [], []
         for name, lease in pool.leases.items():
             known = leases.get(name)
             if known is None:
-                connection.execute(sa.insert(LEASES).values(source=name, **_row(lease)))
+                added.append({"source": name, **_row(lease)})
             elif known is not lease and known != lease:
                 changed.append({"of": name, **_row(lease)})
+        if added:
+            connection.execute(sa.insert(LEASES), added)
         if changed:
             connection.execute(_CHANGE, changed)
+        come = [asdict(seat) for node, seat in pool.seats.items() if node not in seats]
+        if come:
+            connection.execute(sa.insert(NODES), come)
         for node, seat in pool.seats.items():
-            if node not in seats:
-                connection.execute(sa.insert(NODES).values(**asdict(seat)))
-            elif seats[node] is not seat:
+            if node in seats and seats[node] is not seat:
                 changes = {"mark": seat.mark, "until": seat.until}
                 connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**changes))
 
 
+def _leases(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, Lease]:
+    found = [_lease(row) for row in connection.execute(query).fetchall()]
+    return {lease.source: lease for lease in found}
+
+
+def _seats(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, Seat]:
+    rows = connection.execute(query).fetchall()
+    return {row.node: Seat(row.node, row.mark, row.until) for row in rows}
+
+
 def _concerns(node: str, heartbeat: Heartbeat) -> sa.ColumnElement[bool]:
-    """Leases that a heartbeat of `node` may change, or that may owe to it."""
-    return sa.or_(
-        LEASES.c.wanted == node,
-        LEASES.c.holder.startswith(f"{node} ", autoescape=True),
-        LEASES.c.debts != _NO_DEBTS,
-        LEASES.c.source.in_(sorted(heartbeat.holds)),
+    """Leases that a heartbeat of `node` may change, or that may owe to it: by indexes.
+
+    `holder` and `debts` hold the node's name, a blank and a mark.
+    """
+    return LEASES.c.source.in_(
+        sa.union_all(
+            sa.select(LEASES.c.source).where(LEASES.c.wanted == node),
+            sa.select(LEASES.c.source).where(
+                LEASES.c.holder.startswith(f"{node} ", autoescape=True)
+            ),
+            sa.select(LEASES.c.source).where(
+                OWING, LEASES.c.debts.contains(f"{json.dumps(node)[:-1]} ", autoescape=True)
+            ),
+            sa.select(LEASES.c.source).where(LEASES.c.source.in_(sorted(heartbeat.holds))),
+        )
     )
+
+
+def _uneven(connection: sa.Connection, node: str, now: float, *, idle: bool) -> bool:
+    """Whether sources have to get or to change nodes at once. `node` is alive: it gives a heartbeat.
+
+    idle  whether it is to read nothing
+    """
+
+    def any_of(query: sa.Select[Any]) -> bool:
+        return bool(connection.execute(sa.select(query.exists())).scalar())
+
+    dead = sa.and_(NODES.c.until <= now, NODES.c.node != node)
+    of_node = LEASES.c.wanted == NODES.c.node
+    if any_of(sa.select(LEASES.c.source).where(LEASES.c.wanted.is_(None), ~LEASES.c.gone)):
+        return True
+    if any_of(sa.select(NODES.c.node).where(dead, sa.exists().where(of_node))):
+        return True
+    others = sa.and_(NODES.c.until > now, NODES.c.node != node)
+    if not idle and not any_of(sa.select(NODES.c.node).where(others, ~sa.exists().where(of_node))):
+        return False
+    several = sa.select(LEASES.c.wanted).where(LEASES.c.wanted.is_not(None))
+    return any_of(several.group_by(LEASES.c.wanted).having(sa.func.count() > 1))
 
 
 def _settings(source: SourceConfig) -> str:
@@ -222,11 +271,14 @@ def _lease(row: Any) -> Lease:
 
 
 def _row(lease: Lease) -> dict[str, Any]:
-    values = asdict(replace(lease, holder=None, debts=()))
-    values.pop("source")
-    holder = None if lease.holder is None else str(lease.holder)
     return {
-        **values,
-        "holder": holder,
+        "cost": lease.cost,
+        "rate": lease.rate,
+        "measured": lease.measured,
+        "wanted": lease.wanted,
+        "gone": lease.gone,
+        "holder": None if lease.holder is None else str(lease.holder),
+        "until": lease.until,
+        "fence": lease.fence,
         "debts": json.dumps([str(incarnation) for incarnation in lease.debts]),
     }
