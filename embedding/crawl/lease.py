@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 
 from pydantic import Field
 
@@ -41,6 +42,14 @@ class LeaseConfig(Config):
     def beat(self) -> float:
         """Seconds between two heartbeats."""
         return self.seconds / 4.0
+
+    def last_round(self, now: float) -> float:
+        """Whoever was silent too long by then is dead.
+
+        In rounds, so that the sources of nodes that die together are allocated together.
+        """
+        every = self.beat / 8.0
+        return now // every * every
 
 
 @dataclass(frozen=True)
@@ -248,7 +257,7 @@ class Pool:
                 and lease.free(incarnation, now)
             ):
                 self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
-        return self._standing(incarnation, now, rates)
+        return self._standing(incarnation, rates)
 
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
@@ -276,11 +285,16 @@ class Pool:
 
     def _anyone(self, now: float) -> bool:
         """Whether any node is believed alive."""
-        return bool(self.living(now)) if self.others is None else self.others.latest > now
+        return (
+            bool(self.living(now))
+            if self.others is None
+            else self.others.latest > self.config.last_round(now)
+        )
 
     def living(self, now: float) -> list[str]:
         """Nodes that were heard of, or are expected."""
-        return sorted(seat.node for seat in self.seats.values() if seat.until > now)
+        at = self.config.last_round(now)
+        return sorted(seat.node for seat in self.seats.values() if seat.until > at)
 
     def rates(self) -> dict[str, float]:
         """Tokens a second by source that is read; a guess where it was not measured long enough."""
@@ -295,7 +309,8 @@ class Pool:
         """Tokens a second of a source that costs 1, by those whose rate is known."""
         enough = self.config.allocate_every
         known = [each for each in self.leases.values() if not each.gone and each.measured >= enough]
-        rate, cost = sum(each.rate for each in known), sum(each.cost for each in known)
+        # Exact sums: the same in whatever order a database gives the leases.
+        rate, cost = fsum(each.rate for each in known), fsum(each.cost for each in known)
         if self.others is not None:
             rate, cost = rate + self.others.rate, cost + self.others.cost
         return (rate / cost if cost else 1.0) or 1.0
@@ -362,9 +377,7 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(
-        self, incarnation: Incarnation, now: float, rates: Mapping[str, float]
-    ) -> LeaseView:
+    def _standing(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
         concerning = self._concerning(incarnation.node)
         mine = [each for each in concerning if each.holder == incarnation]
         owing = any(

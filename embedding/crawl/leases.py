@@ -7,6 +7,7 @@ write lock does that. PostgreSQL's clock is the clock of all nodes, on SQLite it
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -33,7 +34,60 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 
 _NO_DEBTS = json.dumps([])
-_CONCERNED = sa.select(*(column for column in LEASES.c if column.name != "settings"))
+_ALL = sa.select(*(column for column in LEASES.c if column.name != "settings"))
+_NODE = sa.bindparam("node")
+_CONCERNING = _ALL.where(
+    LEASES.c.source.in_(
+        sa.union_all(
+            sa.select(LEASES.c.source).where(LEASES.c.wanted == _NODE),
+            sa.select(LEASES.c.source).where(
+                sa.func.substr(LEASES.c.holder, 1, sa.func.length(sa.bindparam("life")))
+                == sa.bindparam("life")
+            ),
+            sa.select(LEASES.c.source).where(
+                OWING, LEASES.c.debts.like(sa.bindparam("owes"), escape="/")
+            ),
+            sa.select(LEASES.c.source).where(
+                LEASES.c.source.in_(sa.bindparam("holds", expanding=True))
+            ),
+        )
+    )
+)
+"""Leases that a heartbeat of a node may change, or that may owe to it: each part by an index.
+
+life  the node's name and a blank: what its incarnations begin with as `holder`
+owes  a pattern of `debts` that name one of them
+"""
+_SEAT = sa.select(NODES).where(NODES.c.node == _NODE)
+_KNOWN = sa.select(
+    sa.func.sum(LEASES.c.rate).label("rate"), sa.func.sum(LEASES.c.cost).label("cost")
+).where(
+    LEASES.c.measured >= sa.bindparam("enough"),
+    ~LEASES.c.gone,
+    LEASES.c.source.not_in(sa.bindparam("loaded", expanding=True)),
+)
+_READ_BY_IT = sa.exists().where(LEASES.c.wanted == NODES.c.node)
+_OTHER = NODES.c.node != _NODE
+_SUMMARY = sa.select(
+    sa.select(sa.func.max(NODES.c.until)).scalar_subquery().label("latest"),
+    sa.exists().where(LEASES.c.wanted.is_(None), ~LEASES.c.gone).label("homeless"),
+    sa.exists().where(_OTHER, NODES.c.until <= sa.bindparam("at"), _READ_BY_IT).label("orphaned"),
+    sa.exists().where(_OTHER, NODES.c.until > sa.bindparam("at"), ~_READ_BY_IT).label("idle"),
+)
+"""Of the nodes but one, and of all sources: whether a source has no node, whether one has a node
+that is dead, whether a node that is alive is to read nothing."""
+_SEVERAL = (
+    sa.select(LEASES.c.wanted)
+    .where(LEASES.c.wanted.is_not(None))
+    .group_by(LEASES.c.wanted)
+    .having(sa.func.count() > 1)
+    .limit(1)
+)
+_SEAT_CHANGE = (
+    sa.update(NODES)
+    .where(NODES.c.node == sa.bindparam("of"))
+    .values(mark=sa.bindparam("mark"), until=sa.bindparam("until"))
+)
 _CHANGE = (
     sa.update(LEASES)
     .where(LEASES.c.source == sa.bindparam("of"))
@@ -67,11 +121,12 @@ class Leases:
         A blocked source is left out (`rewinding.py`).
         """
         with self._lock, self._engine.begin() as connection:
-            pool, before = self._load(connection, self._stored(connection, lock=True))
+            stored = self._stored(connection, lock=True)
+            pool, before = self._load(connection, stored)
             blocked = set(connection.execute(sa.select(BLOCKED.c.source)).scalars())
             sources = [source for source in sources if source.name not in blocked]
             pool.publish({source.name: cost(source) for source in sources})
-            self._store(connection, before, pool)
+            self._store(connection, before, pool, stored)
             for source in sources:
                 connection.execute(
                     sa.update(LEASES)
@@ -92,7 +147,7 @@ class Leases:
             except IncompleteError:
                 pool, before = self._load(connection, stored)
                 standing = pool.beat(incarnation, heartbeat, at)
-            self._store(connection, before, pool)
+            self._store(connection, before, pool, stored)
         return standing
 
     def sources(self, names: Sequence[str] | None = None) -> list[SourceConfig]:
@@ -127,7 +182,7 @@ class Leases:
 
     def _load(self, connection: sa.Connection, stored: tuple[float, int]) -> tuple[Pool, _Loaded]:
         """The pool as it is stored, and what to compare it with."""
-        leases = _leases(connection, _CONCERNED)
+        leases = _leases(connection, _ALL)
         seats = _seats(connection, sa.select(NODES))
         return Pool(self._config, dict(seats), dict(leases), *stored), (leases, seats)
 
@@ -140,24 +195,27 @@ class Leases:
         now: float,
     ) -> tuple[Pool, _Loaded]:
         """The node, the leases that concern its heartbeat, and a summary of the others."""
-        leases = _leases(connection, _CONCERNED.where(_concerns(node, heartbeat)))
-        seats = _seats(connection, sa.select(NODES).where(NODES.c.node == node))
-        enough = self._config.allocate_every
+        concerning = {
+            "node": node,
+            "holds": sorted(heartbeat.holds),
+            "life": f"{node} ",
+            "owes": f'%"{_literal(json.dumps(node)[1:-1])} %',
+        }
+        leases = _leases(connection, _CONCERNING, concerning)
+        seats = _seats(connection, _SEAT, {"node": node})
         rate, cost = 0.0, 0.0
-        if any(each.measured < enough for each in leases.values()):
-            known = sa.select(sa.func.sum(LEASES.c.rate), sa.func.sum(LEASES.c.cost)).where(
-                LEASES.c.measured >= enough,
-                LEASES.c.gone.is_(False),
-                LEASES.c.source.not_in(list(leases)),
-            )
-            rate, cost = (each or 0.0 for each in connection.execute(known).one())
-        idle = not any(each.wanted == node for each in leases.values())
-        latest = connection.execute(sa.select(sa.func.max(NODES.c.until))).scalar()
+        if any(each.measured < self._config.allocate_every for each in leases.values()):
+            values = {"enough": self._config.allocate_every, "loaded": list(leases)}
+            rate, cost = connection.execute(_KNOWN, values).one()
+        values = {"node": node, "at": self._config.last_round(now)}
+        summary = connection.execute(_SUMMARY, values).one()
+        idle = summary.idle or not any(each.wanted == node for each in leases.values())
+        several = idle and connection.execute(_SEVERAL).fetchone() is not None
         others = Others(
-            rate,
-            cost,
-            latest=now if latest is None else latest,
-            uneven=_uneven(connection, node, now, idle=idle),
+            rate or 0.0,
+            cost or 0.0,
+            latest=now if summary.latest is None else summary.latest,
+            uneven=summary.homeless or summary.orphaned or several,
         )
         return Pool(self._config, dict(seats), dict(leases), *stored, others), (leases, seats)
 
@@ -166,12 +224,14 @@ class Leases:
         connection: sa.Connection,
         before: _Loaded,
         pool: Pool,
+        stored: tuple[float, int],
     ) -> None:
         """Write what has changed."""
         leases, seats = before
-        connection.execute(
-            sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
-        )
+        if (pool.allocated_at, pool.moves) != stored:
+            connection.execute(
+                sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
+            )
         added, changed = [], []
         for name, lease in pool.leases.items():
             known = leases.get(name)
@@ -188,59 +248,27 @@ class Leases:
             connection.execute(sa.insert(NODES), come)
         for node, seat in pool.seats.items():
             if node in seats and seats[node] is not seat:
-                changes = {"mark": seat.mark, "until": seat.until}
-                connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**changes))
+                values = {"of": node, "mark": seat.mark, "until": seat.until}
+                connection.execute(_SEAT_CHANGE, values)
 
 
-def _leases(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, Lease]:
-    found = [_lease(row) for row in connection.execute(query).fetchall()]
+def _leases(
+    connection: sa.Connection, query: sa.Select[Any], values: Mapping[str, Any] | None = None
+) -> dict[str, Lease]:
+    found = [_lease(row) for row in connection.execute(query, values).fetchall()]
     return {lease.source: lease for lease in found}
 
 
-def _seats(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, Seat]:
-    rows = connection.execute(query).fetchall()
+def _seats(
+    connection: sa.Connection, query: sa.Select[Any], values: Mapping[str, Any] | None = None
+) -> dict[str, Seat]:
+    rows = connection.execute(query, values).fetchall()
     return {row.node: Seat(row.node, row.mark, row.until) for row in rows}
 
 
-def _concerns(node: str, heartbeat: Heartbeat) -> sa.ColumnElement[bool]:
-    """Leases that a heartbeat of `node` may change, or that may owe to it: by indexes.
-
-    `holder` and `debts` hold the node's name, a blank and a mark.
-    """
-    return LEASES.c.source.in_(
-        sa.union_all(
-            sa.select(LEASES.c.source).where(LEASES.c.wanted == node),
-            sa.select(LEASES.c.source).where(
-                LEASES.c.holder.startswith(f"{node} ", autoescape=True)
-            ),
-            sa.select(LEASES.c.source).where(
-                OWING, LEASES.c.debts.contains(f"{json.dumps(node)[:-1]} ", autoescape=True)
-            ),
-            sa.select(LEASES.c.source).where(LEASES.c.source.in_(sorted(heartbeat.holds))),
-        )
-    )
-
-
-def _uneven(connection: sa.Connection, node: str, now: float, *, idle: bool) -> bool:
-    """Whether sources have to get or to change nodes at once. `node` is alive: it gives a heartbeat.
-
-    idle  whether it is to read nothing
-    """
-
-    def any_of(query: sa.Select[Any]) -> bool:
-        return bool(connection.execute(sa.select(query.exists())).scalar())
-
-    dead = sa.and_(NODES.c.until <= now, NODES.c.node != node)
-    of_node = LEASES.c.wanted == NODES.c.node
-    if any_of(sa.select(LEASES.c.source).where(LEASES.c.wanted.is_(None), ~LEASES.c.gone)):
-        return True
-    if any_of(sa.select(NODES.c.node).where(dead, sa.exists().where(of_node))):
-        return True
-    others = sa.and_(NODES.c.until > now, NODES.c.node != node)
-    if not idle and not any_of(sa.select(NODES.c.node).where(others, ~sa.exists().where(of_node))):
-        return False
-    several = sa.select(LEASES.c.wanted).where(LEASES.c.wanted.is_not(None))
-    return any_of(several.group_by(LEASES.c.wanted).having(sa.func.count() > 1))
+def _literal(text: str) -> str:
+    """As a part of a pattern of LIKE."""
+    return re.sub("([/%_])", r"/\1", text)
 
 
 def _settings(source: SourceConfig) -> str:
