@@ -35,7 +35,7 @@ from embedding.sources.kinds import SOURCES
 
 _NO_DEBTS = json.dumps([])
 _ALL = sa.select(*(column for column in LEASES.c if column.name != "settings"))
-_NODE = sa.bindparam("node")
+_NODE: sa.BindParameter[str] = sa.bindparam("node")
 _CONCERNING = _ALL.where(
     LEASES.c.source.in_(
         sa.union_all(
