@@ -50,7 +50,8 @@ hosts: setup ## the test with five hosts in network namespaces, which takes minu
 
 audit: ## look up known vulnerabilities of the pinned packages (needs pip-audit on the path, and a network)
 	@command -v pip-audit >/dev/null || { echo "audit: pip-audit is missing; pipx install pip-audit." >&2; exit 2; }
-	@pip-audit --requirement infra/constraints.txt --no-deps --disable-pip
+	@pip-audit --strict --requirement infra/constraints.txt --no-deps --disable-pip || { \
+	  echo "audit: a package is vulnerable, or could not be looked up at PyPI; the lines above say which." >&2; exit 1; }
 
 docs: setup ## write the reference pages and build the site into var/site
 	@$(BIN)/python infra/reference.py

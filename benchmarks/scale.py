@@ -27,7 +27,6 @@ from embedding.bench.results import facts, keep
 POLICIES = ("bsp", "backup", "ssp", "asp", "averaging", "auto")
 PARTS: dict[str, Callable[[Load], Station]] = {
     "leases": scaleparts.leases,
-    "lease-database": scaleparts.lease_database,
     "frontier": scaleparts.frontier,
     "polling": scaleparts.polling,
     "polling-alone": scaleparts.polling_alone,

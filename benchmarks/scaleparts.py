@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
+from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched
 from embedding.crawl.schedule import PollRules, PollSchedule
@@ -137,22 +137,9 @@ def station(load: Load, name: str, demand: float) -> Station:
 
 
 def leases(load: Load) -> Station:
-    """The pool's leases as a pure machine: joins, heartbeats, a tenth of the nodes dies."""
+    """Joins, heartbeats, a tenth of the nodes dies; in SQLite on this machine's disk."""
     config = LeaseConfig(seconds=load.lease_s)
-    here = station(load, "leases (memory)", load.nodes / config.beat)
-    pool = Pool(config)
-    with weighed(here, load.nodes):
-        pool.publish(dict.fromkeys(map(load.source, range(load.sources)), 1.0))
-        lives = [Incarnation(load.name(n), f"m{n}") for n in range(load.nodes)]
-    beats = _heartbeats(load, config, lives, here, pool.beat)
-    here.notes["takeover_s"] = beats
-    return here
-
-
-def lease_database(load: Load) -> Station:
-    """The same in the frontier's database, SQLite on this machine's disk."""
-    config = LeaseConfig(seconds=load.lease_s)
-    here = station(load, "leases (database)", load.nodes / config.beat)
+    here = station(load, "leases", load.nodes / config.beat)
     with tempfile.TemporaryDirectory() as folder:
         frontier = Frontier(f"sqlite:///{Path(folder) / 'frontier.db'}")
         pool = frontier.leases(config)

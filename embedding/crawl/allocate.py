@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
 _WORTH = 0.05
 """A change that takes less than this share off the largest load is not worth stopping a source."""
@@ -60,10 +61,13 @@ def allocate(
         else:
             orphans.append(source)
     loads = {node: sum(rates[source] for source in held) for node, held in shares.items()}
+    least = [(loads[node], len(held), node) for node, held in shares.items()]
+    heapify(least)
     for source in sorted(orphans, key=lambda name: (-rates[name], name)):
-        least = min(shares, key=lambda node: (loads[node], len(shares[node]), node))
-        shares[least].append(source)
-        loads[least] += rates[source]
+        load, _, node = least[0]
+        shares[node].append(source)
+        loads[node] = load + rates[source]
+        heapreplace(least, (loads[node], len(shares[node]), node))
     _even_out(rates, shares, loads, tolerance, moves)
     return {source: node for node, held in shares.items() for source in held}
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 
 from pydantic import Field
 
@@ -41,6 +42,14 @@ class LeaseConfig(Config):
     def beat(self) -> float:
         """Seconds between two heartbeats."""
         return self.seconds / 4.0
+
+    def last_round(self, now: float) -> float:
+        """Whoever was silent too long by then is dead.
+
+        In rounds, so that the sources of nodes that die together are allocated together.
+        """
+        every = self.beat / 8.0
+        return now // every * every
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ class LeaseView:
     debts      those that it may not read yet, with the lives to ask the server about
     owing      whether some source still owes to an earlier incarnation of this node
     rates      tokens a second of the sources held
-    loads      tokens a second by living node; moves: sources that changed nodes so far
+    moves      sources that changed nodes so far
     """
 
     replaced: bool
@@ -160,14 +169,12 @@ class LeaseView:
     debts: Mapping[str, tuple[Incarnation, ...]] = field(default_factory=dict)
     owing: bool = False
     rates: Mapping[str, float] = field(default_factory=dict)
-    loads: Mapping[str, float] = field(default_factory=dict)
     moves: int = 0
 
     def figures(self) -> dict[str, object]:
         """As a node reports them, JSON-safe."""
         return {
             "sources": {name: round(rate, 2) for name, rate in sorted(self.rates.items())},
-            "loads": {node: round(load, 2) for node, load in sorted(self.loads.items())},
             "moves": self.moves,
         }
 
@@ -178,17 +185,19 @@ class LeaseView:
 
 
 @dataclass(frozen=True)
-class Rest:
-    """Leases that a pool does not have at hand, added up for the node that is to read them.
+class Others:
+    """What a heartbeat needs of the leases and nodes that a pool does not have at hand.
 
-    rate    tokens a second of the sources whose rate is known; known_cost: what they cost
-    guessed_cost  of the others
+    rate, cost  tokens a second, and the cost, of the sources whose rate is known
+    latest      when the last of all nodes is no longer believed alive
+    uneven      whether a source has no living node, or a node has no source while another has
+                several
     """
 
-    sources: int
     rate: float
-    known_cost: float
-    guessed_cost: float
+    cost: float
+    latest: float
+    uneven: bool
 
 
 class IncompleteError(Exception):
@@ -199,9 +208,9 @@ class IncompleteError(Exception):
 class Pool:
     """All nodes and sources; one heartbeat at a time.
 
-    rest  by node, of the leases that are not in `leases`: most heartbeats change only those that
-          concern their node, and of the others need sums. One that needs more raises
-          IncompleteError; it is to be given again to a pool that has all.
+    others  None: the pool has all. Most heartbeats concern only their node and its leases, and of
+            the others need a summary. One that needs more raises IncompleteError; it is to be
+            given again to a pool that has all.
     """
 
     config: LeaseConfig
@@ -209,7 +218,7 @@ class Pool:
     leases: dict[str, Lease] = field(default_factory=dict)
     allocated_at: float = 0.0
     moves: int = 0
-    rest: Mapping[str | None, Rest] = field(default_factory=dict)
+    others: Others | None = None
 
     def publish(self, costs: Mapping[str, float]) -> None:
         """From now on these sources are read and no others."""
@@ -227,7 +236,9 @@ class Pool:
         if any(not self._holds(incarnation, source) for source in heartbeat.holds):
             return LeaseView(replaced=True)
         self._shift(now, heartbeat)
-        if heartbeat.first and not self.living(now):
+        if heartbeat.first and not self._anyone(now):
+            if self.others is not None:
+                raise IncompleteError
             for peer in heartbeat.peers:
                 self.seats[peer] = Seat(peer, until=now + self.config.seconds)
         self.seats[incarnation.node] = Seat(
@@ -246,7 +257,7 @@ class Pool:
                 and lease.free(incarnation, now)
             ):
                 self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
-        return self._standing(incarnation, now, rates)
+        return self._standing(incarnation, rates)
 
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
@@ -255,11 +266,14 @@ class Pool:
         leases have run out, then the database was away for everybody; unless an incarnation begins
         now: then the pool was not running.
         """
-        last = max((seat.until for seat in self.seats.values()), default=now) - self.config.seconds
-        gap = now - last
+        if self.others is None:
+            latest = max((seat.until for seat in self.seats.values()), default=now)
+        else:
+            latest = self.others.latest
+        gap = now - (latest - self.config.seconds)
         if 0 <= gap <= self.config.seconds - self.config.beat or (gap > 0 and heartbeat.first):
             return
-        if self.rest:
+        if self.others is not None:
             raise IncompleteError
         by = gap if gap < 0 else gap - self.config.beat
         self.allocated_at = min(self.allocated_at, now)
@@ -269,9 +283,18 @@ class Pool:
             if lease.holder is not None:
                 self.leases[name] = replace(lease, until=lease.until + by)
 
+    def _anyone(self, now: float) -> bool:
+        """Whether any node is believed alive."""
+        return (
+            bool(self.living(now))
+            if self.others is None
+            else self.others.latest > self.config.last_round(now)
+        )
+
     def living(self, now: float) -> list[str]:
         """Nodes that were heard of, or are expected."""
-        return sorted(seat.node for seat in self.seats.values() if seat.until > now)
+        at = self.config.last_round(now)
+        return sorted(seat.node for seat in self.seats.values() if seat.until > at)
 
     def rates(self) -> dict[str, float]:
         """Tokens a second by source that is read; a guess where it was not measured long enough."""
@@ -286,21 +309,15 @@ class Pool:
         """Tokens a second of a source that costs 1, by those whose rate is known."""
         enough = self.config.allocate_every
         known = [each for each in self.leases.values() if not each.gone and each.measured >= enough]
-        rate = sum(each.rate for each in known) + sum(each.rate for each in self.rest.values())
-        cost = sum(each.cost for each in known)
-        cost += sum(each.known_cost for each in self.rest.values())
+        # Exact sums: the same in whatever order a database gives the leases.
+        rate, cost = fsum(each.rate for each in known), fsum(each.cost for each in known)
+        if self.others is not None:
+            rate, cost = rate + self.others.rate, cost + self.others.cost
         return (rate / cost if cost else 1.0) or 1.0
 
     def loads(self, now: float) -> dict[str, float]:
         """Tokens a second by living node."""
-        return self._loads(self.rates(), now)
-
-    def _loads(self, rates: Mapping[str, float], now: float) -> dict[str, float]:
-        loads, unit = node_loads(rates, self._owners(), self.living(now)), self._unit()
-        for node, rest in self.rest.items():
-            if node in loads:
-                loads[node] += rest.rate + unit * rest.guessed_cost
-        return loads
+        return node_loads(self.rates(), self._owners(), self.living(now))
 
     def _concerning(self, node: str) -> list[Lease]:
         """Every lease that a heartbeat of `node` may change, or that may owe to it."""
@@ -308,8 +325,8 @@ class Pool:
             each
             for each in self.leases.values()
             if each.wanted == node
-            or each.debts
             or (each.holder is not None and each.holder.node == node)
+            or any(debt.node == node for debt in each.debts)
         ]
 
     def _holds(self, incarnation: Incarnation, source: str) -> bool:
@@ -333,21 +350,19 @@ class Pool:
 
     def _allocate(self, now: float, rates: Mapping[str, float]) -> None:
         """Sources without a node get one at once; others change nodes only now and then."""
+        due = now - self.allocated_at >= self.config.allocate_every
+        if self.others is not None:
+            if due or self.others.uneven:
+                raise IncompleteError
+            return
         nodes, before = self.living(now), self._owners()
-        if not nodes or not (rates or self.rest):
+        if not nodes or not rates:
             return
         owned = Counter(before.values())
-        for node, rest in self.rest.items():
-            if node is None:
-                raise IncompleteError
-            owned[node] += rest.sources
         counts = [owned[node] for node in nodes]
-        newcomer = min(counts) == 0 and max(counts) > 1
-        even = newcomer or now - self.allocated_at >= self.config.allocate_every
+        even = due or (min(counts) == 0 and max(counts) > 1)
         if not even and rates.keys() <= before.keys() and owned.keys() <= set(nodes):
             return
-        if self.rest:
-            raise IncompleteError
         after = allocate(
             rates,
             nodes,
@@ -362,9 +377,7 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(
-        self, incarnation: Incarnation, now: float, rates: Mapping[str, float]
-    ) -> LeaseView:
+    def _standing(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
         concerning = self._concerning(incarnation.node)
         mine = [each for each in concerning if each.holder == incarnation]
         owing = any(
@@ -379,7 +392,6 @@ class Pool:
             debts={each.source: each.debts for each in mine if each.debts},
             owing=owing,
             rates={each.source: rates[each.source] for each in mine if each.source in rates},
-            loads=self._loads(rates, now),
             moves=self.moves,
         )
 

@@ -7,10 +7,11 @@ write lock does that. PostgreSQL's clock is the clock of all nodes, on SQLite it
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,18 +23,71 @@ from embedding.crawl.lease import (
     Lease,
     LeaseConfig,
     LeaseView,
+    Others,
     Pool,
-    Rest,
     Seat,
     shown,
 )
-from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL_TABLE, READING
+from embedding.crawl.tables import BLOCKED, LEASES, NODES, OWING, POOL_TABLE, READING
 from embedding.kernel.config import WITH_SECRETS
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
 
 _NO_DEBTS = json.dumps([])
-_CONCERNED = sa.select(*(column for column in LEASES.c if column.name != "settings"))
+_ALL = sa.select(*(column for column in LEASES.c if column.name != "settings"))
+_NODE: sa.BindParameter[str] = sa.bindparam("node")
+_CONCERNING = _ALL.where(
+    LEASES.c.source.in_(
+        sa.union_all(
+            sa.select(LEASES.c.source).where(LEASES.c.wanted == _NODE),
+            sa.select(LEASES.c.source).where(
+                sa.func.substr(LEASES.c.holder, 1, sa.func.length(sa.bindparam("life")))
+                == sa.bindparam("life")
+            ),
+            sa.select(LEASES.c.source).where(
+                OWING, LEASES.c.debts.like(sa.bindparam("owes"), escape="/")
+            ),
+            sa.select(LEASES.c.source).where(
+                LEASES.c.source.in_(sa.bindparam("holds", expanding=True))
+            ),
+        )
+    )
+)
+"""Leases that a heartbeat of a node may change, or that may owe to it: each part by an index.
+
+life  the node's name and a blank: what its incarnations begin with as `holder`
+owes  a pattern of `debts` that name one of them
+"""
+_SEAT = sa.select(NODES).where(NODES.c.node == _NODE)
+_KNOWN = sa.select(
+    sa.func.sum(LEASES.c.rate).label("rate"), sa.func.sum(LEASES.c.cost).label("cost")
+).where(
+    LEASES.c.measured >= sa.bindparam("enough"),
+    ~LEASES.c.gone,
+    LEASES.c.source.not_in(sa.bindparam("loaded", expanding=True)),
+)
+_READ_BY_IT = sa.exists().where(LEASES.c.wanted == NODES.c.node)
+_OTHER = NODES.c.node != _NODE
+_SUMMARY = sa.select(
+    sa.select(sa.func.max(NODES.c.until)).scalar_subquery().label("latest"),
+    sa.exists().where(LEASES.c.wanted.is_(None), ~LEASES.c.gone).label("homeless"),
+    sa.exists().where(_OTHER, NODES.c.until <= sa.bindparam("at"), _READ_BY_IT).label("orphaned"),
+    sa.exists().where(_OTHER, NODES.c.until > sa.bindparam("at"), ~_READ_BY_IT).label("idle"),
+)
+"""Of the nodes but one, and of all sources: whether a source has no node, whether one has a node
+that is dead, whether a node that is alive is to read nothing."""
+_SEVERAL = (
+    sa.select(LEASES.c.wanted)
+    .where(LEASES.c.wanted.is_not(None))
+    .group_by(LEASES.c.wanted)
+    .having(sa.func.count() > 1)
+    .limit(1)
+)
+_SEAT_CHANGE = (
+    sa.update(NODES)
+    .where(NODES.c.node == sa.bindparam("of"))
+    .values(mark=sa.bindparam("mark"), until=sa.bindparam("until"))
+)
 _CHANGE = (
     sa.update(LEASES)
     .where(LEASES.c.source == sa.bindparam("of"))
@@ -45,6 +99,10 @@ _CHANGE = (
         }
     )
 )
+
+
+_Loaded = tuple[Mapping[str, Lease], Mapping[str, Seat]]
+"""What was in the database before a change."""
 
 
 class Leases:
@@ -63,11 +121,12 @@ class Leases:
         A blocked source is left out (`rewinding.py`).
         """
         with self._lock, self._engine.begin() as connection:
-            pool, before = self._load(connection, lock=True)
+            stored = self._stored(connection, lock=True)
+            pool, before = self._load(connection, stored)
             blocked = set(connection.execute(sa.select(BLOCKED.c.source)).scalars())
             sources = [source for source in sources if source.name not in blocked]
             pool.publish({source.name: cost(source) for source in sources})
-            self._store(connection, before, pool)
+            self._store(connection, before, pool, stored)
             for source in sources:
                 connection.execute(
                     sa.update(LEASES)
@@ -80,14 +139,15 @@ class Leases:
     ) -> LeaseView:
         """A heartbeat; what the node may read. `now` is the database's clock if not given."""
         with self._lock, self._engine.begin() as connection:
-            pool, before = self._load(connection, lock=True, of=(incarnation.node, heartbeat))
+            stored = self._stored(connection, lock=True)
             at = self._now(connection) if now is None else now
+            pool, before = self._load_part(connection, stored, incarnation.node, heartbeat, at)
             try:
                 standing = pool.beat(incarnation, heartbeat, at)
             except IncompleteError:
-                pool, before = self._load(connection, lock=True)
+                pool, before = self._load(connection, stored)
                 standing = pool.beat(incarnation, heartbeat, at)
-            self._store(connection, before, pool)
+            self._store(connection, before, pool, stored)
         return standing
 
     def sources(self, names: Sequence[str] | None = None) -> list[SourceConfig]:
@@ -102,7 +162,7 @@ class Leases:
     def show(self) -> dict[str, Any]:
         """Nodes, rates and owners, JSON-safe."""
         with self._lock, self._reading().begin() as connection:
-            pool, _ = self._load(connection, lock=False)
+            pool, _ = self._load(connection, self._stored(connection, lock=False))
             return dict(shown(pool, self._now(connection)))
 
     def _reading(self) -> sa.Engine:
@@ -114,84 +174,101 @@ class Leases:
         clock = sa.func.extract("epoch", sa.func.clock_timestamp())
         return float(connection.execute(sa.select(clock)).scalar_one())
 
-    def _load(
-        self,
-        connection: sa.Connection,
-        *,
-        lock: bool,
-        of: tuple[str, Heartbeat] | None = None,
-    ) -> tuple[Pool, tuple[dict[str, Lease], dict[str, Seat]]]:
-        """The pool as it is stored, and copies to compare with.
-
-        of  a heartbeat and its node: only what it concerns is loaded, the rest is added up
-        """
+    def _stored(self, connection: sa.Connection, *, lock: bool) -> tuple[float, int]:
+        """When sources were last allocated, and how many have changed nodes."""
         query = sa.select(POOL_TABLE.c.allocated_at, POOL_TABLE.c.moves)
         row = connection.execute(query.with_for_update() if lock else query).fetchone()
-        wanted = _CONCERNED if of is None else _CONCERNED.where(_concerns(*of))
-        found = [_lease(each) for each in connection.execute(wanted).fetchall()]
-        leases = {lease.source: lease for lease in found}
-        rest = {} if of is None else self._rest(connection, leases)
-        seats = {
-            each.node: Seat(each.node, each.mark, each.until)
-            for each in connection.execute(sa.select(NODES)).fetchall()
-        }
-        at, moves = (0.0, 0) if row is None else (row.allocated_at, row.moves)
-        pool = Pool(self._config, dict(seats), dict(leases), at, moves, rest)
-        return pool, (leases, seats)
+        return (0.0, 0) if row is None else (row.allocated_at, row.moves)
 
-    def _rest(
-        self, connection: sa.Connection, loaded: Mapping[str, Lease]
-    ) -> dict[str | None, Rest]:
-        known = LEASES.c.measured >= self._config.allocate_every
-        query = (
-            sa.select(
-                LEASES.c.wanted,
-                sa.func.count(),
-                sa.func.sum(sa.case((known, LEASES.c.rate), else_=0.0)),
-                sa.func.sum(sa.case((known, LEASES.c.cost), else_=0.0)),
-                sa.func.sum(sa.case((known, 0.0), else_=LEASES.c.cost)),
-            )
-            .where(LEASES.c.gone.is_(False), LEASES.c.source.not_in(list(loaded)))
-            .group_by(LEASES.c.wanted)
+    def _load(self, connection: sa.Connection, stored: tuple[float, int]) -> tuple[Pool, _Loaded]:
+        """The pool as it is stored, and what to compare it with."""
+        leases = _leases(connection, _ALL)
+        seats = _seats(connection, sa.select(NODES))
+        return Pool(self._config, dict(seats), dict(leases), *stored), (leases, seats)
+
+    def _load_part(
+        self,
+        connection: sa.Connection,
+        stored: tuple[float, int],
+        node: str,
+        heartbeat: Heartbeat,
+        now: float,
+    ) -> tuple[Pool, _Loaded]:
+        """The node, the leases that concern its heartbeat, and a summary of the others."""
+        concerning = {
+            "node": node,
+            "holds": sorted(heartbeat.holds),
+            "life": f"{node} ",
+            "owes": f'%"{_literal(json.dumps(node)[1:-1])} %',
+        }
+        leases = _leases(connection, _CONCERNING, concerning)
+        seats = _seats(connection, _SEAT, {"node": node})
+        rate, cost = 0.0, 0.0
+        if any(each.measured < self._config.allocate_every for each in leases.values()):
+            values = {"enough": self._config.allocate_every, "loaded": list(leases)}
+            rate, cost = connection.execute(_KNOWN, values).one()
+        values = {"node": node, "at": self._config.last_round(now)}
+        summary = connection.execute(_SUMMARY, values).one()
+        idle = summary.idle or not any(each.wanted == node for each in leases.values())
+        several = idle and connection.execute(_SEVERAL).fetchone() is not None
+        others = Others(
+            rate or 0.0,
+            cost or 0.0,
+            latest=now if summary.latest is None else summary.latest,
+            uneven=summary.homeless or summary.orphaned or several,
         )
-        return {row[0]: Rest(*row[1:]) for row in connection.execute(query).fetchall()}
+        return Pool(self._config, dict(seats), dict(leases), *stored, others), (leases, seats)
 
     def _store(
         self,
         connection: sa.Connection,
-        before: tuple[Mapping[str, Lease], Mapping[str, Seat]],
+        before: _Loaded,
         pool: Pool,
+        stored: tuple[float, int],
     ) -> None:
         """Write what has changed."""
         leases, seats = before
-        connection.execute(
-            sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
-        )
-        changed = []
+        if (pool.allocated_at, pool.moves) != stored:
+            connection.execute(
+                sa.update(POOL_TABLE).values(allocated_at=pool.allocated_at, moves=pool.moves)
+            )
+        added, changed = [], []
         for name, lease in pool.leases.items():
             known = leases.get(name)
             if known is None:
-                connection.execute(sa.insert(LEASES).values(source=name, **_row(lease)))
+                added.append({"source": name, **_row(lease)})
             elif known is not lease and known != lease:
                 changed.append({"of": name, **_row(lease)})
+        if added:
+            connection.execute(sa.insert(LEASES), added)
         if changed:
             connection.execute(_CHANGE, changed)
+        come = [asdict(seat) for node, seat in pool.seats.items() if node not in seats]
+        if come:
+            connection.execute(sa.insert(NODES), come)
         for node, seat in pool.seats.items():
-            if node not in seats:
-                connection.execute(sa.insert(NODES).values(**asdict(seat)))
-            elif seats[node] is not seat:
-                changes = {"mark": seat.mark, "until": seat.until}
-                connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**changes))
+            if node in seats and seats[node] is not seat:
+                values = {"of": node, "mark": seat.mark, "until": seat.until}
+                connection.execute(_SEAT_CHANGE, values)
 
 
-def _concerns(node: str, heartbeat: Heartbeat) -> sa.ColumnElement[bool]:
-    """Leases that a heartbeat of `node` may change, or that may owe to it."""
-    return sa.or_(
-        LEASES.c.wanted == node,
-        LEASES.c.holder.startswith(f"{node} ", autoescape=True),
-        LEASES.c.debts != _NO_DEBTS,
-        LEASES.c.source.in_(sorted(heartbeat.holds)),
-    )
+def _leases(
+    connection: sa.Connection, query: sa.Select[Any], values: Mapping[str, Any] | None = None
+) -> dict[str, Lease]:
+    found = [_lease(row) for row in connection.execute(query, values).fetchall()]
+    return {lease.source: lease for lease in found}
+
+
+def _seats(
+    connection: sa.Connection, query: sa.Select[Any], values: Mapping[str, Any] | None = None
+) -> dict[str, Seat]:
+    rows = connection.execute(query, values).fetchall()
+    return {row.node: Seat(row.node, row.mark, row.until) for row in rows}
+
+
+def _literal(text: str) -> str:
+    """As a part of a pattern of LIKE."""
+    return re.sub("([/%_])", r"/\1", text)
 
 
 def _settings(source: SourceConfig) -> str:
@@ -222,11 +299,14 @@ def _lease(row: Any) -> Lease:
 
 
 def _row(lease: Lease) -> dict[str, Any]:
-    values = asdict(replace(lease, holder=None, debts=()))
-    values.pop("source")
-    holder = None if lease.holder is None else str(lease.holder)
     return {
-        **values,
-        "holder": holder,
+        "cost": lease.cost,
+        "rate": lease.rate,
+        "measured": lease.measured,
+        "wanted": lease.wanted,
+        "gone": lease.gone,
+        "holder": None if lease.holder is None else str(lease.holder),
+        "until": lease.until,
+        "fence": lease.fence,
         "debts": json.dumps([str(incarnation) for incarnation in lease.debts]),
     }

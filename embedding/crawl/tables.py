@@ -116,8 +116,13 @@ LEASES = sa.Table(
     sa.Column("fence", sa.Integer, nullable=False),
     sa.Column("debts", sa.Text, nullable=False),
     sa.Index("frontier_holder", "holder"),
+    sa.Index("frontier_wanted", "wanted"),
 )
 """See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are lives."""
+
+OWING = LEASES.c.debts != sa.literal_column("'[]'")
+"""Leases with debts, written as in their index: SQLite uses it for this very expression only."""
+sa.Index("frontier_debts", LEASES.c.source, sqlite_where=OWING, postgresql_where=OWING)
 
 BLOCKED = sa.Table(
     "frontier_blocked",

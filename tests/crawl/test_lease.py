@@ -277,3 +277,25 @@ def test_a_clock_that_is_put_back_delays_no_takeover() -> None:
         b = beat(found, incarnation("b"), now, b)
     assert b.held == {"s", "t"}, "a was silent for 30 s"
     assert found.allocated_at <= back + 26.0
+
+
+def test_nodes_that_die_together_lose_their_sources_at_one_time() -> None:
+    found = pool(*"stuv")
+    nodes = ("a", "b", "c", "d")
+    for at, node in enumerate(nodes):
+        beat(found, incarnation(node), 100.0 + 0.01 * at, None, peers=nodes)
+    seen = beat(found, incarnation("d"), 115.0, None)
+    assert found.living(130.0) == list(nodes), "until the next round"
+    assert found.living(100.03 + CONFIG.seconds + CONFIG.beat / 8) == ["d"]
+    seen = beat(found, incarnation("d"), 131.0, seen)
+    assert seen.held == set("stuv")
+
+
+def test_rates_are_the_same_in_whatever_order_leases_were_loaded() -> None:
+    found = pool(*"stuvwxyz")
+    for n, (name, lease) in enumerate(found.leases.items()):
+        found.leases[name] = replace(
+            lease, rate=0.1 * n, cost=0.1 + 0.7 * n, measured=90.0 - 10 * n
+        )
+    other = Pool(CONFIG, leases=dict(reversed(found.leases.items())))
+    assert other.rates() == found.rates()
