@@ -48,7 +48,7 @@ def export(
     nearest: Annotated[int, typer.Option("-n", min=1, help="neighbours: of each word.")] = 10,
     snapshots: SnapshotStoreOption = None,
 ) -> None:
-    """_WriteFile a file for other programs, whole or not at all.
+    """Write a file for other programs, whole or not at all.
 
     findings (words that changed clearly) and scores (every word that was compared): parquet, csv,
     jsonld. vectors: word2vec, word2vec-text, keyedvectors (both for gensim), parquet. neighbours

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import select
+import selectors
 import subprocess
 import sys
 import threading
@@ -81,18 +81,20 @@ class ProcessKeeper:
         process, line = self._process, b""
         if process is None or process.stdout is None:
             raise PlatformError(f"{self._what}: it was not started.")
-        while not line.endswith(b"\n"):
-            if time.monotonic() > deadline or self._stopping.is_set():
-                raise PlatformError(f"{self._what} was not ready in time.")
-            if not select.select([process.stdout], [], [], _WATCH_S)[0]:
-                continue
-            piece = os.read(process.stdout.fileno(), 4096)
-            if not piece:
-                raise PlatformError(
-                    f"{self._what} ended while it started (exit code "
-                    f"{_code(process)}); its log says why."
-                )
-            line += piece
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if time.monotonic() > deadline or self._stopping.is_set():
+                    raise PlatformError(f"{self._what} was not ready in time.")
+                if not waiting.select(_WATCH_S):
+                    continue
+                piece = os.read(process.stdout.fileno(), 4096)
+                if not piece:
+                    raise PlatformError(
+                        f"{self._what} ended while it started (exit code "
+                        f"{_code(process)}); its log says why."
+                    )
+                line += piece
         location: str = json.loads(line)["location"]
         self.spec = _listening_at(self.spec, int(location.rpartition(":")[2]))
         return location

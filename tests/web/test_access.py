@@ -111,7 +111,9 @@ async def test_every_page_is_among_the_views(config, tmp_path):
         route.path
         for route in app.routes
         if "GET" in getattr(route, "methods", ())
-        and not re.search(r"^/(?:api|static)/|[.]csv$|^/health$|/disagreement$", route.path)
+        and not re.search(
+            r"^/(?:api|static)/|[.](?:csv|atom|[{]format[}])$|^/health$|/disagreement$", route.path
+        )
     }
     seen = {urlsplit(view).path for view in VIEWS}
     # A window's brief is that of the front page; an address of a word is one of its own.

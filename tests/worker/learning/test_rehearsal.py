@@ -190,7 +190,7 @@ def counted(server: ParameterServer) -> dict[str, object]:
         "windows": status["windows"],
         "sources": {name: one["documents"] for name, one in status["sources"].items()},
         "tokens": (status["tokens"], status["documents"]),
-        "rare": state.rare.held(ids, state.vocabulary.counts(ids)).at.tolist(),
+        "rare": state.accounts.rare.held(ids, state.vocabulary.counts(ids)).at.tolist(),
         "usage": [
             (one.source, one.documents.tolist(), one.sums.tolist())
             for start in state.accounts.windows.windows()
