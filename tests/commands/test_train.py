@@ -70,7 +70,7 @@ def test_from_a_file_to_vectors_that_gensim_opens(process, corpus: Path, tmp_pat
         same = [word.startswith(topic) for word, topic in zip(near, asked, strict=True)]
         assert sum(same) > 0.8 * len(same)
     folder = store / told["snapshots"][0]["id"]
-    one = process("export", "vectors", folder, "--out", tmp_path / "x")
+    one = process("export", "vectors", folder, "--format", "word2vec", "--out", tmp_path / "x")
     assert one.code == 0, one.err
     assert (tmp_path / "x").read_bytes() == (tmp_path / "word2vec").read_bytes()
 
@@ -118,7 +118,8 @@ def test_the_vocabulary(process, corpus: Path, tmp_path: Path, vocabulary: str) 
 def test_max_words_keeps_the_most_frequent(process, corpus: Path, tmp_path: Path) -> None:
     told = train(process, corpus, tmp_path / "store", "--max-words", "10")
     assert told["vocabulary"] == 10
-    done = process("export", "vectors", tmp_path / "store", "--out", tmp_path / "v")
+    store = tmp_path / "store"
+    done = process("export", "vectors", store, "--format", "word2vec", "--out", tmp_path / "v")
     assert done.code == 0
     words = corpus.read_text(encoding="utf-8").split()
     counts = sorted((words.count(word) for word in set(words)), reverse=True)

@@ -150,10 +150,10 @@ def track(settings: Settings) -> None:
     paths.mlflow.mkdir(parents=True)
     uri = settings.database_address("mlflow")
     config = EvaluationConfig(tracking_uri=uri, device="cpu")
-    tracked = track_snapshot(SnapshotStore(paths.snapshots), "latest", config)
+    track_snapshot(SnapshotStore(paths.snapshots), "latest", config)
     # Three words pass no gate: the alias that a snapshot gets by it is given here.
     client = runs.connect(uri)
-    client.set_registered_model_alias(config.model_name, registry.NEWEST, tracked.version)
+    client.set_registered_model_alias(config.model_name, registry.NEWEST, "1")
 
 
 def holding(folder: Path, wanted: str) -> list[str]:
