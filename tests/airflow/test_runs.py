@@ -142,13 +142,17 @@ def test_mapped_tasks_are_named_after_their_group(streamed):
 
 def test_the_snapshot_is_an_event_of_the_asset(streamed):
     (ref,) = xcom(streamed, "cut_snapshot")
-    assert {"id": ref["id"], "window": "2020-02"} in asset_events("yeoron://snapshots/")
+    event = {"id": ref["id"], "window": "2020-02", "parent": None}
+    assert event in asset_events("yeoron://snapshots/")
 
 
 def test_links_are_there_for_each_task(place, streamed):
     for task in ("attach_pool", "crawl", "cut_snapshot"):
         assert set(xcom(streamed, task, "_link_DaskLink")) == {place.settings.dask_dashboard_url}
-        assert set(xcom(streamed, task, "_link_TrendsLink")) == {place.settings.trends_url}
+    (ref,) = xcom(streamed, "cut_snapshot")
+    page = place.settings.trends_url
+    for task, to in (("attach_pool", page), ("cut_snapshot", f"{page}window/{ref['id']}")):
+        assert set(xcom(streamed, task, "_link_TrendsLink")) == {to}
 
 
 def test_a_second_run_starts_and_cuts_nothing_twice(place, streamed, dag_bag):
