@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.findings import findings_of
 from embedding.trends.history import WordHistory
@@ -34,8 +33,6 @@ from embedding.web.findings import said_of_row, said_of_story, sureness
 from embedding.web.links import PagePaths
 from embedding.web.reader import Reader
 from embedding.web.text import PageText
-
-log = logging.getLogger(__name__)
 
 API_WAIT_S = 60.0
 """Seconds that a program waits before it is told to ask again."""
@@ -189,11 +186,7 @@ class ProgramAnswers:
         window = report.window_of(story)
         if window is None:
             return None
-        try:
-            return self._answers.sightings(story, window.start, window.end)
-        except SnapshotError as error:
-            log.warning("documents of story %s: %s", story.id, error)
-            return None
+        return self._answers.sightings(story, window.start, window.end)
 
     def _story(self, story: Story, report: TrendReport, to: Reading) -> StoryAnswer:
         where = self.where(story, report)

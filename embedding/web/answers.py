@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from datetime import datetime
 from typing import Any, TypeVar
 
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import InputError, SnapshotError
 from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.beside import Beside, UsualContexts, beside
@@ -26,6 +27,7 @@ from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.plain import function_words
 from embedding.web.reader import Reader, Recent
 
+log = logging.getLogger(__name__)
 A = TypeVar("A")
 KEPT = 256
 BESIDE_SHOWN = 12
@@ -77,11 +79,15 @@ class Answers:
         return frozenset(word for word, _ in near)
 
     def sightings(self, story: Story, start: str, end: str) -> StoryDocuments | None:
-        """Where a story stands in a window; None where addresses are not kept."""
+        """Where a story stands in a window; None where addresses are not kept or cannot be read."""
         if self._evidence is None:
             return None
         times = datetime.fromisoformat(start), datetime.fromisoformat(end)
-        return sightings(story, self._evidence, *times)
+        try:
+            return sightings(story, self._evidence, *times)
+        except SnapshotError as error:
+            log.warning("documents of story %s: %s", story.id, error)
+            return None
 
     def evidence(
         self, word: str, start: str, end: str, n: int = 12, sources: Sequence[str] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.params import Depends
@@ -17,8 +17,7 @@ from embedding.trends import table
 from embedding.trends.bias import SourceBias
 from embedding.trends.findings import findings_of
 from embedding.trends.history import HistoryPoint
-from embedding.trends.rows import RANKINGS, Story, TrendReport
-from embedding.trends.stories import StoryDocuments
+from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
@@ -167,7 +166,7 @@ def _brief(
         headline=brief.headline(report),
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
-        stories=brief.story_views(report, site.config.front_rows, _seen(site), t),
+        stories=brief.story_views(report, site.config.front_rows, site.answers.sightings, t),
         line=times.line,
         previous=times.previous,
         next=times.next,
@@ -194,19 +193,6 @@ def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
         return site.answers.bias(id)
     except InputError:
         return None
-
-
-def _seen(site: Site) -> Callable[[Story, str, str], StoryDocuments | None]:
-    """Where a story stands; None where addresses are not kept or cannot be read."""
-
-    def seen(story: Story, start: str, end: str) -> StoryDocuments | None:
-        try:
-            return site.answers.sightings(story, start, end)
-        except SnapshotError as error:
-            log.warning("documents of story %s: %s", story.id, error)
-            return None
-
-    return seen
 
 
 def _word(
