@@ -8,7 +8,8 @@ document is the time from its publication to the moment when its push was applie
 measures it. Where it goes by stage the frontier and the node's report tell; from the queue to the
 server is what is left. The node's memory is the sum over its processes. Cases: `polled` asks the
 feed each second, at most ten requests a second to the host; `polite` leaves poll interval and rate
-as they are when nothing is set.
+as they are when nothing is set. `rested` is `polled` without rehearsal.
+Cases are played in turn, `--rounds` times.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
 CASES: dict[str, dict[str, Any]] = {
     "polled": {"settings": {"every": 1.0, "rate": 10.0}, "a_second": 1.0, "asked_p95_s": 5.0},
     "polite": {"settings": {}, "a_second": 0.2, "asked_p95_s": 60.0},
+    "rested": {
+        "settings": {"every": 1.0, "rate": 10.0},
+        "a_second": 1.0,
+        "asked_p95_s": 5.0,
+        "rehearsal_share": 0.0,
+    },
 }
 EVENT_GAP = 86_400 / 18
 """Seconds of event time between two documents of the generated corpus."""
@@ -104,9 +111,13 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
     from embedding.server.config import ServerConfig, SyncConfig
     from embedding.server.service import running_server
     from embedding.sources.config import SourceConfig
+    from embedding.worker.config import NodeConfig
     from embedding.worker.spec import NodeSpec
 
     setting = CASES[case]
+    node_config = NodeConfig(
+        rehearsal_share=setting.get("rehearsal_share", NodeConfig().rehearsal_share)
+    )
     with (
         tempfile.TemporaryDirectory() as folder,
         process("--play", str(free_port()), str(setting["a_second"])) as web,
@@ -133,6 +144,7 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
                 replay_clock_url=f"{base}/clock.json",
             ),
             model=ModelConfig(dim=DIM),
+            node=node_config,
             min_count=1,
         )
         with process("--read", spec.model_dump_json(context=WITH_SECRETS)) as node:
@@ -151,6 +163,8 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
         "documents": row.get("documents", 0),
         "lag_p50_s": row.get("lag_p50_s"),
         "lag_p95_s": row.get("lag_p95_s"),
+        "tokens": status["tokens"],
+        "replayed_tokens": status["replayed_tokens"],
         "stages": {**seen, **told},
         "node_peak_memory_mb": memory,
         "faults": status["nodes"]["node"]["report"]
@@ -204,11 +218,15 @@ def await_reading(server: Any) -> None:
 
 
 def bench_freshness_lag(
-    cases: Sequence[str] = tuple(CASES), seconds: float = 180.0, *, results: Path = RESULTS
+    cases: Sequence[str] = tuple(CASES),
+    seconds: float = 180.0,
+    rounds: int = 1,
+    *,
+    results: Path = RESULTS,
 ) -> dict[str, Any]:
-    """Each case once; a dated file."""
+    """Each case so many times, in turn; a dated file."""
     rows = []
-    for case in cases:
+    for case in [*cases] * rounds:
         rows.append(measure(case, seconds))
         print(json.dumps(rows[-1]), flush=True)
     report = {
@@ -226,6 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--read")
     parser.add_argument("--seconds", type=float, default=180.0)
     parser.add_argument("--case", action="append", choices=list(CASES), help="all unless given")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     if given.play:
@@ -234,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         read(given.read)
     else:
         bench_freshness_lag(
-            tuple(given.case or CASES), seconds=given.seconds, results=given.results
+            tuple(given.case or CASES), given.seconds, given.rounds, results=given.results
         )
     return 0
 
