@@ -7,9 +7,11 @@ room's code.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -218,7 +220,9 @@ class LogConfig(Config):
 
 
 class TraceConfig(Config):
-    """Traces of documents by OpenTelemetry; the extra `otel` must be installed."""
+    """Where traces of documents (OpenTelemetry) and the lineage of tasks (OpenLineage) are sent.
+
+    The extras `otel` and `lineage` must be installed."""
 
     endpoint: str | None = None
     """Address that takes spans by OTLP over HTTP (`http://127.0.0.1:4318/v1/traces`); None traces
@@ -227,12 +231,34 @@ class TraceConfig(Config):
     sample: float = Field(default=DEFAULT_SAMPLE, ge=0, le=1)
     """Share of the documents that are traced."""
 
+    lineage: str | None = Field(default=None, pattern=r"^https?://[^/]+")
+    """Address of a collector that takes OpenLineage events over HTTP (`http://127.0.0.1:5000`):
+    what each task of Airflow read and wrote. None sends nothing."""
+
     @property
     def environment(self) -> dict[str, str]:
         """How processes that are started hear of it."""
         if self.endpoint is None:
             return {}
         return {ENDPOINT_VARIABLE: self.endpoint, SAMPLE_VARIABLE: str(self.sample)}
+
+    @property
+    def airflow(self) -> dict[str, str]:
+        """Variables of Airflow's OpenLineage provider. Raises ConfigError where it is missing."""
+        if self.lineage is None:
+            return {}
+        if find_spec("openlineage") is None:
+            raise ConfigError(
+                "trace.lineage: OpenLineage is not installed; `pip install 'yeoron[lineage]'`, or "
+                "leave the setting out."
+            )
+        # A task waits for these: a collector that is away is not asked for long.
+        patience = {"timeout": 3, "retry": {"total": 1, "connect": 1, "backoff_factor": 0.1}}
+        transport = {"type": "http", "url": self.lineage, **patience}
+        return {
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
+            "AIRFLOW__OPENLINEAGE__NAMESPACE": "yeoron",
+        }
 
 
 class RetentionConfig(Config):
