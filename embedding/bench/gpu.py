@@ -30,6 +30,7 @@ from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rows.devices import NO_GPU
 from embedding.server.rows.steps import RowSteps
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
@@ -177,7 +178,7 @@ def bench_gpu(
     """Measure and write a dated result; ConfigError without a GPU."""
     device = gpu()
     if device is None:
-        raise ConfigError("bench gpu: this machine has no usable GPU.")
+        raise ConfigError(NO_GPU)
     kinds = {"one pass": device.steps(dim), "torch": TorchSteps()}
     machine = hardware() | {"gpu": torch.cuda.get_device_name(device.torch)}
     report = {

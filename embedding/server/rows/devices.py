@@ -9,7 +9,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from embedding.exchange.compression.halves import narrow
 from embedding.kernel.devices import DeviceArray, may_have_gpu
@@ -17,6 +16,8 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, HalfArray
 from embedding.server.rows.memory import zeros
 from embedding.server.rows.steps import FetchingSteps, RowSteps
+
+NO_GPU = "device cuda: this machine has no usable GPU; use cpu or auto."
 
 
 class RowDevice(Protocol):
@@ -82,6 +83,8 @@ class HostDevice:
         """Nothing is computed later."""
 
     def limit_threads(self, threads: int) -> None:
+        from threadpoolctl import threadpool_limits
+
         threadpool_limits(threads, user_api="blas")
 
 
@@ -98,7 +101,7 @@ def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -
         if (found := gpu()) is not None:
             return found
     if name == "cuda":
-        raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
+        raise ConfigError(NO_GPU)
     return HostDevice()
 
 
