@@ -3,7 +3,8 @@
     python -m benchmarks start --before ../other-checkout
 
 Processor time is that of the process and of all that it starts; memory is the largest resident set
-of one of them. A server and a shard open their ports and end; a gradient process imports what it runs.
+of one of them. A server and a shard open their ports and end; a gradient process imports what it
+runs.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ def main(arguments: Sequence[str]) -> None:
     lines = ["| process | " + " | ".join(f"{n}, s | {n}, MB" for n in trees) + " |"]
     lines.append("|---|" + "---|" * (2 * len(trees)))
     for what, sides in found.items():
-        cells = [
-            f"{statistics.median(s for s, _ in runs):.2f} | {statistics.median(m for _, m in runs):.0f}"
-            for runs in sides.values()
-        ]
+        cells = []
+        for runs in sides.values():
+            seconds, megabytes = map(statistics.median, zip(*runs, strict=True))
+            cells += [f"{seconds:.2f}", f"{megabytes:.0f}"]
         lines.append(f"| {what} | " + " | ".join(cells) + " |")
     report = {**facts("start", ("numpy", "numba", "torch"), machine), "found": found}
     text = "# What starting costs\n\nMedians, both trees in turn.\n\n" + "\n".join(lines) + "\n"
