@@ -24,10 +24,8 @@ from embedding.settings import Settings
 _HOLDERS = ("server", "dask-scheduler", "dask-worker-")
 """How the names of services begin that read these files when they start."""
 
-Tell = Callable[[str], None]
 
-
-def rotate(settings: Settings, tell: Tell) -> tuple[str, ...]:
+def rotate(settings: Settings, tell: Callable[[str], None]) -> tuple[str, ...]:
     """Replace them; `tell` hears a sentence for each step. The services that began again.
 
     Raises PlatformError where other hosts have joined, as they hold the old ones, and where a
@@ -52,7 +50,7 @@ def rotate(settings: Settings, tell: Tell) -> tuple[str, ...]:
     return tuple(service.name for service in begun)
 
 
-def _end_nodes(settings: Settings, tell: Tell) -> bool:
+def _end_nodes(settings: Settings, tell: Callable[[str], None]) -> bool:
     """Whether nodes ran: their files say so even where a rotation was cut off in the middle."""
     ran = any(settings.paths.nodes.glob("*"))
     try:
@@ -76,7 +74,9 @@ def _replace(settings: Settings) -> None:
     ensure_authority(settings)
 
 
-def _begin_again(supervisor: Supervisor, services: Sequence[Service], tell: Tell) -> None:
+def _begin_again(
+    supervisor: Supervisor, services: Sequence[Service], tell: Callable[[str], None]
+) -> None:
     for service in services:
         supervisor.control("restart", service.name)
         supervisor.wait_ready([service])
