@@ -50,6 +50,15 @@ def test_the_image_runs_as_nobody_special_and_without_a_compiler() -> None:
     assert "HEALTHCHECK" in end
 
 
+def test_no_secret_beside_the_compose_file_gets_into_an_image_or_a_commit() -> None:
+    compose = yaml.safe_load((INFRA / "compose.yaml").read_text())
+    for secret in compose["secrets"].values():
+        assert secret["file"].startswith("./secrets/")
+    ignored = (INFRA.parent / ".containerignore").read_text().splitlines()
+    assert ignored.index("infra/secrets") > ignored.index("!infra")
+    assert "infra/secrets/" in (INFRA.parent / ".gitignore").read_text().splitlines()
+
+
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_starts_the_program_and_gives_it_time_to_end(name: str) -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
