@@ -115,18 +115,17 @@ def address_now(host: JoinedHost) -> str:
 
 
 def ensure_authority(settings: Settings) -> None:
-    """The platform's certificates in `secrets`; where other hosts may join, the server's too."""
+    """The platform's certificates in `secrets`: the authority's, which Dask shows; the server's."""
     paths = settings.paths
     private_folder(paths.secrets)
     cert, _ = own = ensure_certificate(paths.secrets, "dask")
-    if not settings.hosts.address:
-        return
     if settings.hosts.server:
         # The server would make them; here they are handed to it.
         ensure_tokens(paths)
     paths.authority.unlink(missing_ok=True)
     ensure_secret(paths.authority, cert.read_text("ascii"))
-    ensure_issued(paths.secrets, "server", own, (settings.hosts.address, "127.0.0.1", "localhost"))
+    names = tuple(one for one in (settings.hosts.address, "127.0.0.1", "localhost") if one)
+    ensure_issued(paths.secrets, "server", own, names)
 
 
 def ensure_tokens(paths: PathsConfig) -> tuple[Path, Path]:

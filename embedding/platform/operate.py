@@ -46,7 +46,7 @@ _Progress = Callable[[str], None]
 def airflow_variables(settings: Settings) -> dict[str, str]:
     """The environment of Airflow's processes: `AIRFLOW__*` and where Yeoron's settings are."""
     root = Path(embedding_airflow.__file__).resolve().parents[2]
-    return airflow_environment(
+    variables = airflow_environment(
         settings.paths.airflow.resolve(),
         port=settings.ports.airflow,
         dags=root / "dags",
@@ -54,6 +54,7 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         parallelism=settings.database.tasks,
         database=settings.database_address("airflow"),
     )
+    return {**variables, **settings.trace.airflow}
 
 
 def service_environment() -> dict[str, str]:

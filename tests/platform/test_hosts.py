@@ -206,14 +206,27 @@ def test_a_node_takes_the_files_of_its_own_home() -> None:
 
 
 def test_the_server_of_several_hosts_asks_for_certificates(control: Settings) -> None:
-    server = control.server_for_hosts(control.server)
+    server = control.certified(control.server)
     assert server.host == ADDRESS
     assert server.tls_client_ca == control.paths.authority.resolve()
     assert control.server_location == f"grpc+tls://{ADDRESS}:{control.server.port}"
     assert control.line().tls_ca == control.paths.authority.resolve()
-    alone = at(control.paths.home)
-    assert alone.server_for_hosts(alone.server) == alone.server
+
+
+def test_the_server_of_one_host_asks_for_certificates_too(tmp_path: Path) -> None:
+    alone = at(tmp_path)
+    assert alone.certified(alone.server) == alone.server
     assert alone.server_location.startswith("grpc://127.0.0.1")
+    ensure_authority(alone)
+    server = alone.certified(alone.server)
+    assert server.host == "127.0.0.1"
+    assert server.tls_client_ca == alone.paths.authority.resolve()
+    assert alone.server_location == f"grpc+tls://127.0.0.1:{server.port}"
+    assert alone.line().tls_ca == server.tls_client_ca
+    # Another server, of this machine or not, is not the platform's.
+    other = alone.server.model_copy(update={"port": server.port + 1})
+    assert alone.certified(other) == other
+    assert alone.line(f"grpc://127.0.0.1:{other.port}").tls_ca is None
 
 
 def test_the_servers_certificate_is_of_this_authority(control: Settings, tmp_path: Path) -> None:
@@ -281,7 +294,7 @@ def test_a_server_joins_with_names_and_tokens_of_its_own(tmp_path: Path) -> None
         there = settings.paths.secrets / name
         assert (here.paths.secrets / name).read_bytes() == there.read_bytes()
     assert not here.paths.dask_certificate[0].exists()
-    server = on_its_host(here).server_for_hosts(here.server)
+    server = on_its_host(here).certified(here.server)
     assert server.host == SERVER
     assert server.tls_client_ca == here.paths.authority.resolve()
     assert settings.server_location == f"grpc+tls://{SERVER}:{settings.server.port}"
