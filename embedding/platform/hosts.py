@@ -75,7 +75,7 @@ class JoinedHost(Config):
     role: Role
     """As in the joining file."""
     address: str
-    """Address of this host, at which the control host reaches it."""
+    """Address of this host when it joined, at which the control host reaches it."""
     scheduler: str
     """Dask's scheduler, tls://HOST:PORT."""
     control: str = ""
@@ -94,6 +94,24 @@ def joined_host(paths: PathsConfig) -> JoinedHost | None:
         raise ConfigError(
             f"{paths.joined_host}: cannot be read; remove it and join again with a new file."
         ) from error
+
+
+def address_now(host: JoinedHost) -> str:
+    """Address of this host on the way to its control host; as it joined where there is no way.
+
+    A pod, or a machine with DHCP, comes back with another one. That of a server is the control
+    host's setting, which its certificate names.
+    """
+    if host.role == "server" or not host.control:
+        return host.address
+    try:
+        found = socket.getaddrinfo(host.control, host.port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, there = found[0]
+        with socket.socket(family, kind, protocol) as way:
+            way.connect(there)  # a datagram socket: nothing is sent
+            return str(way.getsockname()[0])
+    except OSError:
+        return host.address
 
 
 def ensure_authority(settings: Settings) -> None:

@@ -23,7 +23,15 @@ from embedding.nodetask import placed
 from embedding.platform import hosts
 from embedding.platform.delivering import EvidenceDelivery
 from embedding.platform.door import Door
-from embedding.platform.hosts import JoiningFile, ensure_authority, invite, joined_host, on_its_host
+from embedding.platform.hosts import (
+    JoinedHost,
+    JoiningFile,
+    address_now,
+    ensure_authority,
+    invite,
+    joined_host,
+    on_its_host,
+)
 from embedding.platform.relay import ServerPages
 from embedding.platform.services import dask_workers
 from embedding.server.service import running_server
@@ -245,6 +253,23 @@ def with_server(settings: Settings) -> Settings:
     """The control host of a platform whose server runs on another."""
     own = settings.hosts.model_copy(update={"server": SERVER})
     return settings.model_copy(update={"hosts": own})
+
+
+def test_a_host_of_nodes_comes_back_at_another_address() -> None:
+    then = JoinedHost(
+        role="node",
+        address="192.0.2.99",
+        scheduler="tls://127.0.0.1:8786",
+        control="localhost",
+        port=8790,
+    )
+    assert address_now(then) in {"127.0.0.1", "::1"}
+    for alike in (
+        then.model_copy(update={"role": "server"}),  # control.hosts.server says where it is
+        then.model_copy(update={"control": ""}),  # joined before that was remembered
+        then.model_copy(update={"control": "no-such-host.invalid"}),
+    ):
+        assert address_now(alike) == "192.0.2.99"
 
 
 def test_a_server_joins_with_names_and_tokens_of_its_own(tmp_path: Path) -> None:
