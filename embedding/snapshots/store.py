@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 LATEST = "latest"
 Refs = list[SnapshotRef]
-Ids = list[str]
+SnapshotIds = list[str]
 
 
 class SnapshotStore:
@@ -169,8 +169,8 @@ class SnapshotStore:
             raise SnapshotError(f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id.")
         return layout.parse_manifest(self._place.manifest(id), f"snapshot {id}: {layout.MANIFEST}")
 
-    def holding(self, *, word: str | None = None, source: str | None = None) -> Ids:
-        """Ids of all snapshots whose files hold a word or a source, withdrawn ones too."""
+    def holding(self, *, word: str | None = None, source: str | None = None) -> SnapshotIds:
+        """SnapshotIds of all snapshots whose files hold a word or a source, withdrawn ones too."""
         return [
             name
             for name in self._all()
@@ -188,7 +188,7 @@ class SnapshotStore:
         for name in ids:
             self._place.erase(name, word=word, source=source)
 
-    def expire(self, before: float, keep: Collection[str], *, dry: bool = False) -> Ids:
+    def expire(self, before: float, keep: Collection[str], *, dry: bool = False) -> SnapshotIds:
         """Remove snapshots that were written before a time (Unix seconds); their ids.
 
         The newest stays, and those in `keep`. dry  only say which
