@@ -93,6 +93,11 @@ def test_a_thousand_accounts_that_paste_one_text_call_nothing(tmp_path) -> None:
     said = note(report, "copied_text")
     assert "copies of the same text; copies count once" in said
     assert "광고" in said
+    rows = [row for name in RANKINGS for row in report.to_dict()[name]]
+    assert all(row["documents_deduplicated"] <= row["documents"] for row in rows)
+    copied = [row for row in rows if row["documents"] >= 1000]
+    assert copied
+    assert all(row["documents_deduplicated"] < 200 for row in copied)
 
 
 def test_a_thousand_accounts_that_write_their_own_are_heard(tmp_path) -> None:
