@@ -48,17 +48,25 @@ class Support:
     without_source   p of the change without each of them; empty where there is one
     authors          share of the group of authors that brought most
     without_authors  p of the change without them
+    without_busiest  p without the hundredth of authors who wrote most documents in the window; None
+                     where authors are not known
     """
 
     sources: Mapping[str, float]
     without_source: Mapping[str, float]
     authors: float
     without_authors: float
+    without_busiest: float | None = None
 
     @property
     def few_authors(self) -> bool:
         """Whether it is no change without the group of authors that brought most."""
         return self.without_authors > _UNSURE
+
+    @property
+    def busiest_authors(self) -> bool:
+        """Whether it is no change without the authors who wrote most in the window."""
+        return self.without_busiest is not None and self.without_busiest > _UNSURE
 
     @property
     def needs(self) -> tuple[str, ...]:
