@@ -177,13 +177,17 @@ def test_the_documents_of_a_story_are_those_of_the_word_that_is_named() -> None:
     assert story.most_used == words[1]
     assert said_of_story(story, REPORT, EN) == (
         "“공적마스크” emerged in April 2020.",
-        "Its most used word, “마스크”, is in 355 documents of April 2020. "
-        "At most 1 in 1,000 findings this clear is a fluke.",
+        (
+            "Its most used word, “마스크”, is in 355 documents of April 2020. "
+            "At most 1 in 1,000 findings this clear is a fluke."
+        ),
     )
     assert said_of_story(story, REPORT, KO) == (
         "2020년 4월에 ‘공적마스크’가 새로 떠올랐습니다.",
-        "함께 묶인 말 가운데 가장 많이 쓰인 ‘마스크’는 2020년 4월 문서 355건에 나옵니다. "
-        "이만큼 뚜렷한 결과 1,000건 가운데 우연은 많아야 1건입니다.",
+        (
+            "함께 묶인 말 가운데 가장 많이 쓰인 ‘마스크’는 2020년 4월 문서 355건에 나옵니다. "
+            "이만큼 뚜렷한 결과 1,000건 가운데 우연은 많아야 1건입니다."
+        ),
     )
 
 

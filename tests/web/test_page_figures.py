@@ -23,7 +23,6 @@ from embedding.web.findings import one_in
 from embedding.web.formats import short_word
 from embedding.web.plain import plain_report
 from embedding.web.text import PageText
-
 from waiting import until
 
 EN = PageText("en")
@@ -161,6 +160,9 @@ def of_row(name: str, row: TrendRow, page: PageRecord) -> list[Rule]:
 
     def company(words: str) -> None:
         assert words.split(", ") == [*row.pulled_by(3)[0]]
+
+    def documents(n: str, when: str) -> None:
+        page.documents(row.word, n, when)
 
     def spread(n: str | None, source: str | None) -> None:
         held = [one.source for one in row.sources if one.documents]
