@@ -74,6 +74,17 @@ async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, pat
         await named_and_in_order(page)
 
 
+@pytest.mark.parametrize("width", [1280, 1000, 768])
+async def test_no_page_is_wider_than_its_screen(page_of, address, width):
+    async with page_of(locale="en-GB", viewport={"width": width, "height": 900}) as page:
+        wide = []
+        for path in VIEWS:
+            await visit(page, address + path)
+            if await page.evaluate("document.documentElement.scrollWidth") > width:
+                wide.append(path)
+        assert wide == []
+
+
 CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]
 
 
