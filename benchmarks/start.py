@@ -3,7 +3,7 @@
     python -m benchmarks start --before ../other-checkout
 
 Processor time is that of the process and of all that it starts; memory is the largest resident set
-of one of them. A server and a shard open their ports and end; a gradient process imports what it
+of one of them. A server opens its ports and ends; a gradient process imports what it
 runs.
 """
 
@@ -25,7 +25,7 @@ from embedding.bench.results import facts, hardware, keep
 SERVER = """
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
-with running_server(ServerConfig(min_count=1{more}), dim=16):
+with running_server(ServerConfig(min_count=1), dim=16):
     pass
 """
 MEASURED = """
@@ -41,8 +41,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     return {
         "yeoron --version": [*yeoron, "--version"],
         "yeoron train, 36,000 words": [*yeoron, "train", str(folder / "text.txt"), "--json"],
-        "server": [sys.executable, "-c", SERVER.format(more="")],
-        "server with a shard": [sys.executable, "-c", SERVER.format(more=", shards=2")],
+        "server": [sys.executable, "-c", SERVER],
         "gradient process": [sys.executable, "-c", "import embedding.worker.process.gradient"],
     }
 
