@@ -6,7 +6,7 @@ import numpy as np
 
 from embedding.evaluation.lookup import unit
 from embedding.kernel.devices import DeviceArray, to_host
-from embedding.kernel.records import FloatArray, IntArray, TimeArray
+from embedding.kernel.records import FloatArray, IntArray
 
 
 class NearestRows:
@@ -23,7 +23,7 @@ class NearestRows:
         self._near: FloatArray = np.empty(0, dtype=np.float32)
         self._rows: IntArray = np.empty(0, dtype=np.int64)
 
-    def show(self, rows: IntArray, vectors: DeviceArray, sure: TimeArray) -> None:
+    def show(self, rows: IntArray, vectors: DeviceArray, sure: FloatArray) -> None:
         """A block: rows int64 [m] by which vectors float [m, d] are known, `sureness` float [m].
 
         Zeros are left out.
