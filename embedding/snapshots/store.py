@@ -84,6 +84,9 @@ class SnapshotStore:
             if use is not None:
                 usage.write(into / usage.USAGE, use)
                 names.append(usage.USAGE)
+            if use is not None and use.busiest is not None:
+                usage.write(into / usage.BUSIEST_FILE, use.busiest)
+                names.append(usage.BUSIEST_FILE)
             if pulled is not None:
                 pulls.write(into / pulls.CONTEXTS_FILE, pulled)
                 names.append(pulls.CONTEXTS_FILE)
