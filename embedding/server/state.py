@@ -38,7 +38,6 @@ from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Tables
-from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
@@ -226,7 +225,9 @@ class ServerState:
         if isinstance(scored, list):
             return scored
         nll = tuple(self.scores.score(*each) for each in scored)
-        sent = {table: as_sent(rows, half) for table, rows in pulled.rows.items()}
+        sent = {
+            table: self.tables.device.as_sent(rows, half) for table, rows in pulled.rows.items()
+        }
         return PulledRows(
             at,
             sent.get(Table.IN, _NO_ROWS),
