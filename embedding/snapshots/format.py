@@ -101,7 +101,7 @@ class Manifest(BaseModel):
     """Quality figures by name, finite ones only."""
     files: dict[FileName, FileEntry]
     """Size and digest of every other file."""
-    erased: int = 0
+    erased: Annotated[int, Field(ge=0)] = 0
     """How often a word or a source was erased from it since (`erasing.py`): it keeps its id."""
 
     def to_json(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,7 +189,7 @@ class Story:
     words      surest first
     q          of the surest word, times the number of stories; at most 1
     significant   q is at most the configured false-discovery rate
-    documents  that use its most frequent word, in this window (before it, if all words fell)
+    documents  that use its word `most_used`, in this window (before it, if all words fell)
     voices     units of documents that use its most widespread word; all that an author wrote is in
                one unit. 0 where a snapshot does not say it
     sources    those that wrote them, most documents first
@@ -217,9 +217,22 @@ class Story:
         return {role: words for role, words in found.items() if words}
 
     @property
+    def most_used(self) -> StoryWord:
+        """The word that most documents of its window use (`TrendReport.window_of`)."""
+        return most_used(self.words)
+
+    @property
     def title(self) -> tuple[str, ...]:
         """Three words at most that say what it is about."""
         return tuple(one.word for one in self.words[:3])
+
+
+def most_used(words: Sequence[StoryWord]) -> StoryWord:
+    """Of one or more words that which most documents use: before the window, if all fell."""
+    there = [one for one in words if one.role != "fallen"]
+    if there:
+        return max(there, key=lambda one: one.documents)
+    return max(words, key=lambda one: one.documents_before)
 
 
 @dataclass(frozen=True)

@@ -306,8 +306,7 @@ class Snapshotter:
             data = copied.complete(state.composer, self._parent(window))
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
-                device = state.tables.device
-                quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
+                quality |= measure_gold(self._config.gold, data.words, data.vectors)
             quality |= self._weights() | self._readability(data) | self._convergence.ended(window)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
