@@ -79,7 +79,7 @@ def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _hashed(marks: Marks, dim: int) -> FloatArray:
     """float32 [v, dim] in [-1, 1), each row by its word alone."""
-    places = marks[:, None] + np.arange(dim, dtype=np.uint64)
+    places: Marks = np.add.outer(marks, np.arange(dim, dtype=np.uint64))
     found: FloatArray = (mixed(places) / 2.0**63 - 1.0).astype(np.float32)
     return found
 
