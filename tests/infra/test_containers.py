@@ -35,7 +35,7 @@ WINDOWS = ("2021-01", "2021-02")
 LAST = date(2021, 2, 28)
 PAGE_SECONDS = 300
 """In which the page is there after the first start, as the operator's guide says."""
-TRENDS_SECONDS = 500
+TRENDS_SECONDS = 1800
 SOURCES = """
 [[source]]
 name = "archive"
