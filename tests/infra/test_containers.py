@@ -49,7 +49,10 @@ MORE = {
         "platform": {
             "environment": {
                 "YEORON_SERVER__WINDOW": "month",
+                # One file without authors: no word of it has enough of them else.
                 "YEORON_TEXT__UNKNOWN_AUTHORS": "each",
+                "YEORON_CLUSTER__NODES": "1",
+                "YEORON_DATABASE__AIRFLOW_TASKS": "4",
             },
             "volumes": ["./posts.jsonl:/etc/yeoron/posts.jsonl:ro"],
         }
