@@ -417,15 +417,18 @@ class Settings(BaseSettings):
         """
         chosen = self.exchange
         token = self.paths.operator_token if operator else self.paths.node_token
-        if operator and chosen.operator_token_file is not None:
-            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         host = urlsplit(location or self.server_location).hostname or ""
         servers = {self.hosts.address, self.hosts.server} - {""}
         ours = host in servers or (location or self.server_location) == self.server_location
         if self._own_certificates and ours and chosen.tls_ca is None:
-            cert, key = (path.resolve() for path in self.paths.dask_certificate)
+            # The host of the server alone has none of the cluster.
+            pair = self.paths.dask_certificate
+            pair = pair if pair[0].is_file() else self.paths.server_certificate
+            cert, key = (path.resolve() for path in pair)
             known = {"tls_ca": self.paths.authority.resolve(), "tls_cert": cert, "tls_key": key}
             chosen = chosen.model_copy(update=known)
+        if operator and chosen.operator_token_file is not None:
+            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         here = is_loopback(host) or host in servers
         if chosen.token_file is not None or not here or not token.is_file():
             return chosen

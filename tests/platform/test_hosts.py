@@ -223,6 +223,9 @@ def test_the_server_of_one_host_asks_for_certificates_too(tmp_path: Path) -> Non
     assert server.tls_client_ca == alone.paths.authority.resolve()
     assert alone.server_location == f"grpc+tls://127.0.0.1:{server.port}"
     assert alone.line().tls_ca == server.tls_client_ca
+    given = alone.exchange.model_copy(update={"operator_token_file": tmp_path / "mine"})
+    mine = alone.model_copy(update={"exchange": given}).line(operator=True)
+    assert (mine.token_file, mine.tls_ca) == (tmp_path / "mine", server.tls_client_ca)
     # Another server, of this machine or not, is not the platform's.
     other = alone.server.model_copy(update={"port": server.port + 1})
     assert alone.certified(other) == other
