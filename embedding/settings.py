@@ -384,24 +384,31 @@ class Settings(BaseSettings):
             return self.exchange.location
         host, port = self.server.host, self.server.port
         scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
-        if self._server_for_hosts:
-            scheme, host = "grpc+tls", self.hosts.server or self.hosts.address
+        if self._own_certificates:
+            scheme, host = "grpc+tls", self.hosts.server or self.hosts.address or host
         host = _REACHED.get(host, host)
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property
-    def _server_for_hosts(self) -> bool:
-        """Whether the platform itself says how other hosts reach its server."""
-        return bool(self.hosts.address) and is_loopback(self.server.host)
+    def _own_certificates(self) -> bool:
+        """Whether the server shows a certificate of the platform and asks for one.
 
-    def server_for_hosts(self, server: ServerConfig) -> ServerConfig:
-        """A server that other hosts reach, with the platform's certificates; else as it is."""
-        if not (self._server_for_hosts and is_loopback(server.host) and server.tls_cert is None):
+        `yeoron up` makes them, for one host as for several; a server that was given others, or
+        that is started alone, does without.
+        """
+        if not is_loopback(self.server.host) or self.server.tls_cert is not None:
+            return False
+        return bool(self.hosts.address) or self.paths.server_certificate[0].is_file()
+
+    def certified(self, server: ServerConfig) -> ServerConfig:
+        """The platform's server with the platform's certificates; another one as it is."""
+        ours = (server.host, server.port) == (self.server.host, self.server.port)
+        if not (ours and self._own_certificates and server.tls_cert is None):
             return server
         cert, key = (path.resolve() for path in self.paths.server_certificate)
         authority = self.paths.authority.resolve()
         known = {"tls_cert": cert, "tls_key": key, "tls_ca": authority, "tls_client_ca": authority}
-        return server.model_copy(update={"host": self.hosts.address, **known})
+        return server.model_copy(update={"host": self.hosts.address or server.host, **known})
 
     def line(self, location: str | None = None, *, operator: bool = False) -> ExchangeConfig:
         """How a server is reached, as a node or as an operator; None: this home's own server.
@@ -410,14 +417,18 @@ class Settings(BaseSettings):
         """
         chosen = self.exchange
         token = self.paths.operator_token if operator else self.paths.node_token
-        if operator and chosen.operator_token_file is not None:
-            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         host = urlsplit(location or self.server_location).hostname or ""
         servers = {self.hosts.address, self.hosts.server} - {""}
-        if self._server_for_hosts and host in servers and chosen.tls_ca is None:
-            cert, key = (path.resolve() for path in self.paths.dask_certificate)
+        ours = host in servers or (location or self.server_location) == self.server_location
+        if self._own_certificates and ours and chosen.tls_ca is None:
+            # The host of the server alone has none of the cluster.
+            pair = self.paths.dask_certificate
+            pair = pair if pair[0].is_file() else self.paths.server_certificate
+            cert, key = (path.resolve() for path in pair)
             known = {"tls_ca": self.paths.authority.resolve(), "tls_cert": cert, "tls_key": key}
             chosen = chosen.model_copy(update=known)
+        if operator and chosen.operator_token_file is not None:
+            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         here = is_loopback(host) or host in servers
         if chosen.token_file is not None or not here or not token.is_file():
             return chosen

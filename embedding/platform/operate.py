@@ -15,7 +15,13 @@ from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
 from embedding.platform.databases import check_databases, require_moved
-from embedding.platform.hosts import JoinedHost, ensure_authority, joined_host, require_shared
+from embedding.platform.hosts import (
+    JoinedHost,
+    address_now,
+    ensure_authority,
+    joined_host,
+    require_shared,
+)
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.running import homes
@@ -122,7 +128,7 @@ def _joined_services(settings: Settings, host: JoinedHost) -> list[Service]:
     if host.role == "server":
         return [server_service(settings)]
     delivery = [delivery_service()] if host.control else []
-    return [*dask_workers(settings, host.scheduler, host.address), *delivery]
+    return [*dask_workers(settings, host.scheduler, address_now(host)), *delivery]
 
 
 def _in_common(settings: Settings, services: Sequence[Service]) -> list[Service]:

@@ -520,7 +520,7 @@ def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
     tracked = track(store, store.publish(make()).id, tracking_uri=server, device="cpu")
     parent = comparison.start_parent("비교", {}, tracking_uri=server, varied=["policy", "dim"])
     for dim in (8, 16):
-        figures = dict.fromkeys(("nll", "held_out_loss", "words_per_second"), float(dim))
+        figures = dict.fromkeys(views.MEASURED, float(dim))
         given = {"policy": "bsp", "dim": dim}
         comparison.track_training(parent, given, figures, None, tracking_uri=server, seconds=3)
     place = runs.connect(server).get_run(parent).info.experiment_id
