@@ -466,7 +466,7 @@ def server(uri: str, tmp_path: Path):
     log = (tmp_path / "server.log").open("w")
     process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
-        _wait(f"http://127.0.0.1:{port}/health", process, 90)
+        _wait(f"http://127.0.0.1:{port}/health", process, 240)
         yield f"http://127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, signal.SIGTERM)
@@ -511,7 +511,7 @@ def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium")
 def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
     """In its own pages: the form of a view is MLflow's, and nothing else says that it fits."""
