@@ -14,7 +14,6 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.fields import not_yet
 from embedding.server.shards.state import ShardState
@@ -48,7 +47,8 @@ def answer_pull(
         versions = None if kept is None else state.tables.versions.start()
         known = kept is not None and (kept.epoch, kept.sequence) == (state.epoch, sequence)
         lacks = _lacks(state, node, kept, slots) if kept is not None and known else {}
-    rows = {table: as_sent(each, half and wanted is None) for table, each in found.items()}
+    as_sent, half = state.tables.device.as_sent, half and wanted is None
+    rows = {table: as_sent(each, half) for table, each in found.items()}
     header = {"status": "ok", "clock": 0, "sequence": sequence, "versions": versions}
     if wanted is not None:
         held = PulledRows(0, rows[Table.IN], rows[Table.OUT], sequence, grams=rows.get(Table.SUB))
