@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import encode_push, whole
+from embedding.exchange.codec import encode_push
 from embedding.exchange.groups.chunking import cut, whole_again
+from embedding.exchange.headers import POSITIVE_COUNT, TEXT, WHOLE, Accepted, rows, whole
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
@@ -30,6 +31,11 @@ from embedding.kernel.records import IntArray, SourceProgress, Table
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096
 """Lags of documents of one source that an entry tells of; the latest are kept."""
+
+_LOSS = Accepted(
+    "finite and not negative",
+    lambda value: type(value) in (int, float) and 0 <= value < 1e15,
+)
 
 WindowScore = tuple[str, int, float, int]
 """Source, start of the window (Unix seconds), sum of losses and number of pairs scored in it."""
@@ -176,11 +182,11 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> GroupEntry:
     before = tuple(whole({"after": each}, "after") for each in after)
     if any(part.sequence <= old for part, old in zip(parts, before, strict=True)):
         raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
-    rows = completed(pieces, sequence, whole(header, "pieces"), parts[0].deltas)
+    moved = completed(pieces, sequence, whole(header, "pieces"), parts[0].deltas)
     plain = (replace(parts[0], deltas=()), *parts[1:])
     digests = _digests(header.get("digests", []))
-    scored = tuple(_scored(header.get("scored", [])))
-    return GroupEntry(node, sequence, plain, before, rows, digests, scored)
+    scored = _scored(header.get("scored", []))
+    return GroupEntry(node, sequence, plain, before, moved, digests, scored)
 
 
 def completed(
@@ -205,18 +211,13 @@ def _digests(found: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _scored(rows: object) -> Iterator[WindowScore]:
-    if not isinstance(rows, list) or len(rows) > 100_000:
-        raise RefusedError(f"{MERGE}: `scored` must be a list of at most 100,000 rows.")
-    for row in rows:
-        if not (isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)):
-            raise RefusedError(f"{MERGE}: a scored row is [source, window, loss, pairs].")
-        source, start, loss, pairs = row
-        if not (type(start) is int and type(pairs) is int and 0 < pairs < 2**40):
-            raise RefusedError(f"{MERGE}: window and pairs of a scored row must be whole.")
-        if type(loss) not in (int, float) or not 0 <= loss < 1e15 or abs(start) > 2**40:
-            raise RefusedError(f"{MERGE}: the loss of a scored row must be finite.")
-        yield source, start, float(loss), pairs
+def _scored(found: object) -> tuple[WindowScore, ...]:
+    loss = Accepted(
+        "finite and not negative", lambda value: type(value) in (int, float) and 0 <= value < 1e15
+    )
+    fields = {"source": TEXT, "window": WHOLE, "loss": loss, "pairs": POSITIVE_COUNT}
+    told = rows(found, "scored", fields, most=100_000, of=MERGE)
+    return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in told)
 
 
 def _pieces(rows: Sequence[RowDelta], most_bytes: int) -> Iterator[RowDelta]:

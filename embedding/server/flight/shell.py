@@ -14,14 +14,9 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
-from embedding.exchange.codec import (
-    decode_pull,
-    decode_push,
-    encode_vocabulary,
-    string,
-    whole,
-)
+from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
+from embedding.exchange.headers import string, whole
 from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import welcome_for
 from embedding.exchange.rowcache import NAMES, CachedRows

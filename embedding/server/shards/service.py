@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from embedding.exchange.codec import decode_push, string, whole
+from embedding.exchange.codec import decode_push
 from embedding.exchange.compression.halves import narrow
+from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
