@@ -19,9 +19,9 @@ from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
 from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import welcome_for
-from embedding.exchange.rowcache import NAMES, CachedRows
+from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.together import OPERATION, decode_together
-from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Array, Message, decode, encode
+from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     FencedError,
     RefusedError,
@@ -32,7 +32,7 @@ from embedding.kernel.errors import (
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
-from embedding.server.flight.keeping import spared
+from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.together import push_together
@@ -307,10 +307,13 @@ class NodeSession:
             )
             if isinstance(rows, list):
                 return Message({"status": "waiting", "waiting_for": rows})
-            versions = None if kept is None else self.state.tables.versions.start()
-            arrays: dict[str, Array] = {NAMES[t]: each for t, each in rows.by_table().items()}
+            versions, lacks = None, {}
             if kept is not None:
-                arrays = spared(self.state, self.node, kept, asked, rows)
+                held, state = self.state.tables.versions, self.state
+                versions = held.start()
+                slots = {t: state.rows.slots(t, ids, "pull") for t, ids in asked.items()}
+                incarnation = (state.epoch, rows.sequence)
+                lacks = lacking(held, state.meters, self.node, incarnation, kept, slots)
         header = {
             "status": "ok",
             "clock": rows.clock,
@@ -319,10 +322,7 @@ class NodeSession:
             "at": rows.at,
             "versions": versions,
         }
-        changes = None if wanted is None else self._mirror.changes(wanted, asked, rows)
-        if changes is not None:
-            return Message({**header, **changes[0]}, changes[1])
-        return Message(header, arrays)
+        return answered(header, asked, rows, lacks, self._mirror, wanted)
 
     def _push(self, message: Message) -> Message:
         with _of_kind("message"):
