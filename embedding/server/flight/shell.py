@@ -239,15 +239,7 @@ class NodeSession:
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
-        if size > self.state.config.max_message_bytes:
-            raise RefusedError(
-                f"message of {size} bytes; max_message_bytes of the server allows "
-                f"{self.state.config.max_message_bytes}.",
-                kind="size",
-            )
-        with _of_kind("message"):
-            message = decode(chunk.data, chunk.app_metadata)
-        parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
+        message = received(chunk, size, parts, self.state.config.max_message_bytes)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
@@ -255,9 +247,7 @@ class NodeSession:
             return self._together(message)
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
-        call = self._calls.get(operation) if isinstance(operation, str) else None
-        if call is None:
-            raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+        call = called(self._calls, operation)
         self.state.check_session(self.node, self.number)
         return call(message)
 
@@ -358,6 +348,26 @@ class NodeSession:
         """The stream is over, perhaps without a goodbye."""
         if self.node and self.state.lost(self.node, self.number):
             self._want_checkpoint()
+
+
+def received(chunk: Any, size: int, parts: Parts, most_bytes: int) -> Message:
+    """One message of a stream, read and weighed; RefusedError when it is larger than allowed."""
+    if size > most_bytes:
+        raise RefusedError(
+            f"message of {size} bytes; max_message_bytes of the server allows {most_bytes}.",
+            kind="size",
+        )
+    with _of_kind("message"):
+        message = decode(chunk.data, chunk.app_metadata)
+    parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
+    return message
+
+
+def called(calls: Mapping[str, Call], operation: object) -> Call:
+    """The call that a message asks for; RefusedError when there is none of that name."""
+    if not isinstance(operation, str) or operation not in calls:
+        raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+    return calls[operation]
 
 
 def _acknowledged(ack: Any) -> Message:
