@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test hosts docs explore check format lint types contracts audit clean
+.PHONY: help setup demo up down test hosts containers docs explore check format lint types contracts audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ test: setup check ## everything CI runs, several files at a time
 
 hosts: setup ## the test with five hosts in network namespaces, which takes minutes (needs root and PostgreSQL)
 	@HOSTS_TEST=1 $(BIN)/python -m pytest -v tests/platform/test_server_host.py
+
+containers: setup ## build the image and run the compose file, which takes minutes (needs root, podman-compose and a base image)
+	@[ -n "$$YEORON_TEST_BASE_IMAGE" ] || { echo "containers: YEORON_TEST_BASE_IMAGE names no image; one of Debian is accepted." >&2; exit 2; }
+	@$(BIN)/python -m pytest -v tests/infra/test_containers.py
 
 audit: ## look up known vulnerabilities of the pinned packages (needs pip-audit on the path, and a network)
 	@command -v pip-audit >/dev/null || { echo "audit: pip-audit is missing; pipx install pip-audit." >&2; exit 2; }

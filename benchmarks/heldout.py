@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import numpy as np
-import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.kernel.records import FloatArray, IntArray
@@ -58,6 +57,6 @@ def held_out_loss(
     places = np.array([rows[word] for word in chosen_words])
     counts = np.asarray(snapshot.counts, dtype=np.float64)[places] ** 0.75
     noise = places[rng.choice(len(places), (len(chosen), NEGATIVE), p=counts / counts.sum())]
-    vectors, out = torch.tensor(snapshot.vectors), torch.tensor(snapshot.contexts)
+    vectors, out = np.asarray(snapshot.vectors), np.asarray(snapshot.contexts)
     u, v = np.array(centres)[chosen], np.array(contexts)[chosen]
     return float(nll(vectors[u], out[v], out[noise]).mean())

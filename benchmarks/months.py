@@ -24,6 +24,7 @@ from embedding.kernel.errors import InputError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
+from embedding.trends.copies import with_copies_once
 from embedding.trends.evidence import counts_of
 from embedding.trends.material import gather
 from embedding.trends.moved import pair_in, rank_moved
@@ -50,7 +51,7 @@ class Bare(RowWriter):
     """Rows with counts and figures only: neighbours of thousands of words would take hours."""
 
     def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
-        found = counts_of(words, self._material.now, self._before)
+        found = counts_of(words, self._material.now, self._material.past[-1])
         return [
             TrendRow(word=w, **vars(counts), **each, neighbours=(), neighbours_before=(), series=())
             for w, counts, each in zip(words, found, values, strict=True)
@@ -63,9 +64,10 @@ def ranks(store: SnapshotStore, id: str, words: Sequence[str]) -> list[list[obje
     if not material.earlier:
         return []
     label = material.snapshot.manifest.window.label
-    writer = Bare(material, material.past[-1], ALL)
+    once = with_copies_once(material, ALL.baseline_windows)
+    writer = Bare(material, once, ALL)
     moved = rank_moved(material, pair_in(material), writer, ALL)
-    came = rank_arrivals(material, writer, ALL)
+    came = rank_arrivals(material, once, writer, ALL)
     lines: list[list[object]] = []
     for name, rows, of in (
         ("moved", moved.rows, moved.compared),

@@ -31,6 +31,7 @@ from embedding.kernel.records import IntArray, Phrase
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
+from embedding.trends.copies import with_copies_once
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import ReportInput
 from embedding.worker.corpus.datedlines import dated_lines
@@ -144,7 +145,8 @@ def called(corpus: Corpus, seed: int | None) -> list[dict[str, list[str]]]:
         material = ReportInput(
             snapshots[at], tuple(snapshots[:at]), windows[at], tuple(windows[:at]), ()
         )
-        came = rank_arrivals(material, Bare(material, windows[at - 1], CONFIG), CONFIG)
+        once = with_copies_once(material, CONFIG.baseline_windows)
+        came = rank_arrivals(material, once, Bare(material, once, CONFIG), CONFIG)
         found.append(
             {name: [r.word for r in getattr(came, name) if r.significant] for name in RANKINGS}
             | {"all born": [row.word for row in came.born]}

@@ -48,6 +48,7 @@ from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
+from embedding.trends.copies import with_copies_once
 from embedding.trends.material import gather
 from embedding.worker.corpus.corpus import named_source
 from embedding.worker.corpus.datedlines import dated_lines
@@ -199,7 +200,8 @@ def arrivals(store: SnapshotStore, id: str) -> FrequencyRankings | None:  # noqa
     material = gather(store, id)
     if not material.earlier:
         return None
-    return rank_arrivals(material, Bare(material, material.past[-1], ALL), ALL)
+    once = with_copies_once(material, ALL.baseline_windows)
+    return rank_arrivals(material, once, Bare(material, once, ALL), ALL)
 
 
 def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, Any]], Any]:

@@ -41,7 +41,6 @@ from typing import Any
 
 import numpy as np
 import psutil
-import torch
 
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, hardware, keep
@@ -57,7 +56,7 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
-from embedding.server.rows.steps import pick_steps
+from embedding.server.rows.steps import FetchingSteps
 from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
@@ -83,14 +82,13 @@ def memory_us(rows: int, dim: int, *, large: bool, repeats: int = 5) -> float:
     """Processor time a row and way of adding to, and reading, random rows of a bare array."""
     pages = mmap.mmap(-1, 4 * rows * dim, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     pages.madvise(mmap.MADV_HUGEPAGE if large else mmap.MADV_NOHUGEPAGE)
-    table = torch.from_numpy(np.frombuffer(pages, dtype=np.float32).reshape(rows, dim))
-    table.fill_(1.0)
+    table = np.frombuffer(pages, dtype=np.float32).reshape(rows, dim)
+    table[:] = 1.0
     rng = np.random.default_rng(1)
     size = min(BATCH, rows)
-    steps, delta, found = pick_steps(torch.device("cpu"), dim), torch.ones((size, dim)), []
+    steps, delta, found = FetchingSteps(), np.ones((size, dim), dtype=np.float32), []
     for _ in range(repeats):
-        drawn = [np.sort(rng.choice(rows, size, replace=False)) for _ in range(20)]
-        batches = [torch.from_numpy(each) for each in drawn]
+        batches = [np.sort(rng.choice(rows, size, replace=False)) for _ in range(20)]
         began = time.process_time()
         for where in batches:
             steps.add(table, where, delta, 1.0)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 
 from benchmarks.heldout import held_out_loss
 from embedding.evaluation.analogy import analogy
@@ -152,7 +151,7 @@ def _gold(own: Model, sets: Sequence[PairGold | AnalogyGold]) -> dict[str, float
     def rows(words: Sequence[str]) -> IntArray:
         return np.array([place.get(word, -1) for word in words], dtype=np.int64)
 
-    vectors = torch.tensor(np.asarray(own.vectors))
+    vectors = np.asarray(own.vectors)
     found: dict[str, float] = {}
     for gold in sets:
         if isinstance(gold, PairGold):

@@ -17,6 +17,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import SNAPSHOTS, SOURCES
+from embedding_airflow.deadlines import done_within
 from embedding_airflow.operators.pool import AttachPool, SourceGroups
 from embedding_airflow.operators.snapshot import CutSnapshot
 from embedding_airflow.params import stream_params
@@ -28,6 +29,7 @@ with DAG(
     schedule=None,
     max_active_runs=1,
     params=stream_params(),
+    deadline=done_within(timedelta(hours=30)),
     tags=["yeoron", "stream"],
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},

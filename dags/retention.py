@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG
 
+from embedding_airflow.deadlines import done_within
 from embedding_airflow.operators.retention import Retain
 
 with DAG(
@@ -20,6 +21,7 @@ with DAG(
     catchup=False,
     is_paused_upon_creation=False,
     max_active_runs=1,
+    deadline=done_within(timedelta(hours=2)),
     tags=["yeoron", "operations"],
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(minutes=10)},

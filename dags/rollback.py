@@ -18,6 +18,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
+from embedding_airflow.deadlines import done_within
 from embedding_airflow.operators.rollback import RollBack
 from embedding_airflow.params import rollback_params
 
@@ -27,6 +28,7 @@ with DAG(
     schedule=None,
     max_active_runs=1,
     params=rollback_params(),
+    deadline=done_within(timedelta(hours=6)),
     tags=["yeoron", "operations"],
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},

@@ -12,6 +12,7 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from embedding_airflow.assets import SNAPSHOTS, TRENDS
+from embedding_airflow.deadlines import done_within
 from embedding_airflow.operators.snapshot import ChosenSnapshots
 from embedding_airflow.operators.trends import BuildTrendReport, NotifyOfReport
 from embedding_airflow.params import snapshot_params
@@ -22,6 +23,7 @@ with DAG(
     schedule=[SNAPSHOTS],
     max_active_runs=1,
     params=snapshot_params(),
+    deadline=done_within(timedelta(hours=2)),
     tags=["yeoron", "trends"],
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},

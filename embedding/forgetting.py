@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +18,8 @@ from embedding.crawl.addresses import canonical
 from embedding.crawl.erasing import erase_address, erase_before, erase_source
 from embedding.crawl.rewinding import block
 from embedding.evaluation import erasing as mlflow
-from embedding.kernel.errors import InputError
+from embedding.exchange.channel import Channel
+from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.recovery.erasing import Erased, erase_state
 from embedding.server.recovery.seeding import put_aside
@@ -30,9 +32,7 @@ from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
-from embedding.snapshots import erasing as snapshots
 from embedding.snapshots.evidence import EvidenceStore, page_of
-from embedding.snapshots.format import ID, MANIFEST
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.team import TeamStore
@@ -70,6 +70,10 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     paths = settings.paths
     done: list[str] = []
     verb = "would be" if dry else "were"
+    if not dry:
+        _refuse_a_server_elsewhere(settings)
+    # First, since a store that cannot be read is refused before anything is changed.
+    holding = [] if wish.address is not None else _holding(settings, wish)
     if wish.address is None:
         done += _in_checkpoints(settings, wish, verb, dry=dry)
     done.append(_in_frontier(settings, wish, verb, dry=dry))
@@ -99,16 +103,13 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
             "snapshots."
         )
     if page is None:
-        n = _in_snapshots(paths.snapshots, wish, dry=dry)
-        done.append(f"Snapshots: {n} {verb} changed; they keep their ids.")
-        if "://" in settings.snapshot_store:
-            done.append(f"Snapshots: those in {settings.snapshot_store} are not changed.")
+        done += _in_snapshots(holding, wish, verb, dry=dry)
         tables = settings.database_address("mlflow")
         models = mlflow.erase(paths.mlflow, tables, word=wish.word, source=wish.source, dry=dry)
         done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
         if settings.evaluation.tracking_address:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
-    return done + _remains(wish)
+    return done + _remains(wish, versions="://" in settings.snapshot_store)
 
 
 def _in_checkpoints(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> list[str]:
@@ -188,24 +189,55 @@ def _in_frontier(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> str
     )
 
 
-def _in_snapshots(store: Path, wish: Wish, *, dry: bool) -> int:
-    if not store.is_dir():
-        return 0
-    if not dry:
-        snapshots.sweep(store)
-    folders = [path for path in sorted(store.iterdir()) if (path / MANIFEST).is_file()]
-    held = [
-        path
-        for path in folders
-        if ID.fullmatch(path.name) and snapshots.holds(path, word=wish.word, source=wish.source)
+def _refuse_a_server_elsewhere(settings: Settings) -> None:
+    """ConfigError while the server of another host answers: it would publish the word again."""
+    if not settings.hosts.server:
+        return
+    channel = Channel(settings.server_location, settings.line(operator=True))
+    try:
+        channel.action("status", {})
+    except UnavailableError:
+        return
+    finally:
+        channel.close()
+    raise ConfigError(
+        f"forget: the server on the host {settings.hosts.server} is running; stop it first with "
+        "`yeoron down` there."
+    )
+
+
+def _stores(settings: Settings) -> list[tuple[str, SnapshotStore]]:
+    """Stores with snapshots of the platform, and how a sentence calls them."""
+    home = str(settings.paths.snapshots)
+    found = [("Snapshots", SnapshotStore(home))]
+    if settings.snapshot_store != home:
+        where = settings.snapshot_store
+        found.append((f"Snapshots in {where}", SnapshotStore(where)))
+    return found
+
+
+_Holding = tuple[str, SnapshotStore, list[str]]
+
+
+def _holding(settings: Settings, wish: Wish) -> list[_Holding]:
+    return [
+        (name, store, store.holding(word=wish.word, source=wish.source))
+        for name, store in _stores(settings)
     ]
-    for path in () if dry else held:
-        snapshots.erase(path, word=wish.word, source=wish.source)
-    return len(held)
 
 
-def _remains(wish: Wish) -> list[str]:
-    """What is not taken out, in plain sentences."""
+def _in_snapshots(
+    holding: Sequence[_Holding], wish: Wish, verb: str, *, dry: bool
+) -> Iterator[str]:
+    for name, store, ids in holding:
+        if not dry:
+            store.erase(ids, word=wish.word, source=wish.source)
+            store.sweep()
+        yield f"{name}: {len(ids)} {verb} changed; they keep their ids."
+
+
+def _remains(wish: Wish, *, versions: bool) -> list[str]:
+    """What is not taken out, in plain sentences; `versions`: a bucket may keep old ones."""
     said = []
     if wish.word is not None:
         said.append(
@@ -219,6 +251,11 @@ def _remains(wish: Wish) -> list[str]:
         )
     if wish.address is not None:
         said.append("Counts of words hold what its text added to them; they name no document.")
+    if versions and wish.address is None:
+        said.append(
+            "A bucket that keeps versions, or uploads that were cut off, has them until a rule of "
+            "its own removes them."
+        )
     said.append(
         "Airflow's database and logs may hold names of sources and addresses (`airflow db clean`). "
         "Copies that you made, exports and backups are yours to change."
@@ -267,11 +304,8 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     step(ages.logs_days, "Log files", lambda before: _old_files(paths.logs, before, dry=dry))
     if ages.snapshots_days or ages.mlflow_days:
         keep = _pinned(settings)
-        step(
-            ages.snapshots_days,
-            "Snapshots",
-            lambda before: _old_snapshots(paths.snapshots, before, keep, dry=dry),
-        )
+        for name, store in _stores(settings):
+            step(ages.snapshots_days, name, partial(_old_snapshots, store, keep=keep, dry=dry))
         wanted = settings.evaluation
         if _tracking(settings):
             step(
@@ -304,21 +338,11 @@ def _pinned(settings: Settings) -> frozenset[str]:
     return mlflow.pinned(uri, settings.evaluation.model_name) if uri else frozenset()
 
 
-def _old_snapshots(store: Path, before: float, keep: frozenset[str], *, dry: bool) -> int:
-    if not store.is_dir():
-        return 0
-    refs = SnapshotStore(store).list()
-    kept = keep | {ref.id for ref in refs[-1:]}
-    found = 0
-    for path in sorted(store.iterdir()):
-        manifest = path / MANIFEST
-        if not ID.fullmatch(path.name) or path.name in kept or not manifest.is_file():
-            continue
-        if manifest.stat().st_mtime < before:
-            found += 1
-            if not dry:
-                snapshots.remove(path)
-    return found
+def _old_snapshots(store: SnapshotStore, before: float, *, keep: frozenset[str], dry: bool) -> int:
+    old = store.expire(before, keep, dry=dry)
+    if not dry:
+        store.sweep(before)
+    return len(old)
 
 
 def _old_reports(folder: Path, before: float, *, dry: bool) -> int:

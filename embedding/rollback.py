@@ -7,7 +7,8 @@
 5. MLflow's aliases go back to versions that passed the gate.
 6. The pool starts, and the windows are learnt again, without the blocked source.
 
-Each step can be done twice: after a failure the same call goes on.
+Each step can be done twice: after a failure the same call goes on. A file in the home says what was
+begun, since after the third step no list of snapshots shows what is to be forgotten.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from embedding.cluster import attach_pool, pool_frontier, stop_pool
 from embedding.crawl.rewinding import Rewound, block, rewind
 from embedding.evaluation.withdrawing import withdraw_versions
 from embedding.exchange.channel import Channel
+from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError, PlatformError, UnavailableError
+from embedding.kernel.private import private_folder
 from embedding.server.recovery.seeding import NOTHING
 from embedding.settings import Settings
 from embedding.snapshots.catalogue import Catalogue
@@ -35,6 +41,19 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class RollbackRequest:
+    """What was asked, by which a retry is known.
+
+    run  whose retries may find it done, such as a run of a DAG; "": nobody's
+    """
+
+    to: str | None = None
+    source: str | None = None
+    since: str | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a rollback will do.
 
@@ -43,6 +62,7 @@ class Plan:
     withdrawn  snapshots that are taken out of the series, oldest first
     source     the source that is blocked, None for none
     reason     what is written beside all of it
+    request    what was asked
     """
 
     base: str | None
@@ -50,6 +70,7 @@ class Plan:
     withdrawn: tuple[str, ...]
     source: str | None
     reason: str
+    request: RollbackRequest = RollbackRequest()
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,17 @@ class RolledBack:
     nodes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Record:
+    """The last rollback of a home; `done`: None while it is not."""
+
+    plan: Plan
+    done: RolledBack | None = None
+
+
+_RECORDS = TypeAdapter(_Record)
+
+
 def plan_rollback(
     settings: Settings,
     *,
@@ -69,6 +101,7 @@ def plan_rollback(
     source: str | None = None,
     since: str | None = None,
     reason: str = "",
+    run: str = "",
 ) -> Plan:
     """Which snapshots go, and where training goes on from; nothing is changed.
 
@@ -76,16 +109,21 @@ def plan_rollback(
     source  block this source; and, without `to`, go back to before the first window that holds
             any of it
     since   label of the first window to be forgotten, for a `source` that was good before
+    run     by which `finished_rollback` finds it afterwards
 
-    Raises InputError for a combination that says nothing, and SnapshotError for a snapshot or a
-    window that is not there.
+    The same request as one that was not finished goes on with that. Raises InputError for a
+    combination that says nothing, and SnapshotError for a snapshot or a window that is not there.
     """
+    request = RollbackRequest(to, source, since, run)
     store = SnapshotStore(settings.snapshot_store)
     catalogue = Catalogue(store)
+    begun = _unfinished(settings)
     manifests = {ref.id: store.manifest(ref.id) for ref in catalogue.refs}
     if to is not None and since is not None:
         raise InputError("rollback: a snapshot to go back to or a window, not both.")
-    if to is not None:
+    if begun is not None and begun.request == request:
+        base = None if begun.base is None else catalogue.ref(begun.base).id
+    elif to is not None:
         base = None if to == NOTHING else catalogue.ref(to).id
     elif since is not None:
         base = _before(manifests, manifests[catalogue.window(since).id])
@@ -104,12 +142,25 @@ def plan_rollback(
         )
     end = BEGINNING if base is None else manifests[base].window.end.astimezone(UTC)
     gone = tuple(m.id for m in _by_time(manifests) if m.window.end > end)
+    if begun is not None:
+        # Models of what an earlier try has withdrawn may still be named by an alias.
+        away = store.withdrawn()
+        gone = (*(name for name in begun.withdrawn if name in away), *gone)
     why = reason or (f"source {source} was left out" if source else f"rolled back to {base}")
-    return Plan(base, end, gone, source, why)
+    return Plan(base, end, gone, source, why, request)
+
+
+def finished_rollback(settings: Settings, run: str) -> RolledBack | None:
+    """What the last rollback did, if it was this run's and is done; PlatformError: unreadable."""
+    record = _read_record(settings)
+    if record is None or record.plan.request.run != run:
+        return None
+    return record.done
 
 
 def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tell) -> RolledBack:
     """Do it; `tell` hears a sentence for each step. Raises YeoronError where a step fails."""
+    _write_record(settings, _Record(plan))
     ended = stop_pool(settings)
     tell(f"Nodes stopped: {', '.join(ended) or 'none ran'}.")
     frontier, without = pool_frontier(settings), () if plan.source is None else (plan.source,)
@@ -137,7 +188,36 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
     if restart:
         nodes = tuple(attach_pool(settings).nodes)
         tell(f"Nodes started: {', '.join(nodes)}.")
-    return RolledBack(plan, rewound, aliases, nodes)
+    done = RolledBack(plan, rewound, aliases, nodes)
+    _write_record(settings, _Record(plan, done))
+    return done
+
+
+def _record_file(settings: Settings) -> Path:
+    return settings.paths.home / "rollback.json"
+
+
+def _read_record(settings: Settings) -> _Record | None:
+    path = _record_file(settings)
+    try:
+        return _RECORDS.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise PlatformError(
+            f"{path}: cannot be read; remove it if no rollback was cut off."
+        ) from error
+
+
+def _unfinished(settings: Settings) -> Plan | None:
+    record = _read_record(settings)
+    return None if record is None or record.done is not None else record.plan
+
+
+def _write_record(settings: Settings, record: _Record) -> None:
+    private_folder(settings.paths.home)
+    with replaced(_record_file(settings)) as file:
+        file.write(_RECORDS.dump_json(record, indent=1))
 
 
 def _by_time(manifests: dict[str, Manifest]) -> list[Manifest]:
@@ -159,16 +239,24 @@ def _ask(settings: Settings, name: str, body: dict[str, Any]) -> Any:
 
 
 def _restart_server(settings: Settings, to: str) -> None:
-    """Have the server begin again from a snapshot, and wait until its next incarnation answers."""
-    before = _ask(settings, "status", {})["epoch"]
-    _ask(settings, "rollback", {"to": to})
+    """Have the server begin again from a snapshot, and wait until its next incarnation answers.
+
+    An answer that is lost is asked for again: going back twice ends where going back once does,
+    and another incarnation alone does not say that it began from there.
+    """
     deadline = time.monotonic() + RESTART_SECONDS
+    before = ""
     while True:
         try:
-            if _ask(settings, "status", {})["epoch"] != before:
+            epoch = str(_ask(settings, "status", {})["epoch"])
+            if before and epoch != before:
                 return
-        except UnavailableError:
-            pass
+            if not before:
+                _ask(settings, "rollback", {"to": to})
+                before = epoch
+        except UnavailableError as error:
+            if not before and time.monotonic() > deadline:
+                raise UnavailableError(f"rollback: {error}") from error
         if time.monotonic() > deadline:
             raise PlatformError(
                 f"the parameter server was not back within {RESTART_SECONDS:.0f} s after its "

@@ -7,9 +7,11 @@ room's code.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -218,7 +220,9 @@ class LogConfig(Config):
 
 
 class TraceConfig(Config):
-    """Traces of documents by OpenTelemetry; the extra `otel` must be installed."""
+    """Where traces of documents (OpenTelemetry) and the lineage of tasks (OpenLineage) are sent.
+
+    The extras `otel` and `lineage` must be installed."""
 
     endpoint: str | None = None
     """Address that takes spans by OTLP over HTTP (`http://127.0.0.1:4318/v1/traces`); None traces
@@ -227,12 +231,34 @@ class TraceConfig(Config):
     sample: float = Field(default=DEFAULT_SAMPLE, ge=0, le=1)
     """Share of the documents that are traced."""
 
+    lineage: str | None = Field(default=None, pattern=r"^https?://[^/]+")
+    """Address of a collector that takes OpenLineage events over HTTP (`http://127.0.0.1:5000`):
+    what each task of Airflow read and wrote. None sends nothing."""
+
     @property
     def environment(self) -> dict[str, str]:
         """How processes that are started hear of it."""
         if self.endpoint is None:
             return {}
         return {ENDPOINT_VARIABLE: self.endpoint, SAMPLE_VARIABLE: str(self.sample)}
+
+    @property
+    def airflow(self) -> dict[str, str]:
+        """Variables of Airflow's OpenLineage provider. Raises ConfigError where it is missing."""
+        if self.lineage is None:
+            return {}
+        if find_spec("openlineage") is None:
+            raise ConfigError(
+                "trace.lineage: OpenLineage is not installed; `pip install 'yeoron[lineage]'`, or "
+                "leave the setting out."
+            )
+        # A task waits for these: a collector that is away is not asked for long.
+        patience = {"timeout": 3, "retry": {"total": 1, "connect": 1, "backoff_factor": 0.1}}
+        transport = {"type": "http", "url": self.lineage, **patience}
+        return {
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
+            "AIRFLOW__OPENLINEAGE__NAMESPACE": "yeoron",
+        }
 
 
 class RetentionConfig(Config):
@@ -358,24 +384,31 @@ class Settings(BaseSettings):
             return self.exchange.location
         host, port = self.server.host, self.server.port
         scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
-        if self._server_for_hosts:
-            scheme, host = "grpc+tls", self.hosts.server or self.hosts.address
+        if self._own_certificates:
+            scheme, host = "grpc+tls", self.hosts.server or self.hosts.address or host
         host = _REACHED.get(host, host)
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property
-    def _server_for_hosts(self) -> bool:
-        """Whether the platform itself says how other hosts reach its server."""
-        return bool(self.hosts.address) and is_loopback(self.server.host)
+    def _own_certificates(self) -> bool:
+        """Whether the server shows a certificate of the platform and asks for one.
 
-    def server_for_hosts(self, server: ServerConfig) -> ServerConfig:
-        """A server that other hosts reach, with the platform's certificates; else as it is."""
-        if not (self._server_for_hosts and is_loopback(server.host) and server.tls_cert is None):
+        `yeoron up` makes them, for one host as for several; a server that was given others, or
+        that is started alone, does without.
+        """
+        if not is_loopback(self.server.host) or self.server.tls_cert is not None:
+            return False
+        return bool(self.hosts.address) or self.paths.server_certificate[0].is_file()
+
+    def certified(self, server: ServerConfig) -> ServerConfig:
+        """The platform's server with the platform's certificates; another one as it is."""
+        ours = (server.host, server.port) == (self.server.host, self.server.port)
+        if not (ours and self._own_certificates and server.tls_cert is None):
             return server
         cert, key = (path.resolve() for path in self.paths.server_certificate)
         authority = self.paths.authority.resolve()
         known = {"tls_cert": cert, "tls_key": key, "tls_ca": authority, "tls_client_ca": authority}
-        return server.model_copy(update={"host": self.hosts.address, **known})
+        return server.model_copy(update={"host": self.hosts.address or server.host, **known})
 
     def line(self, location: str | None = None, *, operator: bool = False) -> ExchangeConfig:
         """How a server is reached, as a node or as an operator; None: this home's own server.
@@ -384,14 +417,18 @@ class Settings(BaseSettings):
         """
         chosen = self.exchange
         token = self.paths.operator_token if operator else self.paths.node_token
-        if operator and chosen.operator_token_file is not None:
-            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         host = urlsplit(location or self.server_location).hostname or ""
         servers = {self.hosts.address, self.hosts.server} - {""}
-        if self._server_for_hosts and host in servers and chosen.tls_ca is None:
-            cert, key = (path.resolve() for path in self.paths.dask_certificate)
+        ours = host in servers or (location or self.server_location) == self.server_location
+        if self._own_certificates and ours and chosen.tls_ca is None:
+            # The host of the server alone has none of the cluster.
+            pair = self.paths.dask_certificate
+            pair = pair if pair[0].is_file() else self.paths.server_certificate
+            cert, key = (path.resolve() for path in pair)
             known = {"tls_ca": self.paths.authority.resolve(), "tls_cert": cert, "tls_key": key}
             chosen = chosen.model_copy(update=known)
+        if operator and chosen.operator_token_file is not None:
+            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
         here = is_loopback(host) or host in servers
         if chosen.token_file is not None or not here or not token.is_file():
             return chosen

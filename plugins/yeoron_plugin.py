@@ -1,4 +1,4 @@
-"""The one Airflow plugin: the trends page in the navigation and the links on the tasks.
+"""The one Airflow plugin: the page in the navigation, links on tasks, windows on runs.
 
 Airflow executes this file in each of its processes, so it imports nothing heavy: the page itself
 is built in the api-server, when somebody first opens it.
@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from embedding_airflow import naming
 from embedding_airflow.links import LINKS
 from embedding_airflow.mount import PREFIX, GuardedPage
 
@@ -39,3 +40,4 @@ class YeoronPlugin(AirflowPlugin):
         }
     ]
     operator_extra_links: list[Any] = list(LINKS)  # noqa: RUF012
+    listeners: list[Any] = [naming]  # noqa: RUF012

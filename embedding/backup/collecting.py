@@ -50,6 +50,8 @@ def shard_folders(settings: Settings) -> list[Path]:
 def collect(settings: Settings, into: Path, checkpoint: Checkpoint) -> dict[str, str]:
     """Gather a home's stores in `into`, named as in the home; kinds of the databases by part.
 
+    Without checkpoints where the server runs on a host of its own: nodes must be at rest then.
+
     UnavailableError when the server does not answer, or no moment was quiet enough.
     """
     paths = settings.paths
@@ -64,7 +66,10 @@ def collect(settings: Settings, into: Path, checkpoint: Checkpoint) -> dict[str,
 
     copy_database("mlflow")
     copy_database("airflow")
-    _together(settings, into, checkpoint, lambda: copy_database("frontier"))
+    if settings.hosts.server:
+        copy_database("frontier")
+    else:
+        _together(settings, into, checkpoint, lambda: copy_database("frontier"))
     _snapshots(paths.snapshots, into / "snapshots")
     _link_all(paths.evidence, into / "evidence")
     _link_all(paths.mlflow / "artifacts", into / "mlflow" / "artifacts")

@@ -74,6 +74,8 @@ class BackupManifest(BaseModel):
     """What of the tables a shard holds: rows or columns."""
     databases: dict[str, str]
     """Kind of each database that is here: sqlite or postgresql."""
+    server_host: str = ""
+    """Host whose backup of its own holds the server's checkpoints; empty: they are in this one."""
     files: dict[StoredName, StoredFile]
     """Every other file."""
     digest: str = ""
@@ -98,7 +100,9 @@ class BackupManifest(BaseModel):
         return {key: file for key, file in self.files.items() if key.startswith(f"{name}/")}
 
     def _digest(self) -> str:
-        content = self.model_dump(mode="json", exclude={"digest"})
+        # Without the host where it is none: backups made before there was one have their digest.
+        left_out = {"digest"} if self.server_host else {"digest", "server_host"}
+        content = self.model_dump(mode="json", exclude=left_out)
         text = json.dumps(content, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -107,11 +107,27 @@ def _check(settings: Settings, manifest: BackupManifest) -> None:
                 f"settings say {mine[:12]}); its settings are in {CONFIGURATION}/settings.toml "
                 "where it was given a file."
             )
+    _check_server(settings, manifest)
     _check_places(settings, manifest)
     check_reshard(_was(settings, manifest), _now(settings))
     addresses = database_addresses(settings)
     for part, kind in manifest.databases.items():
         check_loadable(part, kind, addresses[part])
+
+
+def _check_server(settings: Settings, manifest: BackupManifest) -> None:
+    """Refuse to part a server's checkpoints from what belongs to them."""
+    if manifest.server_host and not settings.hosts.server:
+        raise ConfigError(
+            "restore: the server's checkpoints are in the backup of another host "
+            f"({manifest.server_host}); settings whose server runs on a host of its own are "
+            "accepted (hosts.server), and that backup is restored there."
+        )
+    if settings.hosts.server and not manifest.server_host:
+        raise ConfigError(
+            "restore: the backup holds a server's checkpoints, and the settings have it run on "
+            f"the host {settings.hosts.server}; settings without hosts.server are accepted."
+        )
 
 
 def _check_places(settings: Settings, manifest: BackupManifest) -> None:

@@ -39,14 +39,16 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
     place = open_place(address)
     if not settings.paths.home.is_dir():
         raise ConfigError(f"backup: {settings.paths.home}: there is no home of a platform here.")
-    if settings.hosts.server:
-        raise ConfigError(
-            f"backup: the server's checkpoints lie on the host {settings.hosts.server} "
-            "(hosts.server), and no backup holds them; a server on this host is accepted."
-        )
     _check_free(place)
+    elsewhere = settings.hosts.server
+    before = _at_rest(settings) if elsewhere else None
     with _stage(settings.paths.home) as stage:
         kinds = collect(settings, stage, lambda: _checkpoint(settings))
+        if elsewhere and _at_rest(settings) != before:
+            raise UnavailableError(
+                f"backup: the server on the host {elsewhere} learnt or began again meanwhile; "
+                "try again when its nodes are at rest."
+            )
         place.write(UNFINISHED, b"This backup is not finished.\n")
         place.clear(UNFINISHED)
         names = sorted(path.relative_to(stage) for path in stage.rglob("*") if path.is_file())
@@ -58,6 +60,7 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
         "shards": settings.server.shards,
         "split": settings.server.split,
         "databases": kinds,
+        "server_host": elsewhere,
     }
     manifest = make_manifest(facts, files)
     place.write(BACKUP_MANIFEST, manifest.to_json().encode())
@@ -88,6 +91,29 @@ def _stage(home: Path) -> Iterator[Path]:
             yield stage
         finally:
             shutil.rmtree(stage, ignore_errors=True)
+
+
+def _at_rest(settings: Settings) -> tuple[object, ...] | None:
+    """What the server of another host has learnt; None while it is away.
+
+    ConfigError while nodes train: what is done in the frontier here would not be in the checkpoint
+    there, or the other way round, whichever is copied first.
+    """
+    channel = Channel(settings.server_location, settings.line(operator=True))
+    try:
+        status = channel.action("status", {})
+    except UnavailableError:
+        return None
+    finally:
+        channel.close()
+    training = sorted(name for name, node in status["nodes"].items() if node["state"] == "active")
+    if training:
+        raise ConfigError(
+            f"backup: {', '.join(training)} train on the server of the host "
+            f"{settings.hosts.server} (hosts.server), whose checkpoints are there: run `yeoron "
+            "down` here, then `yeoron backup PLACE` here and, with another place, on that host."
+        )
+    return status["epoch"], status["pushes"], status["tokens"]
 
 
 def _checkpoint(settings: Settings) -> None:

@@ -27,11 +27,12 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.steps import RowSteps, TorchSteps, pick_steps
-from embedding.server.rows.tables import pick_device
-from embedding.server.rows.transfer import to_device, to_host
+from embedding.server.rows.devices import NO_GPU
+from embedding.server.rows.steps import RowSteps
+from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
 
 BOUND = 2.15e9
@@ -40,32 +41,27 @@ ASKED = 0.4
 WIRE_ROWS = (8_192, 65_536, 262_144)
 
 
-def timed(device: torch.device, call: Callable[[], object], repeats: int) -> float:
+def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
     """Median seconds of a call, after two that do not count."""
     found = []
     for turn in range(repeats + 2):
-        _wait(device)
+        device.wait()
         began = time.perf_counter()
         call()
-        _wait(device)
+        device.wait()
         if turn >= 2:
             found.append(time.perf_counter() - began)
     return statistics.median(found)
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def resident(
-    device: torch.device, steps: RowSteps, rows: int, dim: int, repeats: int
+    device: TorchDevice, steps: RowSteps, rows: int, dim: int, repeats: int
 ) -> dict[str, float]:
     """Rows/s of batches of `rows` that lie on the device, of a table four times as long."""
-    table = torch.zeros((4 * rows, dim), device=device)
-    moved = torch.zeros(4 * rows, device=device)
-    where = torch.randperm(4 * rows, device=device)[:rows].contiguous()
-    delta = torch.full((rows, dim), 1e-3, device=device)
+    table = device.zeros(4 * rows, dim)
+    moved = device.zeros(4 * rows)
+    where = torch.randperm(4 * rows, device=device.torch)[:rows].contiguous()
+    delta = torch.full((rows, dim), 1e-3, device=device.torch)
     pull = timed(device, lambda: steps.gather(table, where, gaps=False), repeats)
     push = timed(device, lambda: steps.add(table, where, delta, 1.0), repeats)
     stepped = timed(device, lambda: steps.adagrad(table, moved, where, delta, 1.0, 1.0), repeats)
@@ -79,20 +75,20 @@ def resident(
     }
 
 
-def memory_bandwidth(device: torch.device, repeats: int) -> float:
+def memory_bandwidth(device: TorchDevice, repeats: int) -> float:
     """Bytes a second of a plain copy inside the device, reads and writes counted."""
-    source = torch.zeros(2**28 if device.type == "cuda" else 2**24, device=device)
+    source = device.zeros(2**28 if device.type == "cuda" else 2**24)
     target = torch.empty_like(source)
     return 2 * source.numel() * 4 / timed(device, lambda: target.copy_(source), repeats)
 
 
-def bus(device: torch.device, size: int, repeats: int) -> dict[str, float]:
+def bus(device: TorchDevice, size: int, repeats: int) -> dict[str, float]:
     """Seconds for `size` bytes to the device and back, as the server moves them."""
     values = np.zeros(size, dtype=np.uint8)
-    there = to_device(values, device)
+    there = device.place(values)
     return {
-        "to_device_s": timed(device, lambda: to_device(values, device), repeats),
-        "to_host_s": timed(device, lambda: to_host(there), repeats),
+        "to_device_s": timed(device, lambda: device.place(values), repeats),
+        "to_host_s": timed(device, lambda: device.host(there), repeats),
     }
 
 
@@ -154,10 +150,10 @@ def limit(parts: dict[str, float]) -> str:
     return max(parts, key=lambda name: parts[name])
 
 
-def over_the_wire(device: torch.device, rows: int, dim: int, repeats: int) -> dict[str, Any]:
+def over_the_wire(device: TorchDevice, rows: int, dim: int, repeats: int) -> dict[str, Any]:
     """A round trip of `rows` rows, taken apart."""
     trip = wire(device.type, rows, dim, repeats)
-    alone = resident(device, pick_steps(device, dim), rows, dim, repeats)
+    alone = resident(device, device.steps(dim), rows, dim, repeats)
     crossed = bus(device, rows * dim * 2, repeats)
     kernels = rows / alone["pull_rows_per_s"] + rows / alone["push_rows_per_s"]
     parts = {
@@ -180,9 +176,11 @@ def bench_gpu(
     rows: int = 1_000_000, dim: int = 100, repeats: int = 20, *, results: Path = RESULTS
 ) -> dict[str, Any]:
     """Measure and write a dated result; ConfigError without a GPU."""
-    device = pick_device("cuda")
-    kinds = {"one pass": pick_steps(device, dim), "torch": TorchSteps()}
-    machine = hardware() | {"gpu": torch.cuda.get_device_name(device)}
+    device = gpu()
+    if device is None:
+        raise ConfigError(NO_GPU)
+    kinds = {"one pass": device.steps(dim), "torch": TorchSteps()}
+    machine = hardware() | {"gpu": torch.cuda.get_device_name(device.torch)}
     report = {
         **facts("gpu", ("numpy", "torch", "pyarrow"), machine),
         "rows": rows,

@@ -33,16 +33,24 @@ def register(app: typer.Typer) -> None:
 def backup(place: _Address, as_json: Json = False) -> None:
     """Copy all that the platform keeps to an empty place, while it runs or not.
 
+    Where the server runs on a host of its own, call it on both while no node trains.
+
     Examples: `yeoron backup /mnt/backups/monday` · `yeoron backup s3://yeoron-backups/monday`
     """
     from embedding.backup.writing import back_up
+    from embedding.platform.hosts import on_its_host
 
     keep_private()
     began = time.monotonic()
-    chosen = settings_of()
+    chosen = on_its_host(settings_of())
     with console.status("Copying …"):
         manifest = back_up(chosen, place)
     _show("backup", manifest, place, time.monotonic() - began, as_json=as_json)
+    if manifest.server_host and not as_json:
+        _tell(
+            f"The server's checkpoints are no part of it: run `yeoron backup` on the host "
+            f"{manifest.server_host} too, before nodes train again."
+        )
     elsewhere = chosen.server.snapshots
     if elsewhere is not None and not as_json and elsewhere != str(chosen.paths.snapshots):
         _tell(f"Snapshots lie in {elsewhere} (server.snapshots) and are no part of it.")

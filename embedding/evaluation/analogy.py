@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from embedding.evaluation.gold import Analogy, AnalogyGold
 from embedding.evaluation.lookup import RowLookup, find, unit
+from embedding.kernel.devices import DeviceArray, to_host
 
 _BLOCK = 256
 
@@ -46,7 +46,7 @@ class Analogies:
         )
 
 
-def analogy(vectors: Tensor, rows: RowLookup, gold: AnalogyGold) -> Analogies:
+def analogy(vectors: DeviceArray, rows: RowLookup, gold: AnalogyGold) -> Analogies:
     """Answer each question with the word nearest to b − a + c (unit vectors).
 
     3CosAdd, Mikolov et al. 2013 (Linguistic Regularities in Continuous Space Word
@@ -61,14 +61,16 @@ def analogy(vectors: Tensor, rows: RowLookup, gold: AnalogyGold) -> Analogies:
     )
 
 
-def _section(table: Tensor, rows: RowLookup, questions: Sequence[Analogy]) -> Section:
+def _section(table: DeviceArray, rows: RowLookup, questions: Sequence[Analogy]) -> Section:
     flat = find(rows, [word for question in questions for word in question])
-    asked = torch.from_numpy(flat.reshape(-1, 4)).to(table.device)
-    asked = asked[(asked >= 0).all(dim=1)]
+    asked = flat.reshape(-1, 4)
+    asked = asked[(asked >= 0).all(axis=1)]
     correct = 0
-    for block in torch.split(asked, _BLOCK):
-        a, b, c, d = block.T
+    for at in range(0, len(asked), _BLOCK):
+        a, b, c, d = asked[at : at + _BLOCK].T
         scores = (table[b] - table[a] + table[c]) @ table.T
-        scores.scatter_(1, block[:, :3], -torch.inf)
-        correct += int((scores.argmax(dim=1) == d).sum())
+        every = np.arange(len(d))
+        for own in (a, b, c):
+            scores[every, own] = -np.inf
+        correct += int((to_host(scores.argmax(1)) == d).sum())
     return Section(correct=correct, asked=len(asked), questions=len(questions))

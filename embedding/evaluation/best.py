@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from embedding.evaluation.lookup import unit
+from embedding.kernel.devices import DeviceArray, to_host
+from embedding.kernel.records import FloatArray, IntArray, TimeArray
 
 
 class NearestRows:
@@ -15,24 +16,23 @@ class NearestRows:
     centre  float [d], what all words have in common; None: nothing
     """
 
-    def __init__(self, query: Tensor, n: int, centre: Tensor | None = None) -> None:
-        self._centre = query.new_zeros(len(query)) if centre is None else centre
-        self._query = unit(unit(query.unsqueeze(0)) - self._centre)[0]
+    def __init__(self, query: DeviceArray, n: int, centre: DeviceArray | None = None) -> None:
+        self._centre = query * 0.0 if centre is None else centre
+        self._query = unit(unit(query[None]) - self._centre)[0]
         self._n = n
-        self._near = query.new_empty(0)
-        self._rows = torch.empty(0, dtype=torch.int64, device=query.device)
+        self._near: FloatArray = np.empty(0, dtype=np.float32)
+        self._rows: IntArray = np.empty(0, dtype=np.int64)
 
-    def show(self, rows: Tensor, vectors: Tensor, sure: Tensor) -> None:
+    def show(self, rows: IntArray, vectors: DeviceArray, sure: TimeArray) -> None:
         """A block: rows int64 [m] by which vectors float [m, d] are known, `sureness` float [m].
 
         Zeros are left out.
         """
-        near = (unit(unit(vectors) - self._centre) @ self._query) * sure
-        near[~vectors.any(dim=1)] = -torch.inf
-        near = torch.cat([self._near, near])
-        rows = torch.cat([self._rows, rows])
-        self._near, at = torch.topk(near, min(self._n, len(near)))
-        self._rows = rows[at]
+        found = to_host(unit(unit(vectors) - self._centre) @ self._query) * sure
+        found[~to_host((vectors != 0).any(1))] = -np.inf
+        near, rows = np.concatenate([self._near, found]), np.concatenate([self._rows, rows])
+        best = np.argsort(-near, kind="stable")[: self._n]
+        self._near, self._rows = near[best], rows[best]
 
     def best(self) -> list[tuple[int, float]]:
         """(row, nearness), highest first."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.bias import source_losses, source_weights, worst_source
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
+from embedding.kernel.devices import DeviceArray, may_have_gpu
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import FloatArray
 from embedding.snapshots.snapshot import Snapshot
@@ -39,17 +38,23 @@ class SnapshotEvaluation:
     skipped: tuple[str, ...]
 
 
-def pick_device(name: str) -> torch.device:
-    """The torch device for `auto`, `cpu` or `cuda`; ConfigError for one that is not there."""
+def pick_device(name: str) -> Callable[[FloatArray], DeviceArray]:
+    """What brings vectors to the device `auto`, `cpu` or `cuda`; ConfigError for one that is not
+    there."""
+    if name == "cpu" or (name == "auto" and not may_have_gpu()):
+        return lambda vectors: vectors
+    import torch
+
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"device {name!r}: accepted are auto, cpu and cuda.") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device {name!r}: no CUDA device is here; `auto` or `cpu` works.")
-    return device
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    else:
+        try:
+            device = torch.device(name)
+        except RuntimeError as error:
+            raise ConfigError(f"device {name!r}: accepted are auto, cpu and cuda.") from error
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise ConfigError(f"device {name!r}: no CUDA device is here; `auto` or `cpu` works.")
+    return lambda vectors: torch.tensor(vectors, device=device)
 
 
 def evaluate_snapshot(
@@ -76,7 +81,7 @@ def evaluate_snapshot(
         metrics["bias"] = worst[1]
     skipped: list[str] = []
     if gold:
-        vectors = torch.tensor(snapshot.vectors, device=place)
+        vectors = place(snapshot.vectors)
         for path in gold:
             try:
                 metrics.update(_judge(vectors, snapshot, path))
@@ -109,7 +114,7 @@ def _size(snapshot: Snapshot) -> dict[str, float]:
     return figures
 
 
-def _judge(vectors: Tensor, snapshot: Snapshot, path: Path) -> dict[str, float]:
+def _judge(vectors: DeviceArray, snapshot: Snapshot, path: Path) -> dict[str, float]:
     gold = read_gold(path)
     if isinstance(gold, PairGold):
         result = similarity(vectors, snapshot.rows, gold)

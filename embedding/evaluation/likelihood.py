@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch.nn.functional import softplus
+import numpy as np
 
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import InputError
 
 
-def nll(vectors: Tensor, contexts: Tensor, negatives: Tensor) -> Tensor:
+def nll(vectors: DeviceArray, contexts: DeviceArray, negatives: DeviceArray) -> DeviceArray:
     """Loss of each pair: −log σ(u·v) − Σₖ log σ(−u·nₖ), in nats.
 
     Mikolov et al. 2013 (Distributed Representations of Words and Phrases), equation 4, with k
@@ -34,7 +34,15 @@ def nll(vectors: Tensor, contexts: Tensor, negatives: Tensor) -> Tensor:
             "likelihood: vectors [n, d], contexts [n, d] and negatives [n, k, d] are accepted, "
             f"got {list(vectors.shape)}, {list(contexts.shape)} and {list(negatives.shape)}."
         )
-    positive = (vectors * contexts).sum(dim=1)
-    noise = (negatives @ vectors.unsqueeze(2)).squeeze(2)
-    loss: Tensor = softplus(-positive) + softplus(noise).sum(dim=1)
-    return loss
+    positive = (vectors * contexts).sum(1)
+    noise = (negatives @ vectors[:, :, None])[:, :, 0]
+    return _softplus(-positive) + _softplus(noise).sum(1)
+
+
+def _softplus(values: DeviceArray) -> DeviceArray:
+    """log(1 + eˣ), without overflow."""
+    if isinstance(values, np.ndarray):
+        return np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
+    from torch.nn.functional import softplus
+
+    return softplus(values)

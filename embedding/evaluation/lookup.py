@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import IntArray
 
 RowLookup = Callable[[Sequence[str]], IntArray]
@@ -23,8 +23,11 @@ def find(rows: RowLookup, words: Sequence[str]) -> IntArray:
     return found
 
 
-def unit(vectors: Tensor) -> Tensor:
-    """float [n, d] rows of length 1; a row of zeros stays one."""
-    length = vectors.norm(dim=1, keepdim=True).clamp_min(torch.finfo(vectors.dtype).tiny)
-    normed: Tensor = vectors / length
-    return normed
+def unit(vectors: DeviceArray) -> DeviceArray:
+    """float [n, d] rows of length 1, on any device; a row of zeros stays one."""
+    if isinstance(vectors, np.ndarray):
+        length = np.linalg.norm(vectors, axis=1)
+    else:
+        length = vectors.norm(dim=1)
+    length[length == 0.0] = 1.0
+    return vectors / length[:, None]

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray
 
 
 def sppmi(cooccurrence: npt.NDArray[np.generic], shift: float = 1.0) -> npt.NDArray[np.float64]:
@@ -38,7 +37,7 @@ def sppmi(cooccurrence: npt.NDArray[np.generic], shift: float = 1.0) -> npt.NDAr
 
 
 def pip_loss(
-    vectors: Tensor,
+    vectors: FloatArray,
     cooccurrence: npt.NDArray[np.generic],
     shift: float = 1.0,
     *,
@@ -58,7 +57,7 @@ def pip_loss(
 
     0: the same geometry up to scale and rotation; √2: orthogonal ones.
 
-    vectors       float [m, d] on any device
+    vectors       float [m, d]
     cooccurrence  [m, m] counts, rows and columns in the order of `vectors`
     shift         see `sppmi`
     returns       float; nan when there is nothing to compare with (no word, all-zero vectors, or
@@ -72,8 +71,8 @@ def pip_loss(
             "PIP loss: vectors [m, d] and a co-occurrence table [m, m] are accepted, got "
             f"{list(vectors.shape)} and {list(cooccurrence.shape)}."
         )
-    target = torch.from_numpy(sppmi(cooccurrence, shift)).to(vectors.device)
-    ours = vectors.detach().to(torch.float64)
+    target = sppmi(cooccurrence, shift)
+    ours = vectors.astype(np.float64)
     if not bool(target.any()) or not bool(ours.any()):
         return math.nan
     theirs = _factor(target, rank=vectors.shape[1])
@@ -84,13 +83,13 @@ def pip_loss(
     return math.sqrt(max(0.0, own**2 + other**2 - 2.0 * cross**2))
 
 
-def _norm(values: Tensor) -> float:
-    return float(torch.linalg.matrix_norm(values))
+def _norm(values: npt.NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(values))
 
 
-def _factor(symmetric: Tensor, rank: int) -> Tensor:
+def _factor(symmetric: npt.NDArray[np.float64], rank: int) -> npt.NDArray[np.float64]:
     """F [m, min(rank, m)] with F Fᵀ the best |Λ| approximation: SVD of a symmetric matrix."""
-    values, basis = torch.linalg.eigh(symmetric)
-    order = values.abs().argsort(descending=True)[:rank]
-    factor: Tensor = basis[:, order] * values[order].abs().sqrt()
+    values, basis = np.linalg.eigh(symmetric)
+    order = np.argsort(-np.abs(values), kind="stable")[:rank]
+    factor: npt.NDArray[np.float64] = basis[:, order] * np.sqrt(np.abs(values[order]))
     return factor

@@ -10,7 +10,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,10 +173,18 @@ def log_metrics(
     client: MlflowClient, run_id: str, metrics: Mapping[str, float], *, step: int, timestamp: int
 ) -> None:
     """Log the finite figures at one step; `timestamp` in ms. Repeating it changes nothing."""
+    log_series(client, run_id, [(step, timestamp, metrics)])
+
+
+def log_series(
+    client: MlflowClient, run_id: str, series: Iterable[tuple[int, int, Mapping[str, float]]]
+) -> None:
+    """Log the finite figures of several moments, each with its step and its time in ms."""
     from mlflow.entities import Metric
 
     entries = [
         Metric(metric_name(name), float(value), timestamp, step)
+        for step, timestamp, metrics in series
         for name, value in metrics.items()
         if math.isfinite(value)
     ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
 from embedding.evaluation.gold import PairGold
 from embedding.evaluation.lookup import RowLookup, find, unit
+from embedding.kernel.devices import DeviceArray, to_host
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,20 +29,20 @@ class Similarity:
         return self.covered / self.pairs
 
 
-def spearman(left: Tensor, right: Tensor) -> float:
+def spearman(left: Floats, right: Floats) -> float:
     """Spearman's rank correlation of two float [n], ties at their mean rank (Spearman 1904).
 
     nan for fewer than three values or when one side is constant.
     """
     if len(left) < 3:
         return math.nan
-    a, b = _ranks(left), _ranks(right.to(left.device))
+    a, b = _ranks(left), _ranks(right)
     a, b = a - a.mean(), b - b.mean()
-    scale = float(a.norm() * b.norm())
+    scale = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / scale if scale > 0 else math.nan
 
 
-def similarity(vectors: Tensor, rows: RowLookup, gold: PairGold) -> Similarity:
+def similarity(vectors: DeviceArray, rows: RowLookup, gold: PairGold) -> Similarity:
     """Compare cosines of `vectors` (float [n, d], any device) with a gold set.
 
     `rows` gives the row of a word; pairs with an unknown word are left out and show in the
@@ -48,18 +51,16 @@ def similarity(vectors: Tensor, rows: RowLookup, gold: PairGold) -> Similarity:
     left = find(rows, [pair[0] for pair in gold.pairs])
     right = find(rows, [pair[1] for pair in gold.pairs])
     known = (left >= 0) & (right >= 0)
-    device = vectors.device
-    a = unit(vectors[torch.from_numpy(left[known]).to(device)].double())
-    b = unit(vectors[torch.from_numpy(right[known]).to(device)].double())
-    human = torch.tensor([pair[2] for pair in gold.pairs], dtype=torch.float64)
-    rho = spearman((a * b).sum(dim=1), human[torch.from_numpy(known)])
+    a = unit(to_host(vectors[left[known]]).astype(np.float64))
+    b = unit(to_host(vectors[right[known]]).astype(np.float64))
+    human = np.array([pair[2] for pair in gold.pairs], dtype=np.float64)
+    rho = spearman((a * b).sum(1), human[known])
     return Similarity(rho=rho, covered=int(known.sum()), pairs=len(gold.pairs))
 
 
-def _ranks(values: Tensor) -> Tensor:
+def _ranks(values: Floats) -> Floats:
     """float64 [n]: rank of each value from 1, ties at their mean."""
-    _, group, sizes = torch.unique(values, return_inverse=True, return_counts=True)
-    ends = sizes.cumsum(0).double()
-    mean = ends - (sizes.double() - 1) / 2
-    ranks: Tensor = mean[group]
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    mean = np.cumsum(sizes) - (sizes - 1) / 2
+    ranks: Floats = mean[group]
     return ranks

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.evaluation import gate, provenance, registry, runs
+from embedding.evaluation import gate, provenance, registry, runs, views
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import SnapshotEvaluation, evaluate_snapshot
 from embedding.evaluation.gate import GateResult
@@ -33,6 +33,7 @@ _STREAM = "stream"
 _STEP = "yeoron.step"
 _NOTE = "mlflow.note.content"
 """What MLflow shows at the head of a run."""
+_STREAM_NOTE = "Every figure as one line over the windows: see *Model metrics*."
 GATE_PASSED = "gate"
 """Metric of a run: 1 when its snapshot passed the gate, else 0."""
 
@@ -69,7 +70,8 @@ def track_snapshot(
 
     The run's metrics have the window's place in the store's series as step and the window's end
     as time. They are also logged, at the same step, into `parent_run`, or without one into the
-    experiment's run `stream`, where MLflow draws them as one line over the windows. The gate
+    experiment's run `stream`, where MLflow draws them as one line over the windows. The run is a
+    child of `parent_run` alone: MLflow's list folds children away. The gate
     (`config.floors`, `max_rise`) alone moves the aliases `newest` and `best` (by `best_by`).
 
     Raises SnapshotError for a snapshot that cannot be read, InputError for a floors file that
@@ -84,15 +86,16 @@ def track_snapshot(
     client = runs.connect(address)
     with runs.reported(address):
         place = runs.experiment_id(client, config.experiment)
-        parent = parent_run or _stream(client, place)
-        run = _open(client, place, snapshot, parent)
+        client.set_experiment_tag(place, *views.snapshots_view())
+        line = parent_run or _stream(client, place)
+        run = _open(client, place, snapshot, parent_run)
         with _closing(client, run):
             runs.log_params(client, run, _params(snapshot))
             evaluation = evaluate_snapshot(snapshot, config.gold, config.device)
             series = _series(store, snapshot)
             step = _step(client, run, series)
             end = int(snapshot.ref.window_end.timestamp() * 1000)
-            for target in (run.info.run_id, parent):
+            for target in (run.info.run_id, line):
                 runs.log_metrics(client, target, evaluation.metrics, step=step, timestamp=end)
             _log_files(client, run.info.run_id, snapshot, series, evaluation)
             version = registry.register(
@@ -184,15 +187,18 @@ def lineage(manifest: Manifest) -> dict[str, str]:
 
 
 def _stream(client: MlflowClient, experiment: str) -> str:
-    run = runs.open_run(client, experiment, _STREAM, _STREAM, _STREAM)
+    run = runs.open_run(client, experiment, _STREAM, _STREAM, _STREAM, {_NOTE: _STREAM_NOTE})
     if run.info.status != "FINISHED":
         client.set_terminated(run.info.run_id, "FINISHED")
     return str(run.info.run_id)
 
 
-def _open(client: MlflowClient, experiment: str, snapshot: Snapshot, parent: str) -> Run:
-    tags = {**lineage(snapshot.manifest), runs.PARENT: parent}
-    return runs.open_run(client, experiment, _KIND, snapshot.id, snapshot.id, tags)
+def _open(client: MlflowClient, experiment: str, snapshot: Snapshot, parent: str | None) -> Run:
+    tags = lineage(snapshot.manifest) | ({runs.PARENT: parent} if parent else {})
+    run = runs.open_run(client, experiment, _KIND, snapshot.id, snapshot.id, tags)
+    if parent is None and runs.PARENT in run.data.tags:
+        client.delete_tag(run.info.run_id, runs.PARENT)  # of a run that `stream` once held
+    return run
 
 
 @contextmanager

@@ -197,8 +197,16 @@ class ParameterClient:
             **({} if self.relay is None else self.relay.figures()),
         }
 
+    def drop(self) -> None:
+        """End the stream without a goodbye, as a process that dies: this node will be back.
+
+        Windows that it reads for go on waiting for it.
+        """
+        with self.session.lock:
+            self.session.drop()
+
     def close(self) -> None:
-        """Say goodbye and close the connections."""
+        """Say goodbye, unless the stream was dropped, and close the connections."""
         self.path.links.settle()
         with self.session.lock:
             if self.relay is not None:

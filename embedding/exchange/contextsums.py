@@ -16,7 +16,7 @@ USED = ("used_ids", "used_sums", "used_documents")
 _HEAVIEST = 60_000.0
 """Within float16."""
 _MOST_PARTS = 50_000
-"""Parts in a push; a source has UNITS parts for each of three times."""
+"""Parts in a push; a source has UNITS parts for each of TIMES."""
 
 
 def word_context_arrays(rare: WordContexts) -> dict[str, Array]:

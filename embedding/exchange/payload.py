@@ -96,8 +96,11 @@ def summed(parts: Sequence[WordContexts]) -> WordContexts | None:
 
 UNITS = 16
 """Groups of documents whose uses of words are added up apart, so that chance can be told."""
-TIMES = 4
-"""What a node reads when a window closes: the window, the one before it, all older ones."""
+BUSIEST = 4
+"""The time that stands for those documents of the window that its busiest authors wrote."""
+TIMES = 5
+"""What a node reads when a window closes: the window by rows and by counts, the one before it, all
+older ones, and BUSIEST."""
 
 
 @dataclass(frozen=True)

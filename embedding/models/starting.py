@@ -29,3 +29,23 @@ def first_vectors(ids: IntArray, dim: int, seed: int, columns: slice = slice(Non
     uniform = np.right_shift(z, u64(40)).astype(np.float32) / np.float32(2**24)
     found: FloatArray = (uniform - np.float32(0.5)) / np.float32(dim)
     return found
+
+
+class UniformDraws:
+    """float32 numbers in order: those that torch draws on the CPU with the same seed.
+
+    Its generator is the Mersenne Twister (Matsumoto and Nishimura 1998), 24 bits a number. Tables
+    of n-grams have always started from these numbers.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._twister = np.random.RandomState(seed % 2**32)
+
+    def draw(self, shape: tuple[int, ...], half: float) -> FloatArray:
+        """The next numbers, uniform in ±half."""
+        bits = self._twister.randint(0, 2**32, size=shape, dtype=np.uint32)
+        unit = (bits & np.uint32(2**24 - 1)) * 2.0**-24
+        # In float64, where the product is exact: torch rounds once, too.
+        low = np.float32(-half)
+        found: FloatArray = (unit * np.float64(-2 * low) + np.float64(low)).astype(np.float32)
+        return found

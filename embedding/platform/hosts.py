@@ -75,7 +75,7 @@ class JoinedHost(Config):
     role: Role
     """As in the joining file."""
     address: str
-    """Address of this host, at which the control host reaches it."""
+    """Address of this host when it joined, at which the control host reaches it."""
     scheduler: str
     """Dask's scheduler, tls://HOST:PORT."""
     control: str = ""
@@ -96,19 +96,36 @@ def joined_host(paths: PathsConfig) -> JoinedHost | None:
         ) from error
 
 
+def address_now(host: JoinedHost) -> str:
+    """Address of this host on the way to its control host; as it joined where there is no way.
+
+    A pod, or a machine with DHCP, comes back with another one. That of a server is the control
+    host's setting, which its certificate names.
+    """
+    if host.role == "server" or not host.control:
+        return host.address
+    try:
+        found = socket.getaddrinfo(host.control, host.port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, there = found[0]
+        with socket.socket(family, kind, protocol) as way:
+            way.connect(there)  # a datagram socket: nothing is sent
+            return str(way.getsockname()[0])
+    except OSError:
+        return host.address
+
+
 def ensure_authority(settings: Settings) -> None:
-    """The platform's certificates in `secrets`; where other hosts may join, the server's too."""
+    """The platform's certificates in `secrets`: the authority's, which Dask shows; the server's."""
     paths = settings.paths
     private_folder(paths.secrets)
     cert, _ = own = ensure_certificate(paths.secrets, "dask")
-    if not settings.hosts.address:
-        return
     if settings.hosts.server:
         # The server would make them; here they are handed to it.
         ensure_tokens(paths)
     paths.authority.unlink(missing_ok=True)
     ensure_secret(paths.authority, cert.read_text("ascii"))
-    ensure_issued(paths.secrets, "server", own, (settings.hosts.address, "127.0.0.1", "localhost"))
+    names = tuple(one for one in (settings.hosts.address, "127.0.0.1", "localhost") if one)
+    ensure_issued(paths.secrets, "server", own, names)
 
 
 def ensure_tokens(paths: PathsConfig) -> tuple[Path, Path]:

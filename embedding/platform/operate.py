@@ -15,7 +15,13 @@ from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
 from embedding.platform.databases import check_databases, require_moved
-from embedding.platform.hosts import JoinedHost, ensure_authority, joined_host, require_shared
+from embedding.platform.hosts import (
+    JoinedHost,
+    address_now,
+    ensure_authority,
+    joined_host,
+    require_shared,
+)
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.running import homes
@@ -40,7 +46,7 @@ _Progress = Callable[[str], None]
 def airflow_variables(settings: Settings) -> dict[str, str]:
     """The environment of Airflow's processes: `AIRFLOW__*` and where Yeoron's settings are."""
     root = Path(embedding_airflow.__file__).resolve().parents[2]
-    return airflow_environment(
+    variables = airflow_environment(
         settings.paths.airflow.resolve(),
         port=settings.ports.airflow,
         dags=root / "dags",
@@ -48,6 +54,7 @@ def airflow_variables(settings: Settings) -> dict[str, str]:
         parallelism=settings.database.tasks,
         database=settings.database_address("airflow"),
     )
+    return {**variables, **settings.trace.airflow}
 
 
 def service_environment() -> dict[str, str]:
@@ -121,7 +128,7 @@ def _joined_services(settings: Settings, host: JoinedHost) -> list[Service]:
     if host.role == "server":
         return [server_service(settings)]
     delivery = [delivery_service()] if host.control else []
-    return [*dask_workers(settings, host.scheduler, host.address), *delivery]
+    return [*dask_workers(settings, host.scheduler, address_now(host)), *delivery]
 
 
 def _in_common(settings: Settings, services: Sequence[Service]) -> list[Service]:

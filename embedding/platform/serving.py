@@ -31,7 +31,7 @@ def serve(
         settings = on_its_host(settings)
     elif settings.hosts.address:
         ensure_authority(settings)
-    server = settings.server_for_hosts(server)
+    server = settings.certified(server)
     read_credentials(server)
     server = _with_tokens(settings, server)
     to = _serve(settings, server, sync, ready)

@@ -13,6 +13,7 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from embedding.evaluation import views
 from embedding.evaluation.runs import EXPERIMENT_KIND, KIND_OF_OURS
 from embedding.kernel.durable import replaced
 from embedding.platform.findings import listed
@@ -63,12 +64,15 @@ def experiment_url(settings: Settings) -> str:
             answer = client.get(f"{base}/get-by-name", params={"experiment_name": name})
             if answer.status_code == httpx.codes.NOT_FOUND:
                 answer = client.post(f"{base}/create", json={"name": name, "tags": [kind]})
-        found = answer.raise_for_status().json()
-        place = found["experiment"]["experiment_id"] if "experiment" in found else None
-        place = place or found["experiment_id"]
+            found = answer.raise_for_status().json()
+            place = found["experiment"]["experiment_id"] if "experiment" in found else None
+            place = place or found["experiment_id"]
+            key, value = views.snapshots_view()
+            tag = {"experiment_id": place, "key": key, "value": value}
+            client.post(f"{base}/set-experiment-tag", json=tag).raise_for_status()
     except (httpx.HTTPError, ValueError, KeyError):
         return settings.mlflow_url
-    return f"{settings.mlflow_url}/#/experiments/{place}/runs"
+    return settings.mlflow_url + views.address(place, views.SNAPSHOTS)
 
 
 def mlflow_runs(settings: Settings) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from functools import partial
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.server.ledger.departures import Departures
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.averaging import averaged
@@ -19,8 +20,9 @@ from embedding.server.words.accounting import Accounts, PushArrival
 class Applying:
     """Carries out what the consistency machine says. The server's lock guards it.
 
-    held     pushes that were taken and that the policy has not let through yet
-    changes  what there was no memory for is tried again before anything is read or taken
+    held        pushes that were taken and that the policy has not let through yet
+    changes     what there was no memory for is tried again before anything is read or taken
+    departures  nodes that went away while pushes of theirs are held
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Applying:
         self._upstream = upstream
         self.held: dict[tuple[str, int], PushArrival] = {}
         self.changes = ChangeQueue("the server")
+        self.departures = Departures(ledger, accounts.tracker)
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Apply pushes, or drop them, in this order."""
@@ -83,3 +86,4 @@ class Applying:
     def _book(self, arrival: PushArrival, now: float) -> None:
         self._accounts.learnt(arrival, now)
         self._ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.offset)
+        self.departures.advance()

@@ -143,7 +143,7 @@ class ServerConfig(Config):
     """Where the tables live; auto takes a GPU when there is one."""
 
     threads: int = Field(default=1, ge=1)
-    """Threads that torch may use in this process."""
+    """Threads that a product of matrices may take in a server's own process."""
 
     state_dir: Path | None = None
     """Folder of checkpoints; None keeps none, and then a push counts as durable at once."""

@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
+from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, TimeArray, Window
 from embedding.server.config import ServerConfig
+from embedding.server.rows.devices import RowDevice
 from embedding.server.rowstore.interface import PairSlots, Vectors
 
 _EWMA = 0.1
@@ -56,7 +57,7 @@ class SourceScore:
 class ScoreKeeper:
     """Keeps losses by source, a sample of scored pairs, and co-occurrences of frequent words."""
 
-    def __init__(self, config: ServerConfig, device: torch.device) -> None:
+    def __init__(self, config: ServerConfig, device: RowDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
         self.sources: dict[str, SourceScore] = {}
@@ -68,7 +69,7 @@ class ScoreKeeper:
         known = (drawn[0] >= 0) & (drawn[1] >= 0)
         if not known.any():
             return None
-        losses = nll(*rows).cpu().numpy()[known].astype(np.float64)
+        losses = to_host(nll(*rows))[known].astype(np.float64)
         total, n = float(losses.sum()), len(losses)
         if not math.isfinite(total):
             return None
@@ -117,11 +118,9 @@ class ScoreKeeper:
         """
         with self._lock:
             found = self._losses(window)
-        return found | self.judge(ids, torch.from_numpy(vectors), torch.from_numpy(contexts))
+        return found | self.judge(ids, vectors, contexts)
 
-    def judge(
-        self, ids: IntArray, vectors: torch.Tensor, contexts: torch.Tensor
-    ) -> dict[str, float]:
+    def judge(self, ids: IntArray, vectors: DeviceArray, contexts: DeviceArray) -> dict[str, float]:
         """`nll_sample` and `pip` of rows [n, d] on any device; ids int64 [n], increasing."""
         with self._lock:
             sample = self._ring.pairs()
@@ -134,8 +133,7 @@ class ScoreKeeper:
         at = positions(ids, frequent)
         keep = at >= 0
         if together.any() and int(keep.sum()) > 1:
-            rows = _pick(vectors, at[keep], self._device)
-            value = pip_loss(rows, together[np.ix_(keep, keep)])
+            value = pip_loss(to_host(vectors[at[keep]]), together[np.ix_(keep, keep)])
             if math.isfinite(value):
                 found["pip"] = value
         return found
@@ -163,8 +161,8 @@ class ScoreKeeper:
     def _sample_loss(
         self,
         ids: IntArray,
-        vectors: torch.Tensor,
-        contexts: torch.Tensor,
+        vectors: DeviceArray,
+        contexts: DeviceArray,
         centres: IntArray,
         others: IntArray,
         negatives: IntArray,
@@ -173,12 +171,12 @@ class ScoreKeeper:
         keep = (c >= 0) & (o >= 0) & (n >= 0).all(axis=1)
         if not keep.any():
             return None
-        total, device = 0.0, self._device
+        total, place = 0.0, self._device.place
         for at in np.array_split(np.flatnonzero(keep), max(1, int(keep.sum()) // 4096)):
             losses = nll(
-                _pick(vectors, c[at], device),
-                _pick(contexts, o[at], device),
-                _pick(contexts, n[at], device),
+                place(vectors[c[at]]),
+                place(contexts[o[at]]),
+                place(contexts[n[at]]),
             )
             total += float(losses.sum())
         return total / int(keep.sum())
@@ -242,8 +240,3 @@ class Cooccurrence:
     def table(self) -> tuple[IntArray, FloatArray]:
         """The ids, sorted, and a copy of the counts."""
         return self._ids, self._counts.copy()
-
-
-def _pick(rows: torch.Tensor, at: IntArray, device: torch.device) -> torch.Tensor:
-    """Rows [..., d] at places [...], on `device`."""
-    return rows[torch.from_numpy(at).to(rows.device)].to(device)

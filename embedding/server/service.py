@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import open_traces
@@ -75,7 +73,6 @@ class ParameterServer:
         http: HttpService | None = None,
         pages: bool = True,
     ) -> None:
-        torch.set_num_threads(config.threads)
         follows = config.group.leader is not None
         config = following_config(config) if follows else config
         self.config = config
@@ -234,6 +231,7 @@ class ParameterServer:
         be kept: the last checkpoint was not written, or the leader was lost.
         """
         self._ended = ended = stop_on_signals(terminal=terminal)
+        self.state.tables.device.limit_threads(self.config.threads)
         self.start()
         ready()
         ended.wait()

@@ -38,7 +38,6 @@ from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Tables
-from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
@@ -140,6 +139,7 @@ class ServerState:
         with self.changed:
             self.reports.greet(node, digest)
             self.ledger.greet(node, incarnation)
+            self.pushes.departures.back(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
             self.execute(instructions, now)
@@ -225,7 +225,9 @@ class ServerState:
         if isinstance(scored, list):
             return scored
         nll = tuple(self.scores.score(*each) for each in scored)
-        sent = {table: as_sent(rows, half) for table, rows in pulled.rows.items()}
+        sent = {
+            table: self.tables.device.as_sent(rows, half) for table, rows in pulled.rows.items()
+        }
         return PulledRows(
             at,
             sent.get(Table.IN, _NO_ROWS),
@@ -324,7 +326,7 @@ class ServerState:
         with self.changed:
             if self.ledger.of(node).session == session:
                 self.execute(self.machine.leave(node), time.monotonic())
-                self.accounts.tracker.leave(node)
+                self.pushes.departures.gone(node)
                 self.changed.notify_all()
 
     def lost(self, node: str, session: int) -> bool:
@@ -358,7 +360,7 @@ class ServerState:
             if connected:
                 logger.warning("node %s is fenced: its sources were given to others", node)
                 self.execute(self.machine.leave(node), time.monotonic())
-                self.accounts.tracker.leave(node)
+                self.pushes.departures.gone(node)
             self.changed.notify_all()
             return replace(self.ledger.of(node))
 
@@ -403,9 +405,10 @@ class ServerState:
             instructions += self.machine.reconsider(now=now)
             for node in gone:
                 logger.warning("node %s was silent too long and counts as gone", node)
-                self.accounts.tracker.leave(node)
             self.execute(instructions, now)
             self.changes.advance()
+            for node in gone:
+                self.pushes.departures.gone(node)
             if gone:
                 self.changed.notify_all()
 

@@ -10,13 +10,14 @@ import hashlib
 import shutil
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.erasing import finish
+from embedding.snapshots import erasing
 from embedding.snapshots.files import entry, locked
 from embedding.snapshots.format import (
     COUNTS,
@@ -24,6 +25,7 @@ from embedding.snapshots.format import (
     MANIFEST,
     VECTORS,
     FileEntry,
+    Manifest,
     parse_manifest,
 )
 from embedding.snapshots.objects import asked, put_whole
@@ -65,6 +67,21 @@ class StoreBackend(Protocol):
     def fetch(self, name: str) -> Path:
         """A local directory with the files of `name`; SnapshotError when there is none."""
 
+    def written_at(self, name: str) -> float | None:
+        """When the manifest was written, Unix seconds; None when there is no manifest."""
+
+    def erase(self, name: str, *, word: str | None, source: str | None) -> None:
+        """Take a word or a source out of the files, for all readers at once or not at all."""
+
+    def remove(self, name: str) -> None:
+        """Remove a directory, at once as whoever lists the store sees it."""
+
+    def sweep(self, before: float) -> None:
+        """Clear away what killed calls left behind: half of a publication, files without use.
+
+        before  Unix seconds; what was written since then may belong to a call that goes on
+        """
+
 
 class Folder:
     """A folder of a local or mounted file system."""
@@ -73,7 +90,7 @@ class Folder:
         self.root = root.absolute()
         if self.root.exists() and not self.root.is_dir():
             raise SnapshotError(f"snapshot store {self.root}: a folder is expected, found a file.")
-        finish(self.root)
+        erasing.finish(self.root)
 
     def names(self) -> list[str]:
         """Names of all visible directories, sorted."""
@@ -147,6 +164,32 @@ class Folder:
             raise SnapshotError(f"snapshot {name}: there is none of that name in {self.root}.")
         return path
 
+    def written_at(self, name: str) -> float | None:
+        """When the manifest was written, Unix seconds; None when there is no manifest."""
+        try:
+            return (self.root / name / MANIFEST).stat().st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def erase(self, name: str, *, word: str | None, source: str | None) -> None:
+        """Write the changed files beside the directory and rename them into its place."""
+        with locked(self.root / LOCK, LOCK_TIMEOUT):
+            erasing.erase(self.root / name, word=word, source=source)
+
+    def remove(self, name: str) -> None:
+        """Remove a directory, at once as whoever lists the store sees it."""
+        with locked(self.root / LOCK, LOCK_TIMEOUT):
+            if (self.root / name).is_dir():
+                erasing.remove(self.root / name)
+
+    def sweep(self, before: float) -> None:
+        """Clear away what killed calls left: the lock says that no call goes on."""
+        del before
+        if self.root.is_dir():
+            with locked(self.root / LOCK, LOCK_TIMEOUT):
+                erasing.sweep(self.root)
+                self._clean()
+
     def _publish(self, write: Write) -> str:
         files = self._hidden()
         name = write(files)
@@ -173,7 +216,11 @@ class Folder:
 
 
 class Remote:
-    """An fsspec file system other than the local one; read through a local cache."""
+    """An fsspec file system other than the local one; read through a local cache.
+
+    Objects cannot change together. A snapshot from which something was erased N times has its files
+    in a folder `erased-N` of its own, and its manifest, which comes last, says N.
+    """
 
     def __init__(self, filesystem: Any, root: str, cache: Path) -> None:
         self.fs = filesystem
@@ -235,31 +282,128 @@ class Remote:
     def publish(self, write: Write) -> str:
         """Write into the cache, upload the tables, then the manifest, which is the switch."""
         name = self.cache.publish(write)
-        target = f"{self.root}/{name}"
-        failed = self._failed("written", f"; {name} was not published")
-        if self._exists(name):
-            return name
-        asked(lambda: self.fs.makedirs(target, exist_ok=True), failed)
-        there = {path.name for path in (self.cache.root / name).iterdir()}
-        # The manifest comes last: without it nobody takes the folder for a snapshot.
-        for part in (*sorted(there - {MANIFEST}), MANIFEST):
-            source = self.cache.root / name / part
-            asked(partial(put_whole, self.fs, source, f"{target}/{part}"), failed)
+        if not self._exists(name):
+            self._upload(name, name)
         return name
 
     def fetch(self, name: str) -> Path:
-        """Its directory in the cache, downloaded when it is not there yet."""
-        if name not in self.cache.names():
-            self.cache.publish(lambda into: self._download(name, into))
+        """Its directory in the cache, downloaded when it is not there, or is not the same."""
+        text = self.manifest(name)
+        if name in self.cache.names():
+            if self._cached(name) == text:
+                return self.cache.fetch(name)
+            # Something was erased from it since.
+            self.cache.remove(name)
+        self.cache.publish(lambda into: self._download(name, text, into))
         return self.cache.fetch(name)
 
-    def _download(self, name: str, into: Path) -> str:
-        text = self.manifest(name)
-        files = parse_manifest(text, f"snapshot {name}: {MANIFEST}").files
-        for part in sorted({*_NAMES, *files} - {MANIFEST}):
-            expected = files.get(part)
+    def written_at(self, name: str) -> float | None:
+        """When the manifest was written, Unix seconds; None when there is no manifest."""
+        return self._modified(f"{name}/{MANIFEST}")
+
+    def erase(self, name: str, *, word: str | None, source: str | None) -> None:
+        """Change the copy in the cache, upload it to a folder of its own, then the manifest."""
+        self.fetch(name)
+        self.cache.erase(name, word=word, source=source)
+        manifest = self._parsed(name, self.cache.manifest(name))
+        self._upload(name, _changed(name, manifest))
+        for part in self._unused(name, manifest):
+            self._delete(part)
+
+    def remove(self, name: str) -> None:
+        """Remove the manifest, which is the switch, then the rest."""
+        self._delete(f"{name}/{MANIFEST}")
+        self._delete(name, recursive=True)
+        self.cache.remove(name)
+
+    def sweep(self, before: float) -> None:
+        """Clear away halves of uploads, files of no use, and copies of what was changed or went."""
+        for name in self.names():
+            parts = self._objects(name)
+            if f"{name}/{MANIFEST}" in parts:
+                parts = self._unused(name, self._parsed(name, self.manifest(name)))
+            elif self._exists(name):
+                continue  # The list is older than the manifest.
+            for part in parts:
+                if (self._modified(part) or 0.0) < before:
+                    self._delete(part)
+        for name in self.cache.names():
+            there = self.manifest(name) if self._exists(name) else None
+            if self._cached(name) != there and (self.cache.written_at(name) or 0.0) < before:
+                self.cache.remove(name)
+        self.cache.sweep(before)
+
+    def _upload(self, name: str, into: str) -> None:
+        """Upload what the cache has of a snapshot; without its manifest nobody takes it for one."""
+        failed = self._failed("written", f"; {name} was not published")
+        asked(lambda: self.fs.makedirs(f"{self.root}/{into}", exist_ok=True), failed)
+        folder = self.cache.fetch(name)
+        there = {path.name for path in folder.iterdir()} - {MANIFEST}
+        targets = {part: f"{self.root}/{into}/{part}" for part in sorted(there)}
+        for part, target in {**targets, MANIFEST: f"{self.root}/{name}/{MANIFEST}"}.items():
+            asked(partial(put_whole, self.fs, folder / part, target), failed)
+
+    def _cached(self, name: str) -> str | None:
+        """The manifest in the cache; None where there is none that can be read."""
+        try:
+            return self.cache.manifest(name)
+        except SnapshotError:
+            return None
+
+    def _parsed(self, name: str, text: str) -> Manifest:
+        return parse_manifest(text, f"snapshot {name}: {MANIFEST}")
+
+    def _lies_in(self, name: str, manifest: Manifest) -> str:
+        """Folder of the files: a store that was copied from a disk has all in one."""
+        own = _changed(name, manifest)
+        return own if self._modified(f"{own}/{VECTORS}") is not None else name
+
+    def _unused(self, name: str, manifest: Manifest) -> list[str]:
+        """Objects of a snapshot that its manifest does not need."""
+        folder = self._lies_in(name, manifest)
+        needed = {f"{folder}/{part}" for part in {*_NAMES, *manifest.files}}
+        return [part for part in self._objects(name) if part not in {*needed, f"{name}/{MANIFEST}"}]
+
+    def _objects(self, name: str) -> list[str]:
+        """All objects of a snapshot, under the store's address."""
+
+        def listed() -> list[str]:
+            self.fs.invalidate_cache()
+            return list(self.fs.find(f"{self.root}/{name}"))
+
+        try:
+            found = asked(listed, self._failed("listed"))
+        except FileNotFoundError:
+            return []
+        root = self.root.lstrip("/") + "/"
+        return sorted(path.lstrip("/").removeprefix(root) for path in found)
+
+    def _modified(self, part: str) -> float | None:
+        def looked() -> float:
+            self.fs.invalidate_cache()
+            return float(self.fs.modified(f"{self.root}/{part}").timestamp())
+
+        try:
+            return asked(looked, self._failed("read"))
+        except FileNotFoundError:
+            return None
+
+    def _delete(self, part: str, *, recursive: bool = False) -> None:
+        def gone() -> None:
+            self.fs.invalidate_cache()
+            path = f"{self.root}/{part}"
+            self.fs.rm(path, recursive=True) if recursive else self.fs.rm_file(path)
+
+        with suppress(FileNotFoundError):
+            asked(gone, self._failed("erased"))
+
+    def _download(self, name: str, text: str, into: Path) -> str:
+        manifest = self._parsed(name, text)
+        folder = self._lies_in(name, manifest)
+        for part in sorted({*_NAMES, *manifest.files} - {MANIFEST}):
+            expected = manifest.files.get(part)
             try:
-                self._fetch(name, part, into / part, expected)
+                self._fetch(name, f"{folder}/{part}", into / part, expected)
             except FileNotFoundError as error:
                 raise SnapshotError(
                     f"snapshot {name}: {part} is missing in {self.address(name)}."
@@ -273,11 +417,11 @@ class Remote:
         return name
 
     def _fetch(self, name: str, part: str, into: Path, expected: FileEntry | None) -> None:
-        source, failed = f"{self.root}/{name}/{part}", self._failed("read")
+        source, failed = f"{self.root}/{part}", self._failed("read")
         size = asked(lambda: int(self.fs.info(source)["size"]), failed)
         if expected is not None and size != expected.size:
             raise SnapshotError(
-                f"snapshot {name}: {part} has {size} bytes in {self.address(name)}, its "
+                f"snapshot {name}: {into.name} has {size} bytes in {self.address(name)}, its "
                 f"manifest says {expected.size}; it was not fetched."
             )
         asked(lambda: self.fs.get_file(source, str(into)), failed)
@@ -300,3 +444,8 @@ class Remote:
     def _failed(self, verb: str, then: str = "") -> Callable[[str], SnapshotError]:
         where = f"snapshot store {self.protocol}://{self.root}: cannot be {verb}"
         return lambda said: SnapshotError(f"{where}: {said}{then}.")
+
+
+def _changed(name: str, manifest: Manifest) -> str:
+    """Folder of the files of a snapshot from which something was erased."""
+    return f"{name}/erased-{manifest.erased}" if manifest.erased else name

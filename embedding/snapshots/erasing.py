@@ -21,7 +21,7 @@ from embedding.snapshots.files import entry
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, encoded, parse_manifest
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.pulls import CONTEXTS_FILE
-from embedding.snapshots.usage import USAGE
+from embedding.snapshots.usage import BUSIEST_FILE, USAGE
 
 WHOLE = ".erased-"
 """What the folder is called that is to take a snapshot's place, before the snapshot's name."""
@@ -188,6 +188,7 @@ _CHANGES: dict[str, _Change] = {
     VECTORS: _vectors,
     COUNTS: _counts,
     USAGE: _usage,
+    BUSIEST_FILE: _usage,
     CONTEXTS_FILE: _contexts,
     PHRASES: _phrases,
 }

@@ -6,7 +6,8 @@ vectors.arrow   word string, id int64, count int64, last_seen float64 (Unix seco
 counts.arrow    word and source dictionary<string>, window int64 (Unix seconds), count int64,
                 documents int64: what this window read
 phrases.arrow   which words are several read as one, where there are any (`phrases.py`)
-usage.arrow     where the server was told to keep it: how words were used (`usage.py`)
+usage.arrow     where the server was told to keep it: how words were used (`usage.py`), and in
+                busiest.arrow how the busiest authors used them
 contexts.arrow  the same: which contexts pulled them (`pulls.py`)
 manifest.json   identity, window, tokens and documents by source, configuration, digests, quality,
                 and size and SHA-256 of all files
@@ -100,7 +101,7 @@ class Manifest(BaseModel):
     """Quality figures by name, finite ones only."""
     files: dict[FileName, FileEntry]
     """Size and digest of every other file."""
-    erased: int = 0
+    erased: Annotated[int, Field(ge=0)] = 0
     """How often a word or a source was erased from it since (`erasing.py`): it keeps its id."""
 
     def to_json(self) -> str:

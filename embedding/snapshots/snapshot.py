@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from embedding.snapshots.phrases import read as read_phrases
 from embedding.snapshots.pulls import CONTEXTS_FILE, ContextPulls
 from embedding.snapshots.pulls import read as read_pulls
 from embedding.snapshots.readability import unreadable
-from embedding.snapshots.usage import USAGE, Usage
+from embedding.snapshots.usage import BUSIEST_FILE, USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
 
 
@@ -136,7 +137,12 @@ class Snapshot:
         """How words were used in this window; None when it was not added up."""
         if USAGE not in self.manifest.files:
             return None
-        return read_usage(self._mapped(USAGE), self.dim, self.release)
+        found = read_usage(self._mapped(USAGE), self.dim, self.release)
+        if BUSIEST_FILE not in self.manifest.files:
+            return found
+        return replace(
+            found, busiest=read_usage(self._mapped(BUSIEST_FILE), self.dim, self.release)
+        )
 
     @cached_property
     def pulls(self) -> ContextPulls | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import fsspec
@@ -11,8 +12,8 @@ import platformdirs
 
 from embedding.kernel.errors import ConfigError, SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef
+from embedding.snapshots import erasing, phrases, pulls, usage
 from embedding.snapshots import format as layout
-from embedding.snapshots import phrases, pulls, usage
 from embedding.snapshots.backends import Folder, Remote, StoreBackend
 from embedding.snapshots.files import entry
 from embedding.snapshots.snapshot import Snapshot, check_sizes
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 LATEST = "latest"
 Refs = list[SnapshotRef]
+SnapshotIds = list[str]
 
 
 class SnapshotStore:
@@ -82,6 +84,9 @@ class SnapshotStore:
             if use is not None:
                 usage.write(into / usage.USAGE, use)
                 names.append(usage.USAGE)
+            if use is not None and use.busiest is not None:
+                usage.write(into / usage.BUSIEST_FILE, use.busiest)
+                names.append(usage.BUSIEST_FILE)
             if pulled is not None:
                 pulls.write(into / pulls.CONTEXTS_FILE, pulled)
                 names.append(pulls.CONTEXTS_FILE)
@@ -166,6 +171,51 @@ class SnapshotStore:
         if not layout.ID.fullmatch(id):
             raise SnapshotError(f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id.")
         return layout.parse_manifest(self._place.manifest(id), f"snapshot {id}: {layout.MANIFEST}")
+
+    def holding(self, *, word: str | None = None, source: str | None = None) -> SnapshotIds:
+        """SnapshotIds of all snapshots whose files hold a word or a source, withdrawn ones too."""
+        return [
+            name
+            for name in self._all()
+            if erasing.holds(self._place.fetch(name), word=word, source=source)
+        ]
+
+    def erase(
+        self, ids: Sequence[str], *, word: str | None = None, source: str | None = None
+    ) -> None:
+        """Take a word or a source out of snapshots, which keep their ids.
+
+        Each changes for all readers at once. After a kill or an error the same call goes on, and
+        `sweep` clears away what is left.
+        """
+        for name in ids:
+            self._place.erase(name, word=word, source=source)
+
+    def expire(self, before: float, keep: Collection[str], *, dry: bool = False) -> SnapshotIds:
+        """Remove snapshots that were written before a time (Unix seconds); their ids.
+
+        The newest stays, and those in `keep`. dry  only say which
+        """
+        kept = {*keep, *(ref.id for ref in self.list()[-1:])}
+        old = [name for name, at in self._all().items() if at < before and name not in kept]
+        for name in () if dry else old:
+            self._place.remove(name)
+        return old
+
+    def sweep(self, before: float = math.inf) -> None:
+        """Clear away what killed calls left behind, and copies of what is not there any more.
+
+        before  Unix seconds; what was written since then may belong to a call that goes on. All
+                goes by default: nobody else may be publishing or erasing then.
+        """
+        self._place.sweep(before)
+
+    def _all(self) -> dict[str, float]:
+        """When each snapshot was written, withdrawn ones too."""
+        found = {name: self._place.written_at(name) for name in self._place.names()}
+        return {
+            name: at for name, at in found.items() if at is not None and layout.ID.fullmatch(name)
+        }
 
     def _scan(self) -> tuple[Refs, dict[str, str]]:
         refs: dict[str, SnapshotRef] = {}

@@ -5,6 +5,8 @@ usage.arrow   past int8 (0: in the window, by the rows of the model; 1: in the w
               vectors.arrow), source string, mentions int64, pairs
               fixed_size_list<float32>[replicas], means fixed_size_list<float16>[replicas · dim],
               beside the same of further tables (none in older files); sorted by past, source, row
+busiest.arrow the same (past: 0) of the documents of the window whose authors wrote most, in the
+              space of past 1; only where authors are known
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray
 
 USAGE = "usage.arrow"
+BUSIEST_FILE = "busiest.arrow"
 _ROWS = 1024
 """Words at a time, so that what is copied or looked at stays in a core's cache."""
 _INFINITE = np.uint16(0x7C00)
@@ -42,6 +45,7 @@ class Usage:
     beside    float32 or float16 [n, replicas, k · dim], the same in their rows of k other tables
     reread    in another space that all of these share: the same of the window first, then of texts
               before it, each of different ones
+    busiest   in that space: of the documents of the window whose authors wrote most
     release   lets go of the pages of a mapped file that were looked at
     """
 
@@ -51,6 +55,7 @@ class Usage:
     pairs: FloatArray
     means: FloatArray | HalfArray
     reread: tuple[Usage, ...] = ()
+    busiest: Usage | None = None
     beside: FloatArray | HalfArray | None = None
     release: Callable[[], None] = field(default=_nothing, compare=False, repr=False)
 
@@ -92,7 +97,7 @@ def check(usage: Usage, words: int, dim: int, where: str) -> None:
             f"{where}: the sums of usage do not fit {words} words of dimension {dim}, or are not "
             "finite."
         )
-    for each in usage.reread:
+    for each in (*usage.reread, *([] if usage.busiest is None else [usage.busiest])):
         check(each, words, dim, where)
 
 

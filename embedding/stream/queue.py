@@ -176,6 +176,11 @@ class BlockQueue:
         self._start()
         return self._phase is Phase.OPEN and not self._closed_here
 
+    @property
+    def lost(self) -> bool:
+        """Whether the other process ended without closing the queue."""
+        return self._phase is Phase.LOST
+
     def close(self, timeout: float = 5.0) -> None:
         """Say goodbye and let go; blocks already put stay takeable. Waits up to `timeout`."""
         if self._closed_here:

@@ -61,6 +61,8 @@ def train(
         before = server.state.meters.tokens
         specs = node_specs(request, server.location, survey)
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
+        # A goodbye may not have come through: nothing that was pushed is missing in a window.
+        server.state.flush()
         server.groups.settle()
         _cut(request, server)
         return _result(server, seconds, before)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+from embedding.kernel.devices import may_have_gpu
 from embedding.kernel.errors import ConfigError
 from embedding.server.compatibility import (
     AGGREGATED_COMPRESSION,
@@ -67,7 +66,7 @@ def _check_gpus(nodes: int) -> None:
 
 def gpus() -> int:
     """How many GPUs this machine has."""
-    if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110 - spares the import of torch
+    if not may_have_gpu():
         return 0
     import torch
 

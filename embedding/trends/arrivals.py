@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from embedding.trends.births import births
 from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
-from embedding.trends.copies import CopiesOnce, counted_once, repetition_notes
+from embedding.trends.copies import repetition_notes
 from embedding.trends.emergence import Judged, emergence
 from embedding.trends.expressions import explained, incomparable, taken
 from embedding.trends.frequency import Frequency, add
@@ -38,7 +38,8 @@ class FrequencyRankings:
 
 
 def rank_arrivals(
-    whole: ReportInput,
+    material: ReportInput,
+    once: ReportInput,
     writer: RowWriter,
     config: TrendsConfig,
     limits: Mapping[str, float] | None = None,
@@ -47,23 +48,23 @@ def rank_arrivals(
 
     Copies of a text count once in what is tested (`copies.py`); rows show all documents.
 
+    once    `material` with copies counted once
     limits  q up to which words are called, by family (`online.FAMILIES`); None: in one window
     """
     limits = limits or limits_of(in_one_window(config.false_discovery))
-    material = _with_copies_once(whole, config.baseline_windows)
-    baseline = add(material.past[-config.baseline_windows :])
-    words = _rankable(material, baseline, config)
-    rise = emergence(material.now, baseline, words, config.prior_documents)
-    new = births(material, config, rise.inflation)
+    baseline = add(once.past[-config.baseline_windows :])
+    words = _rankable(once, baseline, config)
+    rise = emergence(once.now, baseline, words, config.prior_documents)
+    new = births(once, config, rise.inflation)
     fresh = set(new.words)
     old = np.array([word not in fresh for word in words], dtype=bool)
     sure = [new.words[at] for at in np.flatnonzero(new.q <= limits["born"])]
-    usually = baseline.usual_rate(words, material.now)
+    usually = baseline.usual_rate(words, once.now)
     # A row shows both rates: it is ranked where they go the way that its z says.
-    rate = material.now.rate(words)
-    up = old & (rate > usually) & ~explained(words, material.now, usually, sure, material)
-    down = old & (rate < usually) & ~taken(words, material.now, usually, material)
-    own = ~explained(new.words, material.now, np.zeros(len(new.words)), sure, material)
+    rate = once.now.rate(words)
+    up = old & (rate > usually) & ~explained(words, once.now, usually, sure, once)
+    down = old & (rate < usually) & ~taken(words, once.now, usually, once)
+    own = ~explained(new.words, once.now, np.zeros(len(new.words)), sure, once)
 
     rankings: list[_Ranking] = []
     for judged, of, chosen in (
@@ -73,8 +74,8 @@ def rank_arrivals(
     ):
         best = top(np.flatnonzero(chosen), np.abs(judged.score), of, config.rows)
         rankings.append(_Ranking(judged, tuple(of[at] for at in best), best))
-    weights = _bursts({word for ranking in rankings for word in ranking.words}, material)
-    usual = baseline.usual_rate([*rankings[1].words, *rankings[2].words], material.now)
+    weights = _bursts({word for ranking in rankings for word in ranking.words}, once)
+    usual = baseline.usual_rate([*rankings[1].words, *rankings[2].words], once.now)
     rates = dict(zip((*rankings[1].words, *rankings[2].words), usual.tolist(), strict=True))
 
     def rows(ranking: _Ranking) -> tuple[TrendRow, ...]:
@@ -87,15 +88,8 @@ def rank_arrivals(
         return tuple(writer.rows(ranking.words, values)) if values else ()
 
     born, risen, fallen = map(rows, rankings)
-    notes = tuple(repetition_notes(whole, material.now, baseline))
+    notes = tuple(repetition_notes(material, once.now, baseline))
     return FrequencyRankings(born, risen, fallen, len(words), len(new.words), rise.pooled, notes)
-
-
-def _with_copies_once(material: ReportInput, windows: int) -> ReportInput:
-    """The window, and so many before it, with copies of a text counted once."""
-    past = CopiesOnce(material.earlier, material.past, windows)
-    now = counted_once(material.now, material.snapshot)
-    return replace(material, now=now, past=past)
 
 
 @dataclass(frozen=True)

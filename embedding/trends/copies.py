@@ -65,6 +65,13 @@ def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
     return replace(counted, documents=documents)
 
 
+def with_copies_once(material: ReportInput, windows: int) -> ReportInput:
+    """The window, and so many before it, with copies of a text counted once."""
+    past = CopiesOnce(material.earlier, material.past, windows)
+    now = counted_once(material.now, material.snapshot)
+    return replace(material, now=now, past=past)
+
+
 def few_texts(held: IntArray, read: int) -> bool:
     """Whether an average word is in so many of the documents as in copies of few texts alone.
 

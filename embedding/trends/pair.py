@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -119,6 +119,7 @@ def _times(
     if usage is None or not usage.reread or not next_to or usage.pairs.shape[1] < LEAST_UNITS:
         return (), None
     now, *earlier = (UsedWords(part, rows) for part in usage.reread if len(part))
+    now = replace(now, usage=replace(now.usage, busiest=usage.busiest))
     return tuple(earlier), now
 
 

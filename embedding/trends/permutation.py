@@ -190,6 +190,25 @@ class Compared:
         older = np.repeat(np.array([side.older for side in self.sides], dtype=bool), sizes)
         return Units(documents, sums, later, source, older)
 
+    def without_busiest(self, at: IntArray) -> Units | None:
+        """The same without what the busiest authors of the window wrote; None: it is not known."""
+        if all(side.words.busiest is None for side in self.sides):
+            return None
+        units, first = self.units(at), 0
+        documents, sums = units.documents.copy(), units.sums.copy()
+        for side in self.sides:
+            size, busiest = side.words.usage.pairs.shape[1], side.words.busiest
+            if busiest is not None:
+                theirs, means = busiest.take(at).replicas(side.name)
+                own = slice(first, first + size)
+                documents[:, own] = np.maximum(documents[:, own] - theirs, 0.0)
+                sums[:, own] -= means * theirs[..., None]
+                # What is left of sums that were rounded is no document's.
+                sums[:, own] *= (documents[:, own] > 0)[..., None]
+                busiest.usage.release()
+            first += size
+        return replace(units, documents=documents, sums=sums)
+
     def merged(self, at: IntArray) -> Units:
         """The same, at most MOST_UNITS of them."""
         return self.units(at).merged(MOST_UNITS)

@@ -32,6 +32,12 @@ class UsedWords:
         """Some of the words."""
         return replace(self, rows=self.rows[at])
 
+    @property
+    def busiest(self) -> UsedWords | None:
+        """The same words in what the busiest authors wrote; None where that is not known."""
+        busiest = self.usage.busiest
+        return None if busiest is None else UsedWords(busiest, self.rows)
+
     def pairs(self, source: str) -> FloatArray:
         """N float32 [n, r] of a source; 0 where it lacks a word."""
         return self._pairs(*self._of(source))

@@ -13,6 +13,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
+from embedding.trends.copies import with_copies_once
 from embedding.trends.material import ReportInput, Snapshots, figures, gather
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
@@ -46,7 +47,8 @@ def build_report(
     if silence := silenced(material):
         return _bare(material, config, silence)
     before = material.earlier[-1]
-    writer = RowWriter(material, material.past[-1], config)
+    once = with_copies_once(material, config.baseline_windows)
+    writer = RowWriter(material, once, config)
     tested = _tested(before.id, saved, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
@@ -58,7 +60,7 @@ def build_report(
     )
     for snapshot in (before, material.snapshot):
         snapshot.release()
-    arrivals = rank_arrivals(material, writer, config, limits)
+    arrivals = rank_arrivals(material, once, writer, config, limits)
     report = TrendReport(
         snapshot=figures(material.snapshot),
         compared_with=figures(before),

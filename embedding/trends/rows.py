@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,17 +48,25 @@ class Support:
     without_source   p of the change without each of them; empty where there is one
     authors          share of the group of authors that brought most
     without_authors  p of the change without them
+    without_busiest  p without the hundredth of authors who wrote most documents in the window; None
+                     where authors are not known
     """
 
     sources: Mapping[str, float]
     without_source: Mapping[str, float]
     authors: float
     without_authors: float
+    without_busiest: float | None = None
 
     @property
     def few_authors(self) -> bool:
         """Whether it is no change without the group of authors that brought most."""
         return self.without_authors > _UNSURE
+
+    @property
+    def busiest_authors(self) -> bool:
+        """Whether it is no change without the authors who wrote most in the window."""
+        return self.without_busiest is not None and self.without_busiest > _UNSURE
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -96,6 +104,8 @@ class TrendRow:
     burst              born, risen: weight of the burst that this window is part of, in nats, times
                        the spread over sources (bursts.py); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
+    documents_deduplicated*   documents with copies of a text counted once (copies.py), as the tests
+                       of born, risen and fallen words count them; None in an old report
     rate_*             documents that hold it, per 1,000 documents
     rate_usual         risen, fallen: what it was judged against, the same figure had each source
                        used it as in all windows of `TrendReport.baseline` together
@@ -137,6 +147,8 @@ class TrendRow:
     parts: tuple[str, ...] = ()
     support: Support | None = None
     contexts: tuple[ContextPull, ...] = ()
+    documents_deduplicated_before: int | None = None
+    documents_deduplicated: int | None = None
 
     @property
     def usual(self) -> float:
@@ -177,7 +189,7 @@ class Story:
     words      surest first
     q          of the surest word, times the number of stories; at most 1
     significant   q is at most the configured false-discovery rate
-    documents  that use its most frequent word, in this window (before it, if all words fell)
+    documents  that use its word `most_used`, in this window (before it, if all words fell)
     voices     units of documents that use its most widespread word; all that an author wrote is in
                one unit. 0 where a snapshot does not say it
     sources    those that wrote them, most documents first
@@ -205,9 +217,22 @@ class Story:
         return {role: words for role, words in found.items() if words}
 
     @property
+    def most_used(self) -> StoryWord:
+        """The word that most documents of its window use (`TrendReport.window_of`)."""
+        return most_used(self.words)
+
+    @property
     def title(self) -> tuple[str, ...]:
         """Three words at most that say what it is about."""
         return tuple(one.word for one in self.words[:3])
+
+
+def most_used(words: Sequence[StoryWord]) -> StoryWord:
+    """Of one or more words that which most documents use: before the window, if all fell."""
+    there = [one for one in words if one.role != "fallen"]
+    if there:
+        return max(there, key=lambda one: one.documents)
+    return max(words, key=lambda one: one.documents_before)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ REPORT_SCHEMA = pa.schema(
             (name, pa.int64())
             for name in ("count_before", "count", "documents_before", "documents")
         ],
+        *[
+            (name, pa.int64())
+            for name in ("documents_deduplicated_before", "documents_deduplicated")
+        ],
         *[(name, pa.float64()) for name in ("rate_before", "rate_usual", "rate")],
         ("sources", pa.list_(_SOURCE)),
         ("neighbours_before", pa.list_(_NEIGHBOUR)),

@@ -21,7 +21,7 @@ from embedding.snapshots.nearness import directions_of
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.online import FAMILIES
-from embedding.trends.rows import RANKINGS, Story, StoryWord, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, Story, StoryWord, TrendReport, TrendRow, most_used
 
 LIKENESS = 0.4
 """Mean cosine of the words of one story."""
@@ -59,7 +59,7 @@ def stories(
     made = []
     for own, voices_of in found:
         q = min(1.0, own[0].q * len(found))
-        most = max(own, key=lambda one: max(one.documents, one.documents_before))
+        most = most_used(own)
         made.append(
             Story(
                 id=f"{label}-{own[0].word}",

@@ -6,8 +6,9 @@ these units brought the share
     Σ_k R_k·A / |A|²,
 
 so the shares of all sources add up to 1. A unit holds all that its authors wrote. The call is
-judged again without each source, and without the unit that brought most: a change that one author
-made does not stand without that unit.
+judged again without each source, without the unit that brought most (a change that one author made
+does not stand without that unit), and without what the busiest authors of the window wrote, where
+its nodes knew them (`worker/usage`).
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ def support(grounds: Grounds, word: int) -> Support | None:
     without: dict[str, float] = {}
     if len(there) > 1:
         without = {grounds.sources[at]: _judged(grounds, units, units.source != at) for at in there}
+    calm = grounds.compared.without_busiest(np.array([word], dtype=np.int64))
     return Support(
         sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in there},
         without_source=without,
         authors=float(shares[most]),
         without_authors=_judged(grounds, units, np.arange(len(shares)) != most),
+        without_busiest=None if calm is None else _judged(grounds, calm, np.isfinite(shares)),
     )
 
 

@@ -95,6 +95,9 @@ def _resting(rows: Sequence[TrendRow]) -> list[str]:
     known = [(row.word, row.support) for row in rows if row.support is not None]
     few = [shortened(word) for word, one in known if one.few_authors]
     sentences = [f"Mostly one group of authors: {', '.join(few)}."] if few else []
+    busiest = [shortened(word) for word, one in known if one.busiest_authors]
+    if busiest:
+        sentences.append(f"Not without the busiest 1 % of authors: {', '.join(busiest)}.")
     for source in sorted({name for _, one in known for name in one.needs}):
         words = ", ".join(shortened(word) for word, one in known if source in one.needs)
         sentences.append(f"Not without {shortened(source)}: {words}.")

@@ -10,7 +10,6 @@ from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import counts_of, neighbours_then_now, window_neighbours
 from embedding.trends.expressions import parts_of
-from embedding.trends.frequency import Frequency
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import ReportInput
 from embedding.trends.rows import TrendRow
@@ -20,9 +19,10 @@ from embedding.trends.significance import TestArray
 class RowWriter:
     """Adds counts, sources, neighbours and series to ranked words."""
 
-    def __init__(self, material: ReportInput, before: Frequency, config: TrendsConfig) -> None:
+    def __init__(self, material: ReportInput, once: ReportInput, config: TrendsConfig) -> None:
+        """once: `material` with copies of a text counted once."""
         self._material = material
-        self._before = before
+        self._once = once
         self._config = config
         self._alike = UsedAlike(config)
         # Read when they are asked for, as `material.past` keeps the last ones asked.
@@ -37,7 +37,7 @@ class RowWriter:
         past, now = self._material.past, self._material.now
         rates = [*(past[at].rate(words) for at in self._shown), now.rate(words)]
         series = np.stack(rates, axis=1)
-        counts = counts_of(words, now, self._before)
+        counts = self._counts(words)
         times = self._material.earlier[-1], self._material.snapshot
         n = self._config.shown_neighbours
         out = []
@@ -46,7 +46,7 @@ class RowWriter:
                 *(window_neighbours(one, word, n, self._alike) for one in times)
             )
             parts = parts_of(word, self._material.snapshot.phrases)
-            fields: dict[str, object] = {**vars(counts[at]), **values[at], "parts": parts}
+            fields: dict[str, object] = {**counts[at], **values[at], "parts": parts}
             out.append(
                 TrendRow(
                     word=word,
@@ -57,6 +57,20 @@ class RowWriter:
                 )
             )
         return out
+
+    def _counts(self, words: Sequence[str]) -> list[dict[str, object]]:
+        """Fields of a row that say how often each word was counted."""
+        whole, once = (
+            counts_of(words, each.now, each.past[-1]) for each in (self._material, self._once)
+        )
+        return [
+            {
+                **vars(all_of),
+                "documents_deduplicated_before": distinct.documents_before,
+                "documents_deduplicated": distinct.documents,
+            }
+            for all_of, distinct in zip(whole, once, strict=True)
+        ]
 
 
 def top(chosen: IntArray, score: TestArray, words: Sequence[str], n: int) -> list[int]:

@@ -86,7 +86,7 @@ def comparing_routes(
         t = site.words(request)
         try:
             found = site.answers.axis(w, name)[1]
-            return as_answer(axis_view(found, t, sources_of(site.reader.history(w))))
+            return as_answer(axis_view(name, found, t, sources_of(site.reader.history(w))))
         except InputError as error:
             return as_answer({"error": str(error), "sentence": said(error, t)}, 400)
 

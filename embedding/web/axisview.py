@@ -9,23 +9,32 @@ from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.web import formats
 from embedding.web.charts import ChartLine, lines
+from embedding.web.config import SENTIMENT
 from embedding.web.text import PageText
 
 OVERALL = 7
 """Colour of all sources together; each source has the one of its frequency."""
 
 
-def axis_view(history: AxisHistory, t: PageText, order: Sequence[str]) -> dict[str, Any]:
+_POSITIONS = ("axis_positive", "axis_negative", "axis_unsure")
+_TONES = ("tone_positive", "tone_negative", "tone_unsure")
+"""Texts for a position above 0, below it and for one that may be either: of any axis, and of
+sentiment.
+"""
+
+
+def axis_view(name: str, history: AxisHistory, t: PageText, order: Sequence[str]) -> dict[str, Any]:
     """`chart` (None when the word was used too rarely), `sentence` for the last window, and the
     words of both ends.
 
+    name   of the axis
     order  the sources as the chart of frequencies has them: each keeps its colour
     """
     labels = list(dict.fromkeys(point.label for point in history.points))
     chosen = [point for point in history.points if point.source == ALL]
     return {
         "chart": _chart(history, labels, t, order) if labels else None,
-        "sentence": _sentence(chosen[-1], t) if chosen else t("axis_none"),
+        "sentence": _sentence(name, chosen[-1], t) if chosen else t("axis_none"),
         "positive": " ".join(history.positive),
         "negative": " ".join(history.negative),
         "sources": sorted({point.source for point in history.points} - {ALL}),
@@ -94,8 +103,9 @@ def _figure(point: AxisPoint) -> str:
     return f"{_signed(point.position)} ({_signed(point.low)} … {_signed(point.high)})"
 
 
-def _sentence(point: AxisPoint, t: PageText) -> str:
+def _sentence(name: str, point: AxisPoint, t: PageText) -> str:
     sure = point.low is not None and point.high is not None and (point.low > 0 or point.high < 0)
-    key = "axis_unsure" if not sure else "axis_positive" if point.position > 0 else "axis_negative"
+    above, below, unsure = _TONES if name == SENTIMENT.name else _POSITIONS
+    key = unsure if not sure else above if point.position > 0 else below
     window = t.window(point.label)
     return t(key, window=window, figure=_figure(point))

@@ -42,17 +42,19 @@ def headline(report: TrendReport) -> list[str]:
 
 
 def lede(report: TrendReport, t: PageText) -> list[str]:
-    """Where no story leads: the surest word of each kind in sentences, or that there is none."""
-    if report.compared_with is None or report.significant_stories():
+    """How many stories there are and how sure all of them are; where there is none, the surest
+    word of each kind in sentences, or that there is none.
+    """
+    if report.compared_with is None:
         return []
+    if stories := report.significant_stories():
+        least = max(one.q for one in stories)
+        sure = findings.sureness(least, t, significant=True)
+        return [f"{t('lede_stories', n=len(stories))} {sure}"]
     said = []
     for name, rows in zip(("moved", "born", "risen"), _sure(report), strict=True):
         if rows:
-            happened = t(
-                f"said_{name}",
-                words=formats.short_word(rows[0].word),
-                window=t.window(report.snapshot.label),
-            )
+            happened = findings.said_of_words(name, [rows[0].word], report.snapshot.label, t)
             figures = " ".join(findings.said_of_row(name, rows[0], report, t))
             sure = findings.sureness(rows[0].q, t, significant=True)
             said.append(" ".join(part for part in (happened, figures, sure) if part))
@@ -64,13 +66,13 @@ def lede(report: TrendReport, t: PageText) -> list[str]:
 
 
 def read(report: TrendReport, t: PageText) -> str:
-    """How much was read, up to when, and which sources are missing."""
+    """How much was read, and which sources are missing."""
     documents = report.snapshot.documents
     said = t(
         "lede_read",
         documents=formats.number(report.snapshot.total_documents),
-        sources=sum(1 for n in documents.values() if n),
-        end=formats.moment(report.snapshot.end),
+        n=sum(1 for n in documents.values() if n),
+        window=t.window(report.snapshot.label),
     )
     missing = [formats.short_word(line.source, 30) for line in completeness(report) if line.missing]
     return " ".join([said, t("lede_missing", sources=", ".join(missing))] if missing else [said])

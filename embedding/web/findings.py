@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embedding.trends.contrast import ContrastRow
-from embedding.trends.rows import Story, StoryWord, TrendReport, TrendRow
+from embedding.trends.rows import Story, TrendReport, TrendRow
 from embedding.web import formats
 from embedding.web.text import PageText
 
@@ -30,20 +30,19 @@ def said_of_row(name: str, row: TrendRow, report: TrendReport, t: PageText) -> t
 def said_of_story(story: Story, report: TrendReport, t: PageText) -> tuple[str, str]:
     """What happened and since when; who wrote it and how sure that is."""
     role = story.words[0].role
-    words = ", ".join(formats.short_word(one.word) for one in _of_role(story, role)[:_NAMED])
-    new = story.first == report.snapshot.label
-    happened = t(
-        f"said_{role}" if new else f"said_{role}_since", words=words, window=t.window(story.first)
-    )
-    window = report.window_of(story)
-    who = t(
-        "said_who_few" if story.few_authors else "said_who",
-        n=formats.number(story.documents),
-        window=t.window(report.snapshot.label if window is None else window.label),
-        sources=_few(story.sources),
-        sure=sureness(story.q, t, significant=story.significant),
-    )
-    return happened, who
+    named = [one.word for one in story.words if one.role == role][:_NAMED]
+    happened = said_of_words(role, named, report.snapshot.label, t)
+    if story.first != report.snapshot.label:
+        happened += " " + t("said_began", window=t.window(story.first))
+    return happened, " ".join(_who(story, named, report, t))
+
+
+def said_of_words(role: str, words: Sequence[str], label: str, t: PageText) -> str:
+    """What happened to words of one role in a window, in a sentence."""
+    short = [formats.short_word(word) for word in words]
+    most = t("words_and").join(short[:-1] or short)
+    joined = t("words_and_last").join([most, *short[1:][-1:]])
+    return t(f"said_{role}", words=joined, n=len(short), window=t.window(label))
 
 
 def said_of_use(row: ContrastRow, first: str, second: str, t: PageText) -> tuple[str, str]:
@@ -117,8 +116,21 @@ def _rate(name: str, row: TrendRow, report: TrendReport, t: PageText) -> str:
     return t(wanted, now=now, usual=was, than=than)
 
 
-def _of_role(story: Story, role: str) -> list[StoryWord]:
-    return [one for one in story.words if one.role == role]
+def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -> list[str]:
+    """How many documents have its most used word, of which sources; how sure the story is."""
+    most, window = story.most_used, report.window_of(story) or report.snapshot
+    documents = most.documents_before if most.role == "fallen" else most.documents
+    # A window that one source alone was read in needs no name of it.
+    alone = [name for name, n in window.documents.items() if n] == [*story.sources]
+    said = t(
+        "said_who" if most.word in named else "said_who_most",
+        word=formats.short_word(most.word),
+        n=formats.number(documents),
+        window=t.window(window.label),
+        origin="" if alone else t("said_origin", sources=_few(story.sources)),
+    )
+    few = [t("said_few")] if story.few_authors else []
+    return [said, *few, sureness(story.q, t, significant=story.significant)]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -167,6 +167,7 @@ def _brief(
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
         stories=brief.story_views(report, site.config.front_rows, site.answers.sightings, t),
+        more_stories=report.significant_stories()[site.config.front_rows :],
         line=times.line,
         previous=times.previous,
         next=times.next,

@@ -11,6 +11,7 @@ from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES
 from embedding.models.traits import MODELS
 from embedding.server.policies.traits import POLICIES
+from embedding_airflow.choices import choices
 from embedding_airflow.windows import LABEL
 
 UNITS = ["auto", "hour", "day", "week", "month"]
@@ -78,7 +79,8 @@ def snapshot_params() -> dict[str, Param]:
             type="string",
             minLength=1,
             title="Snapshot",
-            description="Id of a snapshot (`yeoron snapshot list`), or latest. A run that an "
+            examples=["latest", *choices().snapshots],
+            description="Pick a snapshot, or give its id; latest is the newest one. A run that an "
             "asset event started takes the snapshots of its events instead.",
         )
     }
@@ -86,28 +88,30 @@ def snapshot_params() -> dict[str, Param]:
 
 def rollback_params() -> dict[str, Param]:
     """`rollback`: where to go back to, what to leave out, why, and whether to do it."""
-    said = {
-        "to": ("Snapshot", "Id of the snapshot to go back to, or `nothing`."),
-        "source": ("Source", "A poisoned source: it is blocked, and learnt without."),
-        "since": ("First window", "Label of the first window to be forgotten, as in 2020-02."),
-    }
+    there = choices()
     return {
-        **{
-            name: Param(None, type=["null", "string"], title=title, description=description)
-            for name, (title, description) in said.items()
-        },
+        "to": _offered(
+            "Snapshot",
+            ["nothing", *there.snapshots],
+            "The snapshot to go back to, or `nothing`.",
+        ),
+        "source": _offered(
+            "Source", there.sources, "A poisoned source: it is blocked, and learnt without."
+        ),
+        "since": _offered(
+            "First window", there.windows, "The first window to be forgotten, as in 2020-02."
+        ),
         "reason": Param(
             type="string",
             minLength=1,
             title="Reason",
             description="Kept with the withdrawn snapshots and the blocked source.",
         ),
-        "confirm": Param(
-            None,
-            type=["null", "string"],
-            title="Confirm",
-            description="The snapshot to go back to (or `nothing`). Empty: a dry run, whose log "
-            "says what would go and what to enter here.",
+        "confirm": _offered(
+            "Confirm",
+            ["nothing", *there.snapshots],
+            "The snapshot to go back to (or `nothing`). Empty: a dry run, whose log says what "
+            "would go and what to enter here.",
         ),
     }
 
@@ -136,12 +140,11 @@ def discover_params() -> dict[str, Param]:
 def training_params() -> dict[str, Param]:
     """`compare_training`: the grid of settings, one mapped run for each that can work."""
     return {
-        "corpus": Param(
-            None,
-            type=["null", "string"],
-            title="Corpus",
-            description="Text (one sentence a line) or dated JSONL to train on. Empty: an invented "
-            "corpus.",
+        "corpus": _offered(
+            "Corpus",
+            choices().corpora,
+            "A file of text (one sentence a line) or of dated JSONL to train on. Empty: an "
+            "invented corpus.",
         ),
         "policies": _choices(
             "Policies", ["bsp", "ssp"], POLICIES.names(), "How nodes and server synchronise."
@@ -206,6 +209,12 @@ def _training_size() -> dict[str, Param]:
 def _moment(title: str, description: str) -> Param:
     """An optional date and time."""
     kind: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
+    return Param(None, title=title, description=description, **kind)
+
+
+def _offered(title: str, offered: Sequence[str], description: str) -> Param:
+    """An optional text; the form offers some values to pick from, and takes others too."""
+    kind: dict[str, Any] = {"type": ["null", "string"], "examples": list(offered)}
     return Param(None, title=title, description=description, **kind)
 
 

@@ -37,6 +37,13 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         ],
+        "asset-uris": [
+            {
+                "schemes": ["yeoron"],
+                "handler": None,
+                "to_openlineage_converter": f"{_PACKAGE}.lineage.to_dataset",
+            }
+        ],
         "extra-links": [
             f"{_PACKAGE}.links.{name}" for name in ("MlflowLink", "DaskLink", "TrendsLink")
         ],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
+    from embedding.evaluation.comparison import CurvePoint
     from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
     from embedding.training import TrainRequest, TrainResult
+    from embedding.training.request import TrainProgress
 
 LIMIT = 32
 """Combinations in one comparison; each is a whole training."""
@@ -117,16 +121,28 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
     )
 
 
-def train_setting(
-    settings: Settings, setting: Mapping[str, Any], store: Path
-) -> tuple[dict[str, float], SnapshotRef, dict[str, object]]:
-    """Train one setting to its end; its snapshot goes to the folder `store`.
+@dataclass(frozen=True)
+class Trained:
+    """What one setting of a comparison came to.
 
-    Returns the figures that trainings are compared by (`comparable`) with those of the snapshot,
-    the snapshot, and what it was made with (`provenance.params`). Raises InputError for a corpus
-    that cannot be read, ConfigError for settings that do not go together.
+    metrics    figures that trainings are compared by (`comparable`) and those of the snapshot
+    made_from  what it was made with (`provenance.params`)
+    curve      figures over the training
+    """
+
+    metrics: dict[str, float]
+    snapshot: SnapshotRef
+    made_from: dict[str, object]
+    curve: list[CurvePoint]
+
+
+def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -> Trained:
+    """Train one setting to its end; its snapshot goes to the folder `store`.
+    Raises InputError for a corpus
+       that cannot be read, ConfigError for settings that do not go together.
     """
     from embedding.evaluation import provenance
+    from embedding.evaluation.comparison import CurvePoint
     from embedding.evaluation.evaluate import evaluate_snapshot
     from embedding.snapshots.store import SnapshotStore
     from embedding.training import train_corpus
@@ -134,14 +150,23 @@ def train_setting(
     request = request_of(settings, setting, store)
     # A retried task begins again, and a training takes no store that holds snapshots.
     shutil.rmtree(store, ignore_errors=True)
-    result = train_corpus(request)
+    curve: list[CurvePoint] = []
+    began = time.monotonic()
+
+    def note(now: TrainProgress) -> None:
+        figures = {"words_per_second": now.words_per_second}
+        if now.loss is not None:
+            figures["loss"] = now.loss
+        curve.append(CurvePoint(now.tokens, time.monotonic() - began, figures))
+
+    result = train_corpus(request, note)
     ref = result.snapshots[-1]
     snapshot = SnapshotStore(str(store)).open(ref.id)
     judged = evaluate_snapshot(snapshot, settings.evaluation.gold, settings.evaluation.device)
     # A corpus too small to learn from has no loss, and an XCom takes finite numbers only.
     merged = {**judged.metrics, **comparable(result, judged.metrics)}
     finite = {name: value for name, value in merged.items() if math.isfinite(value)}
-    return finite, ref, provenance.params(snapshot.manifest)
+    return Trained(finite, ref, provenance.params(snapshot.manifest), curve)
 
 
 def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, float]:

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 from embedding_airflow.environment import airflow_environment, migrate_command
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 sys.path.insert(0, str(Path(__file__).parent))
 HOME = Path(tempfile.mkdtemp(prefix="yeoron-airflow-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -66,3 +68,18 @@ def dag_bag(airflow_home: Path):
     from airflow.dag_processing.dagbag import DagBag
 
     return DagBag(dag_folder=str(ROOT / "dags"))
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the metadata that an installation of this tree writes."""
+    folder = tmp_path_factory.mktemp("installed")
+    info = folder / "yeoron-9.9.9.dist-info"
+    info.mkdir()
+    head = "Metadata-Version: 2.4\nName: yeoron\nVersion: 9.9.9\n"
+    (info / "METADATA").write_text(head, encoding="utf-8")
+    lines = []
+    for group, entries in PROJECT["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder

@@ -17,21 +17,6 @@ CLIENT = httpx.Client
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the metadata that an installation of this tree writes."""
-    folder = tmp_path_factory.mktemp("installed")
-    info = folder / "yeoron-9.9.9.dist-info"
-    info.mkdir()
-    head = "Metadata-Version: 2.4\nName: yeoron\nVersion: 9.9.9\n"
-    (info / "METADATA").write_text(head, encoding="utf-8")
-    lines = []
-    for group, entries in PROJECT["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
-    return folder
-
-
 def airflow(installed: Path, *command: str) -> list[dict[str, str]]:
     """A command of the real Airflow, its answer as rows."""
     path = os.pathsep.join(map(str, (installed, ROOT, ROOT / "plugins")))

@@ -15,6 +15,7 @@ OTHERS = {
     "architecture": "the tree itself",
     "benchmarks": "benchmarks",
     "docs": "docs",
+    "infra": "infra",
     "public": "plugins/yeoron",
     "registry": "embedding/kernel/registry.py, with packages outside the tree",
     "stores": "stores of every kind that older versions wrote",

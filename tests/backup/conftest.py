@@ -68,8 +68,15 @@ def serving_home(settings: Settings) -> Iterator[ParameterServer]:
 class Pusher:
     """Pushes rows and counts of words, and marks its documents in the frontier."""
 
-    def __init__(self, settings: Settings, server: ParameterServer, name: str = "n0") -> None:
-        line = ExchangeConfig(connect_timeout_s=60, request_timeout_s=60, rows="float32")
+    def __init__(
+        self,
+        settings: Settings,
+        server: ParameterServer,
+        name: str = "n0",
+        line: ExchangeConfig | None = None,
+    ) -> None:
+        patient = {"connect_timeout_s": 60, "request_timeout_s": 60, "rows": "float32"}
+        line = (line or ExchangeConfig()).model_copy(update=patient)
         self.client = connect(
             server.location, node=name, config=line, config_digest=settings.digest()
         )

@@ -38,12 +38,12 @@ def test_without_a_gpu_it_is_refused_in_a_sentence():
 
 
 def test_its_parts_add_up(bench):
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = bench.gpu() or bench.TorchDevice(torch.device("cpu"))
     found = bench.over_the_wire(device, 200, 8, 3)
     assert found["binds"] in found["parts_ms"]
     assert min(found["parts_ms"].values()) >= 0
     assert found["pull_rows_per_s"] > 0
-    alone = bench.resident(device, bench.pick_steps(device, 8), 500, 8, 3)
+    alone = bench.resident(device, device.steps(8), 500, 8, 3)
     both = 500 / (500 / alone["pull_rows_per_s"] + 500 / alone["push_rows_per_s"])
     assert alone["share"] == pytest.approx(both / (bench.BOUND * 100 / 8))
     report = {

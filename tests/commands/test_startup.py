@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+
+import pytest
+
+from embedding.kernel.devices import may_have_gpu
 
 HEAVY = {
     *("torch", "numba", "numpy", "scipy", "pyarrow", "pandas", "sqlalchemy", "trafilatura"),
@@ -19,7 +24,7 @@ def test_the_command_line_itself_imports_nothing_heavy():
     assert HEAVY & set(done.stdout.split()) == set()
 
 
-def test_a_training_counts_its_words_while_torch_is_imported():
+def test_a_training_counts_its_words_while_the_rest_is_imported():
     # numpy.random is there before: two threads that import it at once may end in an error.
     told = "import sys, embedding.training; print('torch' in sys.modules, *sys.modules)"
     done = subprocess.run(
@@ -36,7 +41,7 @@ import sys
 import embedding.settings, embedding.server.service, embedding.server.shards.service
 print(*[name for name in ("scipy.special", "scipy.sparse") if name in sys.modules])
 import embedding.training.running
-import embedding.worker.crawling.crawling, embedding.worker.process.gradient
+import embedding.worker.process.gradient
 import pyarrow as pa
 table = pa.table({"a": pa.array(["list"])})
 print("pandas" in sys.modules)
@@ -46,6 +51,74 @@ print(*table.to_pandas().a)
         [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.splitlines() == ["", "False", "list"]
+
+
+PROCESSES = {
+    "node": "embedding.nodetask",
+    "shard": "embedding.server.shards.service",
+    "server": "embedding.server.service",
+    "group": "embedding.server.groupprocess",
+    "aggregator": "embedding.worker.process.aggregator",
+    "corpus": "embedding.worker.corpus.reading",
+    "gradient": "embedding.worker.process.gradient",
+    "evaluation": "embedding.evaluation.evaluate",
+    "train": "embedding.training.running",
+    "crawler": "embedding.worker.crawling.crawling",
+}
+OF_OTHERS = {
+    *("torch", "pandas", "airflow", "fastapi", "mlflow", "playwright", "distributed", "dask"),
+    *("kiwipiepy", "sqlalchemy", "trafilatura", "httpx", "uvicorn"),
+}
+OF_A_CRAWLER = {"sqlalchemy", "trafilatura", "httpx"}
+
+
+def test_each_process_imports_what_it_uses_alone():
+    """One after the other in one Python: what is not there after one was not before it either."""
+    told = f"""
+import sys
+from importlib import import_module
+for kind, module in {PROCESSES!r}.items():
+    import_module(module)
+    print(kind, *sorted({OF_OTHERS!r} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
+    )
+    found = {line.split()[0]: set(line.split()[1:]) for line in done.stdout.splitlines()}
+    assert found.pop("crawler") <= OF_A_CRAWLER
+    assert found == {kind: set() for kind in PROCESSES if kind != "crawler"}
+
+
+@pytest.mark.skipif(may_have_gpu(), reason="where there is a GPU torch is asked for it")
+def test_no_process_of_a_training_imports_torch_where_there_is_no_gpu(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        """
+import os, sys
+class Refusal:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("torch", "pandas", "airflow", "sqlalchemy", "fastapi", "mlflow"):
+            with open(os.environ["IMPORTED"], "a") as file:
+                print(name, *sys.argv, file=file)
+sys.meta_path.insert(0, Refusal())
+"""
+    )
+    (tmp_path / "text.txt").write_text("봄 여름 가을 겨울 눈 비 바람 구름\n" * 300)
+    imported = tmp_path / "imported"
+    imported.touch()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "embedding.cli", "train", "text.txt"),
+            *("--out", "store", "--dim", "16", "--shards", "2", "--json"),
+        ],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}", "IMPORTED": str(imported)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nll" in (next((tmp_path / "store").glob("*/manifest.json"))).read_text()
+    assert imported.read_text() == ""
 
 
 def test_a_command_spares_the_search_for_garbage():

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from embedding.evaluation import comparison, provenance, registry, runs
+from embedding.evaluation import comparison, provenance, registry, runs, views
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
 from embedding.kernel.errors import ConfigError, PlatformError
@@ -168,9 +168,19 @@ def test_windows_form_a_series(store, make, uri):
     history = client.get_metric_history(stream.info.run_id, "nll")
     assert [(entry.step, entry.value) for entry in history] == [(0, 3.0), (1, 2.5), (2, 2.0)]
     assert history[0].timestamp < history[1].timestamp < history[2].timestamp
-    children = [client.get_run(entry.run_id) for entry in tracked]
-    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {stream.info.run_id}
+    for entry in tracked:
+        # The list folds children away, and then it would open on one row.
+        assert runs.PARENT not in client.get_run(entry.run_id).data.tags
     assert client.get_model_version_by_alias("yeoron", "newest").version == 3
+
+
+def test_a_run_that_the_stream_held_is_let_go(store, make, uri):
+    ref = store.publish(make())
+    run_id = track(store, ref.id, tracking_uri=uri, device="cpu").run_id
+    client = runs.connect(uri)
+    client.set_tag(run_id, runs.PARENT, "the run of an earlier version")
+    assert track(store, ref.id, tracking_uri=uri, device="cpu").run_id == run_id
+    assert runs.PARENT not in client.get_run(run_id).data.tags
 
 
 def test_a_backfill_does_not_move_newest(store, make, uri):
@@ -307,6 +317,51 @@ def test_compared_trainings_are_children(store, make, uri):
     assert client.get_run(parent).info.status == "FINISHED"
 
 
+def test_a_training_has_its_curves(store, make, uri):
+    """Over tokens, at most 200 points and the last of them, beside the figures of the whole."""
+    curve = [
+        comparison.CurvePoint(i * 1_000, i * 0.5, {"loss": 5 - i / 200, "rate": float("nan")})
+        for i in range(1, 502)
+    ]
+    parent = comparison.start_parent("비교", {}, tracking_uri=uri)
+    child = comparison.track_training(
+        parent, {}, {"loss": 2.0}, None, tracking_uri=uri, seconds=251, curve=curve
+    )
+    client = runs.connect(uri)
+    history = client.get_metric_history(child, "curve/loss")
+    assert 150 < len(history) <= 200
+    assert (history[-1].step, history[-1].value) == (501_000, 5 - 501 / 200)
+    assert [one.step for one in history] == sorted({one.step for one in history})
+    run = client.get_run(child)
+    assert run.info.start_time <= history[0].timestamp <= history[-1].timestamp
+    assert abs(history[-1].timestamp - run.info.end_time) < 5_000
+    assert run.data.metrics == {"loss": 2.0, "curve/loss": 5 - 501 / 200}
+
+
+def test_a_comparison_opens_on_what_was_varied(store, make, uri):
+    parent = comparison.start_parent("비교", {}, tracking_uri=uri, varied=["policy", "dim"])
+    client = runs.connect(uri)
+    run = client.get_run(parent)
+    place = run.info.experiment_id
+    link = f"(#/experiments/{place}/runs?viewStateShareKey={parent}"
+    assert run.data.tags["mlflow.note.content"].count(link) == 2
+    view = json.loads(client.get_experiment(place).tags[f"mlflow.sharedViewState.{parent}"])
+    assert view["selectedColumns"][:3] == ["params.`policy`", "params.`dim`", "metrics.`nll`"]
+    assert parent in view["searchFilter"]
+    (chart,) = view["compareRunCharts"]
+    assert (chart["type"], chart["selectedParams"]) == ("PARALLEL", ["policy", "dim"])
+
+
+def test_a_run_has_at_most_forty_params(store, make, uri):
+    from embedding.models.config import ModelConfig
+    from embedding.server.config import SyncConfig
+
+    sections = {"model": ModelConfig().model_dump(), "sync": SyncConfig().model_dump()}
+    ref = store.publish(replace(make(), config={**make().config, **sections}))
+    tracked = track(store, ref.id, tracking_uri=uri, device="cpu")
+    assert len(runs.connect(uri).get_run(tracked.run_id).data.params) <= 40
+
+
 def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store, make, uri):
     ref = store.publish(make())
     other = replace(make(month=3), config={**make().config, "model": {"model": "glove"}})
@@ -439,7 +494,8 @@ def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
     assert experiment_url(settings) == url
     store.publish(make())
     tracked = track(store, tracking_uri=server, experiment="여론")
-    assert url == f"{server}/#/experiments/{tracked.experiment_id}/runs"
+    view = f"viewStateShareKey={views.SNAPSHOTS}"
+    assert url == f"{server}/#/experiments/{tracked.experiment_id}/runs?{view}"
     experiment = runs.connect(server).get_experiment(tracked.experiment_id)
     assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
     away = Settings(ports={"mlflow": lasting_port()})

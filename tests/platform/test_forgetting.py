@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,17 +32,18 @@ from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import Push
 from embedding.forgetting import Wish, forget, retain
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 from embedding.kernel.records import Phrase, SourceProgress, Window
 from embedding.models.config import ModelConfig
 from embedding.platform.databases import check_databases
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.settings import PathsConfig, RetentionConfig, Settings
+from embedding.settings import HostsConfig, PathsConfig, RetentionConfig, Settings
 from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from pgserver import PostgresServer
+from s3server import Fault, S3Server, serving_s3
 from waiting import until
 
 NAME, SOURCE, PAGE = "홍길동", "숨은게시판", "https://board.example/p/17"
@@ -64,7 +66,7 @@ def settings(tmp_path: Path) -> Settings:
 def server_config(settings: Settings) -> ServerConfig:
     return ServerConfig(
         state_dir=settings.paths.checkpoints,
-        snapshots=str(settings.paths.snapshots),
+        snapshots=settings.snapshot_store,
         config_digest=settings.digest(),
         shards=settings.server.shards,
         min_count=1,
@@ -136,7 +138,7 @@ def fill(settings: Settings) -> None:
         schema=EVIDENCE_SCHEMA,
     )
     EvidenceStore(paths.evidence).add(table, "n0")
-    report = paths.trends / SnapshotStore(paths.snapshots).list()[0].id
+    report = paths.trends / SnapshotStore(settings.snapshot_store).list()[0].id
     report.mkdir(parents=True)
     text = f'{{"words": ["{NAME}"], "sources": ["{SOURCE}"], "urls": ["{PAGE}"]}}'
     (report / "report.json").write_text(text, encoding="utf-8")
@@ -150,7 +152,7 @@ def track(settings: Settings) -> None:
     paths.mlflow.mkdir(parents=True)
     uri = settings.database_address("mlflow")
     config = EvaluationConfig(tracking_uri=uri, device="cpu")
-    track_snapshot(SnapshotStore(paths.snapshots), "latest", config)
+    track_snapshot(SnapshotStore(settings.snapshot_store), "latest", config)
     # Three words pass no gate: the alias that a snapshot gets by it is given here.
     client = runs.connect(uri)
     client.set_registered_model_alias(config.model_name, registry.NEWEST, "1")
@@ -176,7 +178,7 @@ def holding(folder: Path, wanted: str) -> list[str]:
 
 def opens(settings: Settings) -> ParameterServer:
     """Every store can be opened; the server that did is stopped."""
-    store = SnapshotStore(settings.paths.snapshots)
+    store = SnapshotStore(settings.snapshot_store)
     assert store.broken() == {}
     for ref in store.list():
         snapshot = store.open(ref.id)
@@ -461,6 +463,136 @@ def test_old_snapshots_that_are_not_the_newest_go(settings: Settings) -> None:
     assert "Snapshots: 1 would be removed." in retain(settings, now=NOW, dry=True)
     assert "Snapshots: 1 were removed." in retain(settings, now=NOW)
     assert [ref.id for ref in store.list()] == [last.id] != [first.id]
+
+
+# -- snapshots in object storage -------------------------------------------------------------------
+
+BUCKET = "yeoron"
+DENIED = {"status": "403 Forbidden", "code": "AccessDenied"}
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[S3Server]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
+    with serving_s3(monkeypatch, BUCKET) as server:
+        yield server
+
+
+@pytest.fixture
+def remote(settings: Settings, s3: S3Server) -> Settings:
+    """The server publishes to a bucket, and the home has snapshots from before, too."""
+    fill(settings)
+    moved = settings.server.model_copy(update={"snapshots": f"s3://{BUCKET}/snapshots"})
+    for path in settings.paths.trends.iterdir():
+        shutil.rmtree(path)
+    for path in settings.paths.home.glob("checkpoints*"):
+        shutil.rmtree(path)
+    settings = settings.model_copy(update={"server": moved})
+    fill(settings)
+    return settings
+
+
+def bucket(folder: Path) -> Path:
+    """Everything in the bucket as files."""
+    from s3fs import S3FileSystem
+
+    shutil.rmtree(folder, ignore_errors=True)
+    store = S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
+    for path in store.find(BUCKET):
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(store.cat_file(path))
+    return folder
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("wish", [Wish(word=NAME), Wish(source=SOURCE)], ids=["word", "source"])
+def test_it_is_gone_from_a_bucket_and_its_copies(
+    remote: Settings, tmp_path: Path, wish: Wish
+) -> None:
+    wanted = wish.word or SOURCE
+    assert holding(bucket(tmp_path / "b"), wanted)
+    said = forget(remote, wish, dry=True)
+    assert f"Snapshots in s3://{BUCKET}/snapshots: 1 would be changed; they keep their ids." in said
+    assert holding(bucket(tmp_path / "b"), wanted), "a dry run changes nothing"
+    forget(remote, wish)
+    left = holding(bucket(tmp_path / "b"), wanted)
+    home = remote.paths.home
+    if wish.word is None:
+        assert left == []
+        assert holding(home, wanted) == ["frontier/yeoron.db"]
+    else:
+        assert left == holding(bucket(tmp_path / "b"), "홍길동전")
+        assert holding(home, wanted) == holding(home, "홍길동전")
+    opens(remote)
+    assert any("0 were changed" in one for one in forget(remote, wish))
+
+
+@pytest.mark.timeout(300)
+def test_a_bucket_that_cannot_be_read_is_refused_before_anything_is_changed(
+    remote: Settings, s3: S3Server
+) -> None:
+    before = holding(remote.paths.home, NAME)
+    s3.faults.append(Fault("GET", "vectors.arrow", 99, **DENIED))
+    shutil.rmtree(remote.paths.home / "cache")
+    with pytest.raises(SnapshotError, match=r"s3://yeoron/snapshots: cannot be read"):
+        forget(remote, Wish(word=NAME))
+    s3.faults.clear()
+    now = set(holding(remote.paths.home, NAME))
+    assert {name for name in before if not name.startswith("cache/")} <= now
+
+
+@pytest.mark.timeout(300)
+def test_a_bucket_that_cannot_be_written_is_said_and_the_next_call_ends_it(
+    remote: Settings, s3: S3Server, tmp_path: Path
+) -> None:
+    s3.faults.append(Fault("PUT", "erased-1", 99, **DENIED))
+    with pytest.raises(SnapshotError, match=r"s3://yeoron/snapshots: cannot be written"):
+        forget(remote, Wish(source=SOURCE))
+    s3.faults.clear()
+    opens(remote)
+    forget(remote, Wish(source=SOURCE))
+    assert holding(bucket(tmp_path / "b"), SOURCE) == []
+    assert holding(remote.paths.home, SOURCE) == ["frontier/yeoron.db"]
+
+
+@pytest.mark.timeout(300)
+def test_old_snapshots_in_a_bucket_go(remote: Settings, tmp_path: Path) -> None:
+    with running_server(server_config(remote), dim=4) as server:
+        server.snapshotter.cut(
+            Window(datetime(2020, 2, 4, tzinfo=UTC), datetime(2020, 2, 5, tzinfo=UTC))
+        )
+    store = SnapshotStore(remote.snapshot_store)
+    first, last = store.list()
+    where = f"Snapshots in {remote.snapshot_store}"
+    assert f"{where}: 0 were removed." in retain(remote)
+    assert f"{where}: 1 would be removed." in retain(remote, now=NOW, dry=True)
+    assert len(store.list()) == 2
+    assert f"{where}: 1 were removed." in retain(remote, now=NOW)
+    assert [ref.id for ref in store.list()] == [last.id]
+    assert not [one for one in bucket(tmp_path / "b").rglob("*") if first.id in str(one)]
+    assert not list((remote.paths.home / "cache").rglob(first.id))
+
+
+def test_forgetting_while_the_server_of_another_host_answers_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(settings)
+    hosts = HostsConfig(address="192.0.2.7", server="192.0.2.8")
+    elsewhere = settings.model_copy(update={"hosts": hosts})
+    with running_server(server_config(settings), dim=4) as server:
+        monkeypatch.setattr(Settings, "server_location", property(lambda _: server.location))
+        before = holding(settings.paths.home, NAME)
+        with pytest.raises(ConfigError, match=r"host 192\.0\.2\.8 is running; stop it first"):
+            forget(elsewhere, Wish(word=NAME))
+        assert holding(settings.paths.home, NAME) == before
+        assert forget(elsewhere, Wish(word=NAME), dry=True)
+    assert any(
+        "192.0.2.8; call the same there" in one for one in forget(elsewhere, Wish(word=NAME))
+    )
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_somebody_asked_to_be_forgotten_is_not_read_again_when_it_is_old(

@@ -23,7 +23,15 @@ from embedding.nodetask import placed
 from embedding.platform import hosts
 from embedding.platform.delivering import EvidenceDelivery
 from embedding.platform.door import Door
-from embedding.platform.hosts import JoiningFile, ensure_authority, invite, joined_host, on_its_host
+from embedding.platform.hosts import (
+    JoinedHost,
+    JoiningFile,
+    address_now,
+    ensure_authority,
+    invite,
+    joined_host,
+    on_its_host,
+)
 from embedding.platform.relay import ServerPages
 from embedding.platform.services import dask_workers
 from embedding.server.service import running_server
@@ -198,14 +206,30 @@ def test_a_node_takes_the_files_of_its_own_home() -> None:
 
 
 def test_the_server_of_several_hosts_asks_for_certificates(control: Settings) -> None:
-    server = control.server_for_hosts(control.server)
+    server = control.certified(control.server)
     assert server.host == ADDRESS
     assert server.tls_client_ca == control.paths.authority.resolve()
     assert control.server_location == f"grpc+tls://{ADDRESS}:{control.server.port}"
     assert control.line().tls_ca == control.paths.authority.resolve()
-    alone = at(control.paths.home)
-    assert alone.server_for_hosts(alone.server) == alone.server
+
+
+def test_the_server_of_one_host_asks_for_certificates_too(tmp_path: Path) -> None:
+    alone = at(tmp_path)
+    assert alone.certified(alone.server) == alone.server
     assert alone.server_location.startswith("grpc://127.0.0.1")
+    ensure_authority(alone)
+    server = alone.certified(alone.server)
+    assert server.host == "127.0.0.1"
+    assert server.tls_client_ca == alone.paths.authority.resolve()
+    assert alone.server_location == f"grpc+tls://127.0.0.1:{server.port}"
+    assert alone.line().tls_ca == server.tls_client_ca
+    given = alone.exchange.model_copy(update={"operator_token_file": tmp_path / "mine"})
+    mine = alone.model_copy(update={"exchange": given}).line(operator=True)
+    assert (mine.token_file, mine.tls_ca) == (tmp_path / "mine", server.tls_client_ca)
+    # Another server, of this machine or not, is not the platform's.
+    other = alone.server.model_copy(update={"port": server.port + 1})
+    assert alone.certified(other) == other
+    assert alone.line(f"grpc://127.0.0.1:{other.port}").tls_ca is None
 
 
 def test_the_servers_certificate_is_of_this_authority(control: Settings, tmp_path: Path) -> None:
@@ -234,6 +258,23 @@ def with_server(settings: Settings) -> Settings:
     return settings.model_copy(update={"hosts": own})
 
 
+def test_a_host_of_nodes_comes_back_at_another_address() -> None:
+    then = JoinedHost(
+        role="node",
+        address="192.0.2.99",
+        scheduler="tls://127.0.0.1:8786",
+        control="localhost",
+        port=8790,
+    )
+    assert address_now(then) in {"127.0.0.1", "::1"}
+    for alike in (
+        then.model_copy(update={"role": "server"}),  # control.hosts.server says where it is
+        then.model_copy(update={"control": ""}),  # joined before that was remembered
+        then.model_copy(update={"control": "no-such-host.invalid"}),
+    ):
+        assert address_now(alike) == "192.0.2.99"
+
+
 def test_a_server_joins_with_names_and_tokens_of_its_own(tmp_path: Path) -> None:
     settings = with_server(at(tmp_path / "control", ADDRESS, lasting_port(ADDRESS)))
     ensure_authority(settings)
@@ -256,7 +297,7 @@ def test_a_server_joins_with_names_and_tokens_of_its_own(tmp_path: Path) -> None
         there = settings.paths.secrets / name
         assert (here.paths.secrets / name).read_bytes() == there.read_bytes()
     assert not here.paths.dask_certificate[0].exists()
-    server = on_its_host(here).server_for_hosts(here.server)
+    server = on_its_host(here).certified(here.server)
     assert server.host == SERVER
     assert server.tls_client_ca == here.paths.authority.resolve()
     assert settings.server_location == f"grpc+tls://{SERVER}:{settings.server.port}"

@@ -19,7 +19,7 @@ import pytest
 from embedding.cluster import attach_pool, dask_client, stop_pool
 from embedding.exchange.channel import Channel
 from embedding.kernel.certificates import make_certificate
-from embedding.kernel.errors import RefusedError
+from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.ports import lasting_port
 from embedding.nodetask import spec_file
 from embedding.platform.operate import bring_down
@@ -198,3 +198,45 @@ def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
     logs = [path for path in platform.paths.logs.rglob("*") if path.is_file()]
     assert any("dask-worker" in path.name for path in logs)
     assert [path.name for path in logs if SECRET.encode() in path.read_bytes()] == []
+
+
+def test_tokens_and_certificates_are_replaced_while_it_runs(platform: Settings) -> None:
+    """Pages stay up, the nodes go on, and what the old ones opened is shut."""
+    assert platform.server_location.startswith("grpc+tls://127.0.0.1")
+    attach_pool(platform)
+    paths = platform.paths
+    names = (*paths.dask_certificate, *paths.server_certificate, paths.node_token)
+    old = {path: path.read_bytes() for path in (*names, paths.operator_token)}
+    kept = {p.pid for p in marked(paths.home) if "airflow" in " ".join(p.cmdline())}
+    file = paths.home.parent / "yeoron.toml"
+    command = (sys.executable, "-m", "embedding.cli", "--settings", str(file), "rotate")
+    done = subprocess.run(command, cwd=ROOT, timeout=600, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Nodes stopped: yeoron-node-0." in done.stdout
+    assert "Nodes started: yeoron-node-0." in done.stdout
+    assert all(path.read_bytes() != before for path, before in old.items())
+    assert all(path.stat().st_mode & 0o077 == 0 for path in old)
+    assert kept & {p.pid for p in marked(paths.home)}
+
+    def status(line) -> dict[str, object]:
+        with contextlib.closing(Channel(platform.server_location, line)) as channel:
+            answer: dict[str, object] = channel.action("status", {})
+            return answer
+
+    def greeted() -> bool:
+        return "yeoron-node-0" in status(platform.line())["nodes"]
+
+    until(greeted, "the node did not greet the server again", 300)
+    before = paths.home.parent / "before"
+    before.mkdir(mode=0o700)
+    for path, data in old.items():
+        (before / path.name).write_bytes(data)
+        (before / path.name).chmod(0o600)
+    line = platform.line()
+    with_old_token = line.model_copy(update={"token_file": before / "node-token"})
+    with pytest.raises(RefusedError, match="token"):
+        status(with_old_token)
+    cert, key = (before / path.name for path in paths.dask_certificate)
+    with pytest.raises(UnavailableError):
+        status(line.model_copy(update={"tls_cert": cert, "tls_key": key}))
+    stop_pool(platform)

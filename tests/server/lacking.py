@@ -13,16 +13,21 @@ FULL = [MemoryError(), RuntimeError("CUDA error"), torch.OutOfMemoryError("out o
 
 
 def failing(
-    monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, *, after: int = 0
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    error: Exception,
+    *,
+    after: int = 0,
+    of: type = Tables,
 ) -> Callable[[], None]:
-    """Tables whose call `name` finds no memory after so many times; the call ends that."""
-    real, left = getattr(Tables, name), [after]
+    """A class whose call `name` finds no memory after so many times; the call ends that."""
+    real, left = getattr(of, name), [after]
 
-    def call(self: Tables, *args: object, **more: object) -> object:
+    def call(self: object, *args: object, **more: object) -> object:
         left[0] -= 1
         if left[0] < 0:
             raise error
         return real(self, *args, **more)
 
-    monkeypatch.setattr(Tables, name, call)
-    return lambda: monkeypatch.setattr(Tables, name, real)
+    monkeypatch.setattr(of, name, call)
+    return lambda: monkeypatch.setattr(of, name, real)

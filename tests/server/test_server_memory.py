@@ -19,6 +19,7 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.changing import ChangeQueue
+from embedding.server.rows.devices import HostDevice
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
@@ -117,8 +118,9 @@ def test_changes_come_in_order_and_go_on_where_they_stopped() -> None:
 def test_new_words_have_to_wait_for_memory_and_learning_goes_on(
     state, monkeypatch, caplog, after: int
 ) -> None:
-    """Four rows there are; the tables double in four tensors, of which each may be refused."""
-    mend = failing(monkeypatch, "_zeros", torch.OutOfMemoryError("out of memory"), after=after)
+    """Four rows there are; the tables double in four arrays, of which each may be refused."""
+    error = torch.OutOfMemoryError("out of memory")
+    mend = failing(monkeypatch, "zeros", error, after=after, of=HostDevice)
     with caplog.at_level(logging.CRITICAL):
         ids = state.words.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
     assert sorted(ids.tolist()) == [-1, -1, 3]

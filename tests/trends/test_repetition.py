@@ -12,10 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from embedding.cli import app
+from embedding.snapshots.erasing import erase
+from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import BUSIEST_FILE, USAGE
+from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import counted_once
 from embedding.trends.frequency import Frequency
 from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.table import _resting
 from embedding.web import brief
 from embedding.web.text import PageText
 
@@ -93,6 +98,11 @@ def test_a_thousand_accounts_that_paste_one_text_call_nothing(tmp_path) -> None:
     said = note(report, "copied_text")
     assert "copies of the same text; copies count once" in said
     assert "광고" in said
+    rows = [row for name in RANKINGS for row in report.to_dict()[name]]
+    assert all(row["documents_deduplicated"] <= row["documents"] for row in rows)
+    copied = [row for row in rows if row["documents"] >= 1000]
+    assert copied
+    assert all(row["documents_deduplicated"] < 200 for row in copied)
 
 
 def test_a_thousand_accounts_that_write_their_own_are_heard(tmp_path) -> None:
@@ -109,6 +119,26 @@ def test_what_was_pasted_does_not_fall_when_nobody_pastes_it_any_more(tmp_path) 
     stream = days(random)
     stream[-2] += pasted(random, alike=True)
     assert called(build_report(make(tmp_path, stream))) == {}
+
+
+def test_a_change_that_the_busiest_authors_make_is_shown_as_theirs(tmp_path) -> None:
+    random = np.random.default_rng(11)
+    stream = days(random)
+    for author in range(1, 9):
+        for _ in range(40):
+            others = [str(one) for one in random.choice(TOPICS[4], 6)]
+            stream[-1].append(Text([*others[:3], LOUD, *others[3:]], author))
+    store = make(tmp_path, stream)
+    report = build_report(store, config=TrendsConfig(false_discovery=0.3))
+    row = next(row for row in report.moved if row.word == LOUD)
+    assert row.significant
+    assert row.support.busiest_authors
+    assert LOUD in next(one for one in _resting(report.moved) if "busiest 1 %" in one)
+    folder = store.open().path
+    size = {name: (folder / name).stat().st_size for name in (BUSIEST_FILE, USAGE)}
+    assert size[BUSIEST_FILE] < 0.1 * size[USAGE]
+    assert erase(folder, source="게시판")
+    assert not len(SnapshotStore(str(tmp_path)).open().usage.busiest)
 
 
 def test_a_source_whose_sums_are_missing_counts_as_it_is(tmp_path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -86,9 +88,32 @@ def test_a_change_that_one_author_made_does_not_stand_without_that_one(judged) -
     assert judged.p[ONE_AUTHOR] > 0.05, "nor is it called"
 
 
+def test_a_change_that_the_busiest_authors_made_does_not_stand_without_them() -> None:
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((WORDS, DIM))
+    before = used({"글판": documents(rng, centres)})
+    theirs = np.zeros((WORDS, UNITS, DIM), np.float32), np.zeros((WORDS, UNITS), np.float32)
+    sums, counts = theirs
+    counts[BOTH] = 6.0
+    sums[BOTH] = 6.0 * np.eye(DIM)[0]
+    rest = documents(rng, centres)
+    whole = used({"글판": (rest[0] + counts, rest[1] + sums)})
+    busiest = used({"글판": (counts, sums)}).usage
+    after = UsedWords(replace(whole.usage, busiest=busiest), whole.rows)
+    judged = between_times([before], after)
+    found = support(judged.grounds, BOTH)
+    assert judged.p[BOTH] < 0.001
+    assert not found.few_authors, "each unit has some of them"
+    assert found.without_busiest > 0.05
+    assert found.busiest_authors
+    assert support(between_times([before], whole).grounds, BOTH).without_busiest is None
+
+
 def test_the_table_names_what_rests_on_few(report_row) -> None:
     few = Support({"뉴스": 0.9, "글판": 0.1}, {"뉴스": 0.4, "글판": 0.001}, 0.8, 0.3)
     sure = Support({"뉴스": 1.0}, {}, 0.1, 0.001)
+    busy = replace(sure, without_busiest=0.3)
+    assert _resting([report_row("방", busy)]) == ["Not without the busiest 1 % of authors: 방."]
     rows = [report_row("방", few), report_row("거리", sure), report_row("말", None)]
     assert _resting(rows) == ["Mostly one group of authors: 방.", "Not without 뉴스: 방."]
     assert _resting(rows[1:]) == []

@@ -11,6 +11,8 @@ import pytest
 from browsing import CHROMIUM, drawn, visit
 from unguarded import unguarded
 
+from embedding.web.app import create_app
+
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [
     pytest.mark.browser,
@@ -24,7 +26,15 @@ VIEWS = (
     *("/snapshots", "/search?q=가", "/word/쀍쀍", "/over", "/over?w=코로나&w=마스크&w=없음"),
     *("/team", "/word", "/sources"),
     *("/?from=2020-01-01&to=2020-03-31&source=뉴스&topic=코로나", "/?from=2031-01-01"),
+    *("/window/2020-02", "/?source=없음", "/?from=2020-13-01", "/no/such/page"),
 )
+SETTINGS = [
+    ("ko-KR", "light", 1280),
+    ("en-GB", "dark", 1280),
+    ("ko-KR", "dark", 390),
+    ("en-GB", "light", 390),
+]
+"""Language, theme and width of a screen."""
 
 
 NAMELESS = """
@@ -64,6 +74,17 @@ async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, pat
         await named_and_in_order(page)
 
 
+@pytest.mark.parametrize("width", [1280, 1000, 768])
+async def test_no_page_is_wider_than_its_screen(page_of, address, width):
+    async with page_of(locale="en-GB", viewport={"width": width, "height": 900}) as page:
+        wide = []
+        for path in VIEWS:
+            await visit(page, address + path)
+            if await page.evaluate("document.documentElement.scrollWidth") > width:
+                wide.append(path)
+        assert wide == []
+
+
 CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]
 
 
@@ -81,15 +102,7 @@ async def test_text_is_readable_in_both_themes_and_all_has_a_name(page_of, addre
         assert bright < 150 if scheme == "dark" else bright > 600
 
 
-@pytest.mark.parametrize(
-    ("language", "scheme", "width"),
-    [
-        ("ko-KR", "light", 1280),
-        ("en-GB", "dark", 1280),
-        ("ko-KR", "dark", 390),
-        ("en-GB", "light", 390),
-    ],
-)
+@pytest.mark.parametrize(("language", "scheme", "width"), SETTINGS)
 async def test_axe_finds_nothing_in_any_view(page_of, address, language, scheme, width):
     axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe()
     # Run beside the page's own scripts, which its content policy allows and an injected one's not.
@@ -102,6 +115,32 @@ async def test_axe_finds_nothing_in_any_view(page_of, address, language, scheme,
             await page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
             found = (await axe.run(page)).response["violations"]
             wrong += [(path, one["id"], one["nodes"][0]["html"][:200]) for one in found]
+        assert wrong == []
+
+
+@pytest.mark.parametrize(("language", "scheme", "width"), SETTINGS)
+async def test_axe_finds_nothing_before_the_login_in_an_empty_store_or_in_a_report(
+    page_of, config, serve, address, tmp_path, language, scheme, width
+):
+    axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe()
+    alone = config.model_copy(
+        update={"token_file": tmp_path / "token", "tokens": tmp_path / "tokens.sqlite"}
+    )
+    empty = config.model_copy(update={"snapshots": str(tmp_path / "none"), "reports": None})
+    addresses = [serve(create_app(alone)) + "/login", serve(unguarded(empty)) + "/"]
+    view = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    async with page_of(locale=language, bypass_csp=True, **view) as page:
+        wrong = []
+        for at in (*addresses, address + "/window/2020-03/report.html"):
+            if at.endswith(".html"):  # a file to save
+                saved = tmp_path / "report.html"
+                saved.write_bytes(await (await page.request.get(at)).body())
+                at = saved.as_uri()
+            await page.goto(at)
+            found = (await axe.run(page)).response["violations"]
+            wrong += [(at, one["id"], one["nodes"][0]["html"][:200]) for one in found]
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, at
+            await named_and_in_order(page)
         assert wrong == []
 
 

@@ -45,13 +45,15 @@ def test_one_window_before_names_that_window(waning, planted, tmp_path) -> None:
 
 def test_where_no_story_leads_every_find_has_its_sentences(planted, tmp_path) -> None:
     report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
-    assert lede(report, PageText("ko")) == [], "the stories say it"
+    (said,) = lede(report, PageText("ko"))
+    n = len(report.significant_stories())
+    assert said.startswith(f"평소 오르내림을 넘는 변화가 {n}가지 있었습니다."), "the stories say it"
     bare = replace(report, stories=())
     said = lede(bare, PageText("ko"))
     assert [one.count("우연은 많아야") for one in said] == [1] * 3
     assert f"‘{report.moved[0].word}’의 의미가 달라졌습니다." in said[0]
     born = report.born[0]
-    assert f"‘{born.word}’가 새로 나왔습니다. " in said[1]
+    assert f"‘{born.word}’가 새로 떠올랐습니다. " in said[1]
     assert f"문서 {born.documents}건에 쓰였습니다." in said[1]
     assert "까지는 쓰이지 않았습니다." in said[1]
 
@@ -60,7 +62,7 @@ def test_a_word_that_documents_judge_is_told_by_what_stands_beside_it(planted, t
     report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
     pulls = (ContextPull("마스크", 0.5, 0.0, 0.2), ContextPull("원룸", 0.3, 0.2, 0.0))
     told = replace(report, stories=(), moved=(replace(report.moved[0], contexts=pulls),))
-    assert "요즘 함께 자주 쓰이는 말: 마스크." in lede(told, PageText("ko"))[0]
+    assert "이번 달에는 마스크와 함께 더 자주 쓰였습니다." in lede(told, PageText("ko"))[0]
     assert "It now appears more often with 마스크." in lede(told, PageText("en"))[0]
 
 
@@ -82,7 +84,7 @@ def test_what_was_read_names_the_sources_that_brought_nothing(waning) -> None:
         compared_with=replace(before, documents={"뉴스": 2900, "게시판": 2000}),
     )
     assert read(report, PageText("ko")) == (
-        f"출처 1곳의 문서 3,000건을 {now.end[:10]} 00:00 UTC까지 읽었습니다. "
+        f"{PageText('ko').window(now.label)}에 출처 1곳에서 문서 3,000건을 읽었습니다. "
         "아무것도 읽지 못한 출처: 게시판, 댓글."
     )
 

@@ -218,7 +218,7 @@ async def test_the_axis_comes_after_the_page_and_says_what_it_shows(page_of, add
         await page.goto(address + "/word/코로나")
         await drawn(page)
         chart = page.locator(".axis-card .chart")
-        assert "below 0" in await chart.get_attribute("aria-label")
+        assert "negative words" in await chart.get_attribute("aria-label")
         await chart.focus()
         await page.keyboard.press("End")
         tip = await page.locator(".axis-card .tip").inner_text()

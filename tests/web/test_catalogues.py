@@ -37,7 +37,6 @@ NAMES = {
     *(f"{name}_{unit}" for name in (*UNIT_WORDS, "span") for unit in UNIT_KEYS),
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
-    *(f"said_{name}_since" for name in RANKINGS),
     *(f"headline_{state}" for state in get_args(HeadlineState) if state != "read"),
     *RANKINGS,
 } - {"moved_between"}

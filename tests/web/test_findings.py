@@ -149,20 +149,46 @@ def test_one_in_n_is_never_surer_than_q(q):
 def test_a_story_says_what_since_when_by_whom_and_how_surely(
     role, first, documents, voices, q, sources
 ):
-    words = (StoryWord("코로나", role, q, 1, documents), StoryWord("마스크", role, q, 1, documents))
+    words = (StoryWord("코로나", role, q, 0, 0), StoryWord("마스크", role, q, documents, documents))
     story = Story("s", first, words, q, True, documents, voices, tuple(sources))
     happened, who = said_of_story(story, REPORT, EN)
-    assert "“코로나, 마스크”" in happened
-    assert EN.window(first) in happened
-    assert ("since" in happened) == (first != LABELS[-1])
+    assert "“코로나” and “마스크”" in happened
+    assert "in April 2020." in happened
+    assert (f"The story began in {EN.window(first)}." in happened) == (first != LABELS[-1])
     assert ("less often" in happened) == (role == "fallen")
     assert ("more often" in happened) == (role == "risen")
     month = "March 2020" if role == "fallen" else "April 2020"
-    assert re.match(rf"{documents:,} documents? of {month} ha(s|ve) it", who)
-    assert ("few authors" in who) == story.few_authors
-    assert all(name in who for name in sources[:3])
+    named = "코로나" if documents == 0 else "마스크"
+    assert re.match(rf"“{named}” is in {documents:,} documents? of {month}", who)
+    assert ("Few authors" in who) == story.few_authors
+    # The window that REPORT is about was read in 뉴스 alone.
+    assert all((name in who) == (sources != ["뉴스"]) for name in sources[:3])
     assert f"1 in {one_in(q):,} findings" in who
     assert all(said_of_story(story, REPORT, KO))
+
+
+def test_the_documents_of_a_story_are_those_of_the_word_that_is_named() -> None:
+    words = (
+        StoryWord("공적마스크", "born", 0.0, 0, 34),
+        StoryWord("마스크", "risen", 0.0, 263, 355),
+        StoryWord("일본", "fallen", 0.0, 900, 45),
+    )
+    story = Story("s", LABELS[-1], words, 0.0, True, 355, 0, ("뉴스",))
+    assert story.most_used == words[1]
+    assert said_of_story(story, REPORT, EN) == (
+        "“공적마스크” emerged in April 2020.",
+        (
+            "Its most used word, “마스크”, is in 355 documents of April 2020. "
+            "At most 1 in 1,000 findings this clear is a fluke."
+        ),
+    )
+    assert said_of_story(story, REPORT, KO) == (
+        "2020년 4월에 ‘공적마스크’가 새로 떠올랐습니다.",
+        (
+            "함께 묶인 말 가운데 가장 많이 쓰인 ‘마스크’는 2020년 4월 문서 355건에 나옵니다. "
+            "이만큼 뚜렷한 결과 1,000건 가운데 우연은 많아야 1건입니다."
+        ),
+    )
 
 
 def test_a_difference_of_sources_says_who_used_it_how_often() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from zipfile import ZipFile
 
@@ -93,7 +94,44 @@ def test_slides_open_with_charts_and_links(files, language):
     for shape in shapes:
         assert shape.left >= 0
         assert shape.left + shape.width <= deck.slide_width
+        assert shape.top + height_of(shape) <= deck.slide_height
+        if shape.has_text_frame:
+            assert height_of(shape) <= shape.height * 1.05, shape.text_frame.text
+    korean = [run for run in runs if re.search("[가-힣]", run.text)]
+    assert korean
+    assert {str(run.font.language_id) for run in korean} == {"KOREAN (1042)"}
     assert not any("vba" in name.lower() for name in ZipFile(io.BytesIO(content)).namelist())
+
+
+_INSET = 0.2
+"""Inches of a box that its text leaves free, left and right together, and about as much above."""
+
+
+def height_of(shape) -> float:
+    """About how high a shape is with its text, in EMU."""
+    if shape.has_text_frame:
+        return _high(shape.text_frame, shape.width)
+    if not shape.has_table:
+        return float(shape.height)
+    table = shape.table
+    widths = [column.width for column in table.columns]
+    return sum(
+        max(
+            row.height,
+            *(_high(cell.text_frame, w) for cell, w in zip(row.cells, widths, strict=True)),
+        )
+        for row in table.rows
+    )
+
+
+def _high(frame, width: int) -> float:
+    inches = 0.1
+    for paragraph in frame.paragraphs:
+        size = max(run.font.size.pt for run in paragraph.runs) / 72
+        text = "".join(run.text for run in paragraph.runs)
+        wide = sum(0.95 if ord(c) > 0x1100 else 0.5 for c in text) * size
+        inches += math.ceil(wide / (width / 914_400 - _INSET)) * size * 1.2
+    return inches * 914_400
 
 
 def test_a_picture_has_gaps_where_nothing_is_known():

@@ -23,7 +23,7 @@ import psutil
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.ports import lasting_port
-from embedding.kernel.records import Window
+from embedding.kernel.records import Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.snapshots.store import SnapshotStore
@@ -90,13 +90,16 @@ class Chaos:
         path: Path,
         nodes: int,
         sources: tuple[str, ...] = (),
+        window: WindowUnit | None = None,
         **exchange: Any,
     ) -> None:
         for i in range(nodes):
             spec = NodeSpec(
                 name=f"n{i}",
                 server=self.client.location,
-                corpus=CorpusShare(path=str(path), index=i, count=nodes, sources=sources),
+                corpus=CorpusShare(
+                    path=str(path), index=i, count=nodes, sources=sources, window=window
+                ),
                 text=TextConfig(tokenizer="whitespace", mask=False),
                 model=MODEL,
                 node=self.node,
@@ -104,6 +107,12 @@ class Chaos:
                 exchange=CLIENT.model_copy(update=exchange),
             )
             self.nodes.append(pool.submit(run_node, spec, self.stop.is_set))
+
+    def expect(self, nodes: int) -> None:
+        """Windows wait for so many nodes, as those of a training do, before they have begun."""
+        for i in range(nodes):
+            report = {"sources": {"corpus": {"pending": 1}}}
+            self.client.session.action("report", {"node": f"n{i}", "report": report})
 
     def reach(self, tokens: float) -> None:
         """Wait until so many tokens were learnt."""

@@ -170,8 +170,13 @@ class LeaderClient:
             self._taken(ack)
             return self.rows.links.safe(ack.durable)
 
+    def drop(self) -> None:
+        """End the stream without a goodbye: this group greets again at once."""
+        with self.session.lock:
+            self.session.drop()
+
     def close(self) -> None:
-        """Say goodbye and close the connections."""
+        """Say goodbye, unless the stream was dropped, and close the connections."""
         self.rows.links.settle()
         self.session.close()
         self.rows.links.close()

@@ -16,7 +16,6 @@ from embedding.server.figures.meters import Meters
 from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
 from embedding.server.flight.shell import Call, Who
 from embedding.server.groups.leading import LedGroups
-from embedding.server.rows.transfer import as_sent
 from embedding.server.state import ServerState
 
 MOST_NODES = 10_000
@@ -88,7 +87,7 @@ class GroupCalls:
         check_rows(len(ids), state.dim, state.config.max_message_bytes, half=half)
         with state.lock:
             slots = state.rows.slots(table, ids, "rows")
-            rows = as_sent(state.tables.gather(table, slots), half)
+            rows = state.tables.device.as_sent(state.tables.gather(table, slots), half)
             self._groups.sent(group, len(ids))
         return Message({"status": "ok"}, {"rows": rows})
 

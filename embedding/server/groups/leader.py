@@ -117,6 +117,7 @@ class Leader:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
         welcome = self.client.session.hello()
         if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
+            self.client.drop()
             self.client.close()
             self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
             welcome = self.client.session.hello()

@@ -307,6 +307,7 @@ class LedGroups:
         self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
         self._state.scores.take_over(entry.scored)
         self._state.ledger.apply(group, entry.sequence)
+        self._state.pushes.departures.advance()
 
     def _hear(self, led: Led, told: Mapping[str, Any]) -> None:
         """What a group says of itself and of its nodes."""
@@ -324,8 +325,11 @@ class LedGroups:
             report = report if isinstance(report, dict) else {}
             self._state.reports.put(name, report, led.seen)
             if each.get("state") == "gone":
-                self._state.accounts.tracker.leave(name)
+                # With the last number that its own server took: what that holds back comes later.
+                last = each.get("sequence")
+                self._state.pushes.departures.gone(name, last if type(last) is int else None)
                 continue
+            self._state.pushes.departures.back(name)
             pending, event_now = read_report(report)
             self._state.accounts.tracker.report(name, pending, now=led.seen, event_now=event_now)
 

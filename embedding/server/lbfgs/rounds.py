@@ -9,20 +9,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from embedding.exchange.batch import Offer, Result, Task
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.lbfgs.minimiser import Lbfgs
-from embedding.server.lbfgs.space import Space
 from embedding.server.policies.portions import Name, Portions
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Tables
 from embedding.server.words.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from embedding.server.lbfgs.minimiser import Lbfgs
+    from embedding.server.lbfgs.space import Space
 
 logger = logging.getLogger(__name__)
 
@@ -206,6 +208,9 @@ class Rounds:
         sync: SyncConfig,
         iterations: int,
     ) -> _Running:
+        from embedding.server.lbfgs.minimiser import Lbfgs  # torch, which most servers never need
+        from embedding.server.lbfgs.space import Space
+
         holder = self._holder
         space = Space(holder.tables, holder.vocabulary, offers, sync.lbfgs_reach * rate)
         portions = Portions(sync.lbfgs_copies)

@@ -13,7 +13,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.policies.portions import Name
 from embedding.server.rows.tables import WORD_TABLES, Tables
-from embedding.server.rows.transfer import to_device, to_host
+from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.words.vocabulary import Vocabulary
 
 LEAST_SQUARED_NORM = 0.2
@@ -44,7 +44,8 @@ class Space:
         self._ids = {table: _ids(offers, table) for table in WORD_TABLES}
         self.pairs = max(1, sum(offer.pairs for offer in offers.values()))
         found = [tables.gather(t, vocabulary.slots(ids, "batch")) for t, ids in self._ids.items()]
-        self.start = torch.cat(found)
+        self.start = torch.cat([torch.as_tensor(each) for each in found])
+        self._device = TorchDevice(self.start.device)
         self._places = {name: self._where(offer) for name, offer in offers.items()}
         self.scale = self._scale(offers)
         self.clear()
@@ -63,7 +64,7 @@ class Space:
     def rows(self, name: Name, at: Tensor) -> tuple[FloatArray, FloatArray]:
         """The rows of a portion where loss and gradient are wanted."""
         inward, outward = self._places[name]
-        return to_host(at.index_select(0, inward)), to_host(at.index_select(0, outward))
+        return self._device.host(at[inward]), self._device.host(at[outward])
 
     def clear(self) -> None:
         """Nothing was counted yet, at the next rows."""
@@ -74,7 +75,7 @@ class Space:
         """A portion was computed."""
         self._loss += loss
         for places, values in zip(self._places[name], (vectors, contexts), strict=True):
-            self._gradient.index_add_(0, places, to_device(values, self.start.device))
+            self._gradient.index_add_(0, places, self._device.place(values))
 
     def total(self, at: Tensor) -> tuple[float, Tensor]:
         """F and its gradient at `at`, once all portions were added."""
@@ -89,15 +90,14 @@ class Space:
         """How far the rows are from where they started, by table."""
         parts = torch.split(to - self.start, [len(ids) for ids in self._ids.values()])
         named = zip(self._ids.items(), parts, strict=True)
-        return [RowDelta(table, ids, to_host(part)) for (table, ids), part in named]
+        return [RowDelta(table, ids, self._device.host(part)) for (table, ids), part in named]
 
     def _where(self, offer: Offer) -> tuple[Tensor, Tensor]:
         inward, outward = (
             np.searchsorted(self._ids[table], _named(offer, table)) for table in WORD_TABLES
         )
         outward += len(self._ids[Table.IN])
-        device = self.start.device
-        return to_device(inward, device), to_device(outward, device)
+        return self._device.place(inward), self._device.place(outward)
 
     def _scale(self, offers: Mapping[Name, Offer]) -> Tensor:
         terms = torch.zeros(len(self.start), device=self.start.device)
@@ -105,7 +105,7 @@ class Space:
             for places, counts in zip(
                 self._places[name], (offer.inward, offer.outward), strict=True
             ):
-                terms.index_add_(0, places, to_device(counts, terms.device))
+                terms.index_add_(0, places, self._device.place(counts))
         sizes = [len(ids) for ids in self._ids.values()]
         counts_in, counts_out = torch.split(terms, sizes)
         inward, outward = torch.split(self.start.square().sum(1), sizes)

@@ -14,10 +14,12 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.gramindex import GramIndex
+from embedding.server.rows.devices import beside, contiguous
+from embedding.server.rows.fetching import sum_rows
 from embedding.server.rows.tables import Tables
 
 _WordNames = Callable[[IntArray], Sequence[str]]
@@ -50,14 +52,15 @@ class GramBags:
         before = np.concatenate([[0], np.cumsum(which)]).astype(np.int32)
         return GramBags(self.buckets[which], before[self.offsets])
 
-    def sums(self, rows: torch.Tensor) -> torch.Tensor:
+    def sums(self, rows: DeviceArray) -> DeviceArray:
         """Sum [n, dim] of each bag's rows; zeros for a bag without an n-gram."""
-        return torch.nn.functional.embedding_bag(
-            torch.from_numpy(self.buckets).to(rows.device),
-            rows,
-            torch.from_numpy(self.offsets[:-1]).to(rows.device),
-            mode="sum",
-        )
+        if isinstance(rows, np.ndarray):
+            sums: FloatArray = np.empty((len(self.offsets) - 1, rows.shape[1]), dtype=np.float32)
+            sum_rows(rows, self.buckets, self.offsets, sums)
+            return sums
+        from embedding.server.rows.torchdevice import sum_bags
+
+        return sum_bags(rows, self.buckets, self.offsets)
 
 
 class GramComposer:
@@ -92,7 +95,7 @@ class GramComposer:
         if self._grams is not None:
             self._grams.forget(ids)
 
-    def centres(self, ids: IntArray, slots: IntArray) -> torch.Tensor:
+    def centres(self, ids: IntArray, slots: IntArray) -> DeviceArray:
         """Vectors [n, d] of words as the tables are now (under the lock); slot -1 gives zeros."""
         if self._grams is None:
             return self.columns(self._tables.gather(Table.IN, slots))
@@ -100,7 +103,7 @@ class GramComposer:
         own = self._tables.gather(Table.IN, slots[first])
         sub = self._tables.source(Table.SUB, accumulators=False)
         bags = _bags(self._grams, ids[first], slots[first] >= 0, self._names)
-        return mean(own, bags.sums(sub), bags)[torch.from_numpy(back).to(own.device)]
+        return mean(own, bags.sums(sub), bags)[beside(back, own)]
 
     def bags(self, ids: IntArray, slots: IntArray) -> GramBags | None:
         """The n-grams of words (under the lock), none of one with slot -1; None: there are none."""
@@ -108,9 +111,9 @@ class GramComposer:
             return None
         return _bags(self._grams, ids, slots >= 0, self._names)
 
-    def columns(self, rows: torch.Tensor) -> torch.Tensor:
+    def columns(self, rows: DeviceArray) -> DeviceArray:
         """The columns [..., d] of rows that are a vector."""
-        return rows if self._width == rows.shape[-1] else rows[..., : self._width].contiguous()
+        return rows if self._width == rows.shape[-1] else contiguous(rows[..., : self._width])
 
     def copied(
         self, copy: Copy, ids: IntArray, slots: IntArray, words: Sequence[str]
@@ -119,8 +122,8 @@ class GramComposer:
 
         ids int64 [n], increasing; slots int64 [n]; words str [n]
         """
-        vectors = torch.from_numpy(copy.pick(Table.IN, slots))
-        contexts = torch.from_numpy(copy.pick(Table.OUT, slots))
+        vectors = copy.pick(Table.IN, slots)
+        contexts = copy.pick(Table.OUT, slots)
         if self._grams is not None:
             self._grams.keep(ids)
 
@@ -128,14 +131,14 @@ class GramComposer:
                 return [words[at] for at in np.searchsorted(ids, missing)]
 
             bags = _bags(self._grams, ids, slots >= 0, names)
-            vectors = mean(vectors, bags.sums(torch.from_numpy(copy.rows(Table.SUB))), bags)
-        return self.columns(vectors).numpy(), self.columns(contexts).numpy()
+            vectors = mean(vectors, bags.sums(copy.rows(Table.SUB)), bags)
+        return self.columns(vectors), self.columns(contexts)
 
 
-def mean(own: torch.Tensor, sums: torch.Tensor, bags: GramBags) -> torch.Tensor:
+def mean(own: DeviceArray, sums: DeviceArray, bags: GramBags) -> DeviceArray:
     """(own row + sum of n-gram rows) / (1 + n-grams), float32 [n, dim]."""
-    rows = torch.from_numpy(1 + np.diff(bags.offsets)).to(own.device)
-    return (own + sums) / rows.unsqueeze(1)
+    rows = (1 + np.diff(bags.offsets)).astype(np.float32)
+    return (own + sums) / beside(rows, own)[:, None]
 
 
 def _bags(

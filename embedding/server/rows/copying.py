@@ -13,20 +13,23 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.server.rows.transfer import to_host
+from embedding.server.rows.devices import RowDevice
 
 _STEP_BYTES = 4 * 1024 * 1024
 _BREATH_S = 0.0002
 
 
 class RowCopy:
-    """One tensor [n, …] as it was when this was made. `save` and `step` need the server's lock."""
+    """One array [n, …] as it was when this was made. `save` and `step` need the server's lock.
 
-    def __init__(self, source: Callable[[], torch.Tensor], n: int) -> None:
-        self._source = source
+    source  the array, on `device`
+    """
+
+    def __init__(self, source: Callable[[], DeviceArray], n: int, device: RowDevice) -> None:
+        self._source, self._device = source, device
         self.n = n
         shape = (n, *source().shape[1:])
         self.rows: FloatArray = np.empty(shape, dtype=np.float32)
@@ -42,14 +45,13 @@ class RowCopy:
         inside = slots[(slots >= self._at) & (slots < self.n)]
         fresh = inside[~self._done[inside]]
         if len(fresh):
-            where = torch.from_numpy(fresh).to(self._source().device)
-            self.rows[fresh] = to_host(self._source().index_select(0, where))
+            self.rows[fresh] = self._device.host(self._source()[self._device.place(fresh)])
             self._done[fresh] = True
 
     def step(self) -> bool:
         """Copy the next few rows; False when all are copied."""
         low, high = self._at, min(self._at + self._stride, self.n)
-        part = to_host(self._source()[low:high])
+        part = self._device.host(self._source()[low:high])
         done = self._done[low:high]
         if done.any():
             self.rows[low:high][~done] = part[~done]

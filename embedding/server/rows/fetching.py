@@ -80,6 +80,56 @@ def gather_rows(rows: Any, where: Any, found: Any) -> None:
 
 
 @kernel()
+def adagrad_rows(rows: Any, moved: Any, where: Any, delta: Any, scale: Any, rate: Any) -> None:
+    """moved[where] += mean(d²), rows[where] += d · min(1, rate/√moved), d = scale · delta.
+
+    float32 [capacity, dim] and [capacity], int64 [n], float32 [n, dim]
+    """
+    n, dim = delta.shape
+    wide = 4 * dim
+    base, sums = rows.ctypes.data, moved.ctypes.data
+    for i in range(n):
+        if i + AHEAD < n:
+            named = base + where[i + AHEAD] * wide
+            _prefetch(sums + 4 * where[i + AHEAD])
+            for at in range(0, wide, _LINE):
+                _prefetch(named + at)
+        row = where[i]
+        squares = np.float32(0.0)
+        for j in range(dim):
+            step = scale * delta[i, j]
+            squares += step * step
+        total = moved[row] + squares / np.float32(dim)
+        moved[row] = total
+        shrink = np.float32(1.0)
+        if total > rate * rate:  # never 0/0: not for a row that never moved
+            shrink = rate / np.sqrt(total)
+        for j in range(dim):
+            rows[row, j] += shrink * (scale * delta[i, j])
+
+
+@kernel()
+def sum_rows(rows: Any, places: Any, offsets: Any, found: Any) -> None:
+    """found[i] = Σ rows[places[j]] over j in offsets[i]..offsets[i + 1].
+
+    float32 [capacity, dim], int32 [g], int32 [n + 1], float32 [n, dim]
+    """
+    n, dim = found.shape
+    wide = 4 * dim
+    base = rows.ctypes.data
+    for i in range(n):
+        found[i] = np.float32(0.0)
+        for g in range(offsets[i], offsets[i + 1]):
+            if g + AHEAD < len(places):
+                named = base + np.int64(places[g + AHEAD]) * wide
+                for at in range(0, wide, _LINE):
+                    _prefetch(named + at)
+            row = places[g]
+            for j in range(dim):
+                found[i, j] += rows[row, j]
+
+
+@kernel()
 def find_slots(ids: Any, table: Any, held: Any, shift: Any, golden: Any, found: Any) -> None:
     """Slots of ids (`slotmap.py`), -1 for one that is not alive; all one-dimensional.
 
@@ -108,7 +158,10 @@ def load() -> None:
     """Compile them, or take them from the disk: else whoever asks first waits for it, seconds."""
     rows = np.zeros((1, 1), dtype=np.float32)
     where = np.zeros(1, dtype=np.int64)
-    add_rows(rows, where, np.zeros_like(rows), np.float32(1.0))
+    fixed = rows.copy()
+    fixed.flags.writeable = False  # as deltas of a message are
+    for delta in (rows.copy(), fixed):
+        add_rows(rows, where, delta, np.float32(1.0))
     gather_rows(rows, where, np.zeros_like(rows))
     table, held = np.full(2, -1, dtype=np.int32), np.full(1, -1, dtype=np.int64)
     asked = where.copy()

@@ -11,9 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-import torch
+import numpy as np
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import FloatArray
 
 
 class SharedMemory:
@@ -37,8 +38,8 @@ class SharedMemory:
         """Where a process of the same user on this host finds the memory."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
-    def table(self, at: int) -> torch.Tensor:
+    def table(self, at: int) -> FloatArray:
         """One table, float32 [rows[at], dim]; zeros at first."""
         offset, size = 4 * sum(self.rows[:at]) * self.dim, self.rows[at] * self.dim
-        flat = torch.frombuffer(self._map, dtype=torch.float32, count=size, offset=offset)
-        return flat.view(self.rows[at], self.dim)
+        flat: FloatArray = np.frombuffer(self._map, np.float32, count=size, offset=offset)
+        return flat.reshape(self.rows[at], self.dim)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from embedding.server.rows.fetching import add_rows, gather_rows, load
-
-logger = logging.getLogger(__name__)
-
-_WIDEST = 4096
+from embedding.kernel.devices import DeviceArray
+from embedding.kernel.records import FloatArray, HalfArray, IntArray
+from embedding.server.rows.fetching import adagrad_rows, add_rows, gather_rows, load
 
 
 class RowSteps(Protocol):
@@ -23,20 +18,20 @@ class RowSteps(Protocol):
     delta  float32 or float16 [n, dim]
     """
 
-    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
+    def gather(self, rows: DeviceArray, where: DeviceArray, *, gaps: bool) -> DeviceArray:
         """Rows float32 [n, dim]; with `gaps` a negative place gives zeros."""
         ...
 
-    def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
+    def add(self, rows: DeviceArray, where: DeviceArray, delta: DeviceArray, scale: float) -> None:
         """rows[where] += scale · delta."""
         ...
 
     def adagrad(
         self,
-        rows: Tensor,
-        moved: Tensor,
-        where: Tensor,
-        delta: Tensor,
+        rows: DeviceArray,
+        moved: DeviceArray,
+        where: DeviceArray,
+        delta: DeviceArray,
         scale: float,
         rate: float,
     ) -> None:
@@ -47,38 +42,8 @@ class RowSteps(Protocol):
         ...
 
 
-class TorchSteps:
-    """By torch, on any device."""
-
-    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
-        if not gaps:
-            return rows.index_select(0, where)
-        found = rows.index_select(0, where.clamp(min=0))
-        found[where < 0] = 0.0
-        return found
-
-    def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
-        rows.index_add_(0, where, delta.float(), alpha=scale)
-
-    def adagrad(
-        self,
-        rows: Tensor,
-        moved: Tensor,
-        where: Tensor,
-        delta: Tensor,
-        scale: float,
-        rate: float,
-    ) -> None:
-        step = delta.float() * scale
-        total = moved[where] + step.square().mean(dim=1)
-        step.mul_((rate * total.rsqrt()).clamp_(max=1.0).unsqueeze(1))
-        # Last: where there is no memory for one of the steps before, nothing has changed.
-        moved[where] = total
-        rows.index_add_(0, where, step)
-
-
-class FetchingSteps(TorchSteps):
-    """On the CPU, with rows on their way from memory while others are worked on.
+class FetchingSteps:
+    """See RowSteps; on the CPU, with rows on their way from memory while others are worked on.
 
     The kernels are loaded on construction.
     """
@@ -86,27 +51,36 @@ class FetchingSteps(TorchSteps):
     def __init__(self) -> None:
         load()
 
-    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
+    def gather(self, rows: FloatArray, where: IntArray, *, gaps: bool) -> FloatArray:
         del gaps
-        found = torch.empty((len(where), rows.shape[1]), dtype=torch.float32)
-        gather_rows(rows.numpy(), where.numpy(), found.numpy())
+        found: FloatArray = np.empty((len(where), rows.shape[1]), dtype=np.float32)
+        gather_rows(rows, _places(where), found)
         return found
 
-    def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
-        whole = delta.float().contiguous()
-        add_rows(rows.numpy(), where.numpy(), whole.numpy(), np.float32(scale))
+    def add(
+        self, rows: FloatArray, where: IntArray, delta: FloatArray | HalfArray, scale: float
+    ) -> None:
+        add_rows(rows, _places(where), _whole(delta), np.float32(scale))
+
+    def adagrad(
+        self,
+        rows: FloatArray,
+        moved: FloatArray,
+        where: IntArray,
+        delta: FloatArray | HalfArray,
+        scale: float,
+        rate: float,
+    ) -> None:
+        adagrad_rows(
+            rows, moved, _places(where), _whole(delta), np.float32(scale), np.float32(rate)
+        )
 
 
-def pick_steps(device: torch.device, dim: int) -> RowSteps:
-    """Kernels that pass over the rows once, where there are such; torch elsewhere."""
-    if device.type == "cpu":
-        return FetchingSteps()
-    if device.type != "cuda" or dim > _WIDEST:
-        return TorchSteps()
-    try:
-        from embedding.server.rows.tritonsteps import TritonSteps
+def _places(where: IntArray) -> IntArray:
+    """As kernels take them: those of a message may not be written to, and numba would compile all
+    of a kernel again for them."""
+    return np.require(where, np.int64, ["C", "W"])
 
-        return TritonSteps(device, dim)
-    except Exception as error:  # noqa: BLE001 - whatever keeps a compiler from working
-        logger.warning("rows are changed by torch: Triton cannot be used (%s)", error)
-        return TorchSteps()
+
+def _whole(delta: FloatArray | HalfArray) -> FloatArray:
+    return np.ascontiguousarray(delta, dtype=np.float32)

@@ -9,33 +9,19 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-import numpy.typing as npt
-import torch
+import numpy as np
 
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
-from embedding.models.starting import first_vectors
+from embedding.models.starting import UniformDraws, first_vectors
 from embedding.server.rows.copying import RowCopy
-from embedding.server.rows.memory import zeros
+from embedding.server.rows.devices import RowDevice
+from embedding.server.rows.fetching import gather_rows
 from embedding.server.rows.sharing import SharedMemory
-from embedding.server.rows.steps import pick_steps
-from embedding.server.rows.transfer import to_device, to_host
 from embedding.server.rows.versions import RowVersions
-
-
-def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> torch.device:
-    """The device of that name; ConfigError when a GPU is asked for and there is none.
-
-    shared  other processes are to map the tables, which those of a GPU they cannot
-    """
-    if name == "cuda" and shared:
-        raise ConfigError("device cuda: policy hogwild shares its tables in memory; use cpu.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
-    use_gpu = name == "cuda" or (name == "auto" and not shared and torch.cuda.is_available())
-    return torch.device("cuda" if use_gpu else "cpu")
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,7 @@ class Tables:
         self,
         dim: int,
         *,
-        device: torch.device,
+        device: RowDevice,
         capacity: int,
         seed: int,
         optimizer: Optimizer,
@@ -116,7 +102,7 @@ class Tables:
         self._whole, self._first = part.columns, part.first_column
         self.optimizer = optimizer
         self.capacity = capacity
-        self._steps = pick_steps(device, dim)
+        self._steps = device.steps(dim)
         grams = range(part.first_bucket, buckets, part.bucket_step)
         self.buckets = len(grams)
         kinds = tuple(Table) if grams else WORD_TABLES
@@ -124,10 +110,10 @@ class Tables:
         self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
         memory = self.memory
         self._rows = {
-            table: self._zeros(self._size(table), dim) if memory is None else memory.table(at)
+            table: device.zeros(self._size(table), dim) if memory is None else memory.table(at)
             for at, table in enumerate(order)
         }
-        self._moved = {table: self._zeros(self._size(table)) for table in kinds}
+        self._moved = {table: device.zeros(self._size(table)) for table in kinds}
         self._start_grams(grams)
         self._copies: list[Saver] = []
         self._watchers: list[Watcher] = []
@@ -152,7 +138,7 @@ class Tables:
         grown = max(capacity, 2 * self.capacity)
         for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
             for table in WORD_TABLES:
-                fresh = self._zeros(*shape)
+                fresh = self.device.zeros(*shape)
                 fresh[: self.capacity] = held[table][: self.capacity]  # tried again it is longer
                 held[table] = fresh
         self.capacity = grown
@@ -167,7 +153,7 @@ class Tables:
             where = self._index(slots[at : at + piece])
             stretch = slice(self._first, self._first + self.dim)
             fresh = first_vectors(ids[at : at + piece], self._whole, self.seed, stretch)
-            self._rows[Table.IN][where] = torch.from_numpy(fresh).to(self.device)
+            self._rows[Table.IN][where] = self.device.place(fresh)
             self._rows[Table.OUT][where] = 0.0
             for table in WORD_TABLES:
                 self._moved[table][where] = 0.0
@@ -178,11 +164,11 @@ class Tables:
         for watcher in self._watchers:
             watcher.replaced(slots)
 
-    def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
+    def gather(self, table: Table, slots: IntArray) -> DeviceArray:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
         return self.take(table, self._index(slots), gaps=bool((slots < 0).any()))
 
-    def take(self, table: Table, where: torch.Tensor, *, gaps: bool = False) -> torch.Tensor:
+    def take(self, table: Table, where: DeviceArray, *, gaps: bool = False) -> DeviceArray:
         """`gather` by slots that lie on the device; `gaps`: some of them are negative."""
         return self._steps.gather(self._rows[table], where, gaps=gaps)
 
@@ -191,10 +177,10 @@ class Tables:
     ) -> None:
         """Apply a delta [n, dim] to distinct, non-negative slots."""
         self._before_change(table, slots)
-        self.step(table, self._index(slots), self._borrow(values), scale)
+        self.step(table, self._index(slots), self.device.place(values), scale)
 
     def step(
-        self, table: Table, where: torch.Tensor, delta: torch.Tensor, scale: float = 1.0
+        self, table: Table, where: DeviceArray, delta: DeviceArray, scale: float = 1.0
     ) -> None:
         """`add` of what lies on the device already, while no copy is being taken."""
         rows = self._rows[table]
@@ -206,7 +192,7 @@ class Tables:
 
     def read(self, table: Table, slots: IntArray) -> FloatArray:
         """Rows [n, dim] as a numpy array of their own."""
-        found: FloatArray = to_host(self.gather(table, slots))
+        found: FloatArray = self.device.host(self.gather(table, slots))
         return found
 
     def copy(self, n: int, *, accumulators: bool) -> TablesCopy:
@@ -227,10 +213,10 @@ class Tables:
         """Set rows [n, dim] of distinct, non-negative slots; accumulators stay as they are."""
         self.versions.writing(None)
         self._before_change(table, slots)
-        self._rows[table][self._index(slots)] = self._borrow(rows)
+        self._rows[table][self._index(slots)] = self.device.place(rows)
 
-    def source(self, table: Table, *, accumulators: bool) -> torch.Tensor:
-        """The whole tensor of rows, or of the optimiser's accumulators."""
+    def source(self, table: Table, *, accumulators: bool) -> DeviceArray:
+        """The whole array of rows, or of the optimiser's accumulators."""
         return (self._moved if accumulators else self._rows)[table]
 
     def forget(self, copy: TablesCopy) -> None:
@@ -240,8 +226,8 @@ class Tables:
     def restore(self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray) -> None:
         """Set rows and accumulators, as a checkpoint has them."""
         where = self._index(slots)
-        self._rows[table][where] = self._borrow(rows)
-        self._moved[table][where] = self._borrow(moved)
+        self._rows[table][where] = self.device.place(rows)
+        self._moved[table][where] = self.device.place(moved)
 
     def _size(self, table: Table) -> int:
         return self.buckets if table is Table.SUB else self.capacity
@@ -254,14 +240,12 @@ class Tables:
         if not held:
             return
         rows, half = self._rows[Table.SUB], 0.5 / self.dim
-        # Drawn on the CPU: a GPU's generator would give others.
-        generator, piece = torch.Generator().manual_seed(self.seed), max(1, _DRAWN // self.dim)
+        generator, piece = UniformDraws(self.seed), max(1, _DRAWN // self.dim)
         for at in range(0, held.stop, piece):
-            fresh = torch.empty((min(piece, held.stop - at), self.dim))
-            fresh.uniform_(-half, half, generator=generator)
+            fresh = generator.draw((min(piece, held.stop - at), self.dim), half)
             own = fresh[(held.start - at) % held.step :: held.step]
             place = len(range(held.start, at, held.step))
-            rows[place : place + len(own)] = own.to(self.device)
+            rows[place : place + len(own)] = self.device.place(np.ascontiguousarray(own))
 
     def _before_change(self, table: Table, slots: IntArray) -> None:
         if self.optimizer.name != "sum":
@@ -270,16 +254,8 @@ class Tables:
         for copy in self._copies:
             copy.save(table, slots)
 
-    def _index(self, slots: IntArray) -> torch.Tensor:
-        return self._borrow(slots)
-
-    def _borrow(self, values: npt.NDArray[Any]) -> torch.Tensor:
-        return to_device(values, self.device)
-
-    def _zeros(self, *shape: int) -> torch.Tensor:
-        if self.device.type == "cpu":
-            return zeros(*shape)
-        return torch.zeros(shape, dtype=torch.float32, device=self.device)
+    def _index(self, slots: IntArray) -> DeviceArray:
+        return self.device.place(slots)
 
 
 class TablesCopy:
@@ -289,7 +265,9 @@ class TablesCopy:
         self._tables = tables
         sizes = {table: tables.buckets if table is Table.SUB else n for table in tables.kinds}
         self._parts = {
-            (table, moved): RowCopy(partial(tables.source, table, accumulators=moved), size)
+            (table, moved): RowCopy(
+                partial(tables.source, table, accumulators=moved), size, tables.device
+            )
             for table, size in sizes.items()
             for moved in ((False, True) if accumulators else (False,))
         }
@@ -318,10 +296,11 @@ class TablesCopy:
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
         """float32 [m, dim] of some slots, once finished.
 
-        By torch: numpy's indexing would hold the interpreter up while it copies a whole table.
+        By a kernel: numpy's indexing would hold the interpreter up while it copies a whole table.
         """
-        rows = torch.from_dlpack(self.rows(table))  # type: ignore[attr-defined]
-        found: FloatArray = rows.index_select(0, torch.from_dlpack(slots)).numpy()  # type: ignore[attr-defined]
+        rows = self.rows(table)
+        found: FloatArray = np.empty((len(slots), *rows.shape[1:]), dtype=np.float32)
+        gather_rows(rows, np.require(slots, np.int64, ["C", "W"]), found)
         return found
 
     def moved(self, table: Table) -> FloatArray:

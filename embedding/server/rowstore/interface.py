@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy.typing as npt
-import torch
 
 from embedding.exchange.payload import RowDelta
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.board import Instruction
@@ -23,7 +23,7 @@ LogPosition = tuple[int, int]
 """An incarnation of the server and a position in its log of row changes."""
 PairSlots = tuple[IntArray, IntArray, IntArray]
 """Slots int64 of centres [n], contexts [n] and negatives [n, k]; -1 for evicted words."""
-Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Vectors = tuple[DeviceArray, DeviceArray, DeviceArray]
 """Their vectors [n, d], [n, d] and [n, k, d], on the device of the tables."""
 Scorable = tuple[ScorePairs, PairSlots, Vectors]
 
@@ -68,7 +68,7 @@ class ReadRows:
     at        from where in the log on the node may read the shards; None: there are none
     """
 
-    rows: Mapping[Table, torch.Tensor]
+    rows: Mapping[Table, DeviceArray]
     to_score: Callable[[], Iterator[Scorable] | list[str]]
     at: LogPosition | None = None
 
@@ -172,7 +172,7 @@ class RowStore(Protocol):
         """What is held while `live` is called."""
         ...
 
-    def live(self, table: Table, ids: IntArray) -> torch.Tensor:
+    def live(self, table: Table, ids: IntArray) -> DeviceArray:
         """Vectors or contexts [n, d] of words now, zeros for evicted ones (within `reading`)."""
         ...
 

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from embedding.exchange.payload import RowDelta
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import GramComposer
-from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
+from embedding.server.rows.devices import pick_device
+from embedding.server.rows.tables import Optimizer, Tables, TablesCopy
 from embedding.server.rowstore.interface import (
     PairSlots,
     ReadRows,
@@ -166,7 +167,7 @@ class LocalRows(RowStore):
     def reading(self) -> AbstractContextManager[object]:
         return self._lock
 
-    def live(self, table: Table, ids: IntArray) -> torch.Tensor:
+    def live(self, table: Table, ids: IntArray) -> DeviceArray:
         slots = self._vocabulary.slots(ids, "evaluate")
         if table is Table.IN:
             return self.composer.centres(ids, slots)

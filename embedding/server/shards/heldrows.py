@@ -7,8 +7,9 @@ import numpy as np
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
+from embedding.server.rows.devices import pick_device
 from embedding.server.rows.slotmap import SlotMap
-from embedding.server.rows.tables import Optimizer, Tables, TablesPart, pick_device
+from embedding.server.rows.tables import Optimizer, Tables, TablesPart
 from embedding.server.shards.buckets import DealtBuckets
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec

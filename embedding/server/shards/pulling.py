@@ -11,7 +11,6 @@ from embedding.kernel.records import Table
 from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.fields import not_yet
 from embedding.server.shards.state import ShardState
@@ -45,7 +44,8 @@ def answer_pull(
             held, incarnation = state.tables.versions, (state.epoch, sequence)
             versions = held.start()
             lacks = lacking(held, state.meters, node, incarnation, kept, slots)
-    sent = {table: as_sent(each, half and wanted is None) for table, each in found.items()}
+    as_sent, half = state.tables.device.as_sent, half and wanted is None
+    sent = {table: as_sent(each, half) for table, each in found.items()}
     rows = PulledRows(0, sent[Table.IN], sent[Table.OUT], sequence, grams=sent.get(Table.SUB))
     header = {"status": "ok", "clock": 0, "sequence": sequence, "versions": versions}
     return answered(header, asked, rows, lacks, mirror, wanted)

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.shards.split import Layout
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.composing import GramBags, GramComposer, mean
-from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
+from embedding.server.rows.devices import beside, pick_device
+from embedding.server.rows.tables import Optimizer, Tables, TablesCopy
 from embedding.server.rowstore.interface import (
     LogPosition,
     PairSlots,
@@ -141,10 +142,10 @@ class ShardedRows(RowStore):
         sums = None if bags is None else self.links.sums(bags, at)
         if isinstance(rows_in, list) or isinstance(rows_out, list) or isinstance(sums, list):
             return sorted({*_names(rows_in), *_names(rows_out), *_names(sums)})
-        columns, inputs = self.composer.columns, self._on_device(rows_in)
+        columns, inputs = self.composer.columns, self.tables.device.place(rows_in)
         if bags is not None and sums is not None:
-            inputs = mean(inputs, self._on_device(sums), bags)
-        outputs = columns(self._on_device(rows_out))
+            inputs = mean(inputs, self.tables.device.place(sums), bags)
+        outputs = columns(self.tables.device.place(rows_out))
         held = FetchedRows(centres, columns(inputs), others, outputs)
         return ((pairs, each, held.of(pairs)) for pairs, each in zip(score, slots, strict=True))
 
@@ -188,21 +189,18 @@ class ShardedRows(RowStore):
         """Nothing: the shards answer while nodes train."""
         return nullcontext()
 
-    def live(self, table: Table, ids: IntArray) -> torch.Tensor:
+    def live(self, table: Table, ids: IntArray) -> DeviceArray:
         """See RowStore: with all that is in the log now."""
         bags = None
         with self._lock:
             at = self.position()
             if table is Table.IN:
                 bags = self.composer.bags(ids, self._vocabulary.slots(ids, "evaluate"))
-        rows = self._on_device(_once_all(lambda: self.links.rows(table, ids, at)))
+        rows = self.tables.device.place(_once_all(lambda: self.links.rows(table, ids, at)))
         if bags is not None:
             sums = _once_all(lambda: self.links.sums(bags, at))
-            rows = mean(rows, self._on_device(sums), bags)
+            rows = mean(rows, self.tables.device.place(sums), bags)
         return self.composer.columns(rows)
-
-    def _on_device(self, rows: FloatArray) -> torch.Tensor:
-        return torch.from_numpy(rows).to(self.tables.device)
 
     def copy(self) -> RemoteCopy:
         self._copies += 1
@@ -269,9 +267,9 @@ class FetchedRows:
     """
 
     centres: IntArray
-    inputs: torch.Tensor
+    inputs: DeviceArray
     others: IntArray
-    outputs: torch.Tensor
+    outputs: DeviceArray
 
     def of(self, pairs: ScorePairs) -> Vectors:
         """Vectors of a source's centres, contexts and negatives."""
@@ -282,8 +280,8 @@ class FetchedRows:
         )
 
     @staticmethod
-    def _picked(rows: torch.Tensor, ids: IntArray, wanted: IntArray) -> torch.Tensor:
-        return rows[torch.from_numpy(np.searchsorted(ids, wanted)).to(rows.device)]
+    def _picked(rows: DeviceArray, ids: IntArray, wanted: IntArray) -> DeviceArray:
+        return rows[beside(np.searchsorted(ids, wanted), rows)]
 
 
 class RemoteCopy:

@@ -18,7 +18,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from embedding.exchange.codec import decode_push
 from embedding.exchange.compression.halves import narrow
@@ -65,7 +64,6 @@ class ShardServer:
 
     def __init__(self, spec: ShardSpec) -> None:
         config = spec.server
-        torch.set_num_threads(config.threads)
         self.spec = spec
         self._credentials = read_credentials(config)
         folder = None

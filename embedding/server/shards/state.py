@@ -27,7 +27,6 @@ from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
-from embedding.server.rows.transfer import to_host
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.cursor import LogCursor
@@ -142,7 +141,8 @@ class ShardState:
             if not self.reach(at):
                 return None
             bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
-            return to_host(bags.sums(self.tables.source(Table.SUB, accumulators=False)))
+            sums = bags.sums(self.tables.source(Table.SUB, accumulators=False))
+            return self.tables.device.host(sums)
 
     def copied(self, number: int, table: Table, ids: IntArray) -> FloatArray:
         """float32 [n, dim] as a copy has them."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
@@ -18,9 +17,7 @@ from embedding.kernel.records import FloatArray, IntArray
 logger = logging.getLogger(__name__)
 
 
-def measure_gold(
-    path: Path, words: Sequence[str], vectors: FloatArray, device: torch.device
-) -> dict[str, float]:
+def measure_gold(path: Path, words: Sequence[str], vectors: FloatArray) -> dict[str, float]:
     """`similarity/NAME` and `coverage/NAME`; nothing, and a line in the log, without a file.
 
     vectors: float32 [n, dim] of `words`. The file is read at each cut, so that it may be corrected
@@ -39,7 +36,7 @@ def measure_gold(
     def rows(asked: Sequence[str]) -> IntArray:
         return np.array([index.get(word, -1) for word in asked], dtype=np.int64)
 
-    result = similarity(torch.from_numpy(vectors).to(device), rows, gold)
+    result = similarity(vectors, rows, gold)
     found = {f"coverage/{gold.name}": result.coverage}
     if math.isfinite(result.rho):
         found[f"similarity/{gold.name}"] = result.rho

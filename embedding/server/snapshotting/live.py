@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
+from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
 from embedding.server.figures.reports import read_held_out
+from embedding.server.rows.devices import beside
 from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows, KnownContexts, RareWordReading
 from embedding.snapshots.nearness import centre_of, frequent, sureness
@@ -71,15 +72,13 @@ class LiveModel:
                 own = state.vocabulary.ids([word])
                 ids = state.vocabulary.alive()
             known = ids[frequent(self._counts(ids))]
-            rows = self._copied(known, Table.IN).cpu().numpy()
+            rows = to_host(self._copied(known, Table.IN))
             if why := unreadable(self._figures(ids, rows)):
                 raise RefusedError(f"word {word[:80]!r}: {why}", kind="control")
-            centre = torch.from_numpy(centre_of(rows))
             query = self._copied(own, Table.IN)[0]
-            nearest = NearestRows(query, n, centre.to(query.device))
+            nearest = NearestRows(query, n, beside(centre_of(rows), query))
             for part, vectors in self._blocks(ids[ids != own[0]], Table.IN):
-                sure = torch.from_numpy(sureness(self._counts(part))).to(vectors.device)
-                nearest.show(torch.from_numpy(part).to(vectors.device), vectors, sure)
+                nearest.show(part, vectors, sureness(self._counts(part)))
             return self._named(nearest.best())
 
     def _figures(self, ids: IntArray, rows: FloatArray) -> dict[str, float]:
@@ -169,14 +168,14 @@ class LiveModel:
                 return None
             taught, ids = state.accounts.rare.taught(), state.accounts.rare.contexts()
         with state.rows.reading():
-            vectors = state.rows.live(Table.IN, taught.ids).cpu().numpy()
-        contexts = self._copied(ids, Table.OUT).cpu().numpy()
+            vectors = to_host(state.rows.live(Table.IN, taught.ids))
+        contexts = to_host(self._copied(ids, Table.OUT))
         return taught.reading(IdRows(taught.ids, vectors), IdRows(ids, contexts))
 
-    def _copied(self, ids: IntArray, table: Table) -> torch.Tensor:
+    def _copied(self, ids: IntArray, table: Table) -> DeviceArray:
         """Vectors [n, d] of ids; zeros for a word that is evicted meanwhile."""
         whole = self._state.composer.columns(
-            torch.zeros((len(ids), self._state.dim), device=self._state.tables.device)
+            self._state.tables.device.zeros(len(ids), self._state.dim)
         )
         at = 0
         for part, vectors in self._blocks(ids, table):
@@ -184,7 +183,7 @@ class LiveModel:
             at += len(part)
         return whole
 
-    def _blocks(self, ids: IntArray, table: Table) -> Iterator[tuple[IntArray, torch.Tensor]]:
+    def _blocks(self, ids: IntArray, table: Table) -> Iterator[tuple[IntArray, DeviceArray]]:
         """Ids and their rows as they are read, a block under the lock at a time."""
         state = self._state
         for at in range(0, len(ids), self.block):
@@ -193,16 +192,14 @@ class LiveModel:
                 began = time.perf_counter()
                 found = state.rows.live(table, part)
                 rare = self._rare(part) if table is Table.IN else None
-                if found.is_cuda:
-                    torch.cuda.synchronize(found.device)
+                state.tables.device.wait()
                 if state.rows.local:
                     self.longest_s = max(self.longest_s, time.perf_counter() - began)
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)
             if rare is not None and self._reading is not None and len(rare.at):
-                own = torch.from_numpy(rare.at).to(found.device)
-                laid = rare.over(found[own].cpu().numpy(), self._reading)
-                found[own] = torch.from_numpy(laid).to(found.device)
+                own = beside(rare.at, found)
+                found[own] = beside(rare.over(to_host(found[own]), self._reading), found)
             yield part, found
 
     def _named(self, best: Sequence[tuple[int, float]]) -> list[LiveNeighbour]:

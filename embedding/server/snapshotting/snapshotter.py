@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.payload import BUSIEST
 from embedding.exchange.protocol import no_counts
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.positions import positions
@@ -305,8 +306,7 @@ class Snapshotter:
             data = copied.complete(state.composer, self._parent(window))
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
-                device = state.tables.device
-                quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
+                quality |= measure_gold(self._config.gold, data.words, data.vectors)
             quality |= self._weights() | self._readability(data) | self._convergence.ended(window)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
@@ -387,8 +387,13 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
         parts.setdefault(part.time, []).append((order[at[there]], part, there))
     if not parts[0]:
         return None
+    busiest = parts.pop(BUSIEST, None)
     times = sorted(time for time in parts if time) if 1 in parts else []
-    return replace(_usage(parts[0]), reread=tuple(_usage(parts[time]) for time in times))
+    return replace(
+        _usage(parts[0]),
+        reread=tuple(_usage(parts[time]) for time in times),
+        busiest=None if busiest is None else _usage(busiest),
+    )
 
 
 def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:

@@ -38,7 +38,8 @@ class SourceUsage:
     documents  float32 [m, UNITS], how many documents use each word
     sums       float16 [m, UNITS, dim], of one unit vector a document
     time       0: texts of the window, by the rows of the model; 1: the same, 2: of the one before
-               it, 3: of all older ones, by vectors from the counts of all of them
+               it, 3: of all older ones, 4 (BUSIEST): of the window's busiest authors, by vectors
+               from the counts of all of them
     """
 
     source: str

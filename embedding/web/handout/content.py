@@ -31,11 +31,10 @@ class RateChart:
 
 @dataclass(frozen=True)
 class HandoutWord:
-    """A word of a story: what happened to it, and documents before and now."""
+    """A word of a story: what happened to it, and how many documents of the window have it."""
 
     word: str
     role: str
-    documents_before: str
     documents: str
     page: str
 
@@ -97,6 +96,7 @@ def make_handout(
     false_discovery  share of findings that may be flukes
     """
     t = to.t
+    share = f"{100 * false_discovery:g}"
     report = plain_report(report)
     before = report.compared_with
     stories = report.significant_stories()[:STORIES]
@@ -115,7 +115,14 @@ def make_handout(
         sources_title=t("completeness"),
         sources=tuple((one.source, one.documents) for one in brief.completeness(report)),
         documents_title=t("evidence"),
-        explained=(t("gloss_clear", share=f"{100 * false_discovery:g}"), t("gloss_stories")),
+        explained=(
+            t(
+                "explain",
+                term=t("sure"),
+                gloss=t("gloss_clear", share=share),
+            ),
+            t("explain", term=t("stories"), gloss=t("gloss_stories")),
+        ),
         page=to.paths.window(report.snapshot.id),
         page_title=t("handout_page"),
         basis=t(
@@ -139,8 +146,7 @@ def _story(
             HandoutWord(
                 word=formats.short_word(one.word),
                 role=to.t(f"role_{one.role}"),
-                documents_before=formats.number(one.documents_before),
-                documents=formats.number(one.documents),
+                documents=to.t("in_documents", n=formats.number(one.documents)),
                 page=to.paths.word(one.word),
             )
             for one in words
@@ -163,7 +169,7 @@ def _chart(words: Sequence[str], report: TrendReport, t: PageText) -> RateChart:
             series = rows[word].series[-n:]
             lines.append((formats.short_word(word, 24), (*[None] * (n - len(series)), *series)))
     labels = tuple(formats.short_label(label) for label in report.windows)
-    return RateChart(t("per_1000"), labels, tuple(lines))
+    return RateChart(t("frequency_about").rstrip("."), labels, tuple(lines))
 
 
 def _rankings(report: TrendReport, to: Reading) -> list[HandoutRanking]:

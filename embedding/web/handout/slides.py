@@ -11,6 +11,7 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.dml.color import RGBColor
 from pptx.enum.chart import XL_CHART_TYPE, XL_LEGEND_POSITION
+from pptx.enum.lang import MSO_LANGUAGE_ID
 from pptx.util import Emu, Inches, Pt
 
 from embedding.web import formats
@@ -22,7 +23,8 @@ _MARGIN = Inches(0.7)
 _BLANK = 6
 """The layout of the default template that has no places."""
 _INK, _SOFT, _ACCENT = RGBColor(0x1D, 0x1C, 0x1A), RGBColor(0x5B, 0x57, 0x50), RGBColor(15, 92, 92)
-_SOURCES = 12
+_SOURCES, _ROWS = 12, 8
+"""Sources, and rows of a ranking, that a slide has room for."""
 _LINE = tuple[str, str]
 """A text and the address that it leads to; empty: none."""
 
@@ -81,10 +83,7 @@ def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
         place = (_MARGIN, Inches(2.6), Inches(7.4), Inches(4.4))
         chart = slide.shapes.add_chart(XL_CHART_TYPE.LINE_MARKERS, *place, data).chart
         _styled(chart, story.chart.title)
-    words = [
-        (f"{one.word}: {one.role}, {one.documents_before} → {one.documents}", one.page)
-        for one in story.words
-    ]
+    words = [(f"{one.word}: {one.role}, {one.documents}", one.page) for one in story.words]
     _write(slide, words, _Box(2.6, 2.4, left=8.4, width=4.3), _Font(13))
     found = [
         (f"{formats.short_address(url, 60)} ({source}, {day})", url)
@@ -97,13 +96,14 @@ def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
 
 def _ranking(deck: Any, ranking: HandoutRanking) -> None:
     slide = _titled(deck, ranking.title)
-    n = len(ranking.rows)
+    rows = ranking.rows[:_ROWS]
+    n = len(rows)
     place = (_MARGIN, Inches(1.4), _WIDE - 2 * _MARGIN, Inches(0.45 * n))
     table = slide.shapes.add_table(n, 3, *place).table
     table.first_row = False
-    for column, share in enumerate((0.18, 0.52, 0.30)):
+    for column, share in enumerate((0.17, 0.55, 0.28)):
         table.columns[column].width = Emu(int((_WIDE - 2 * _MARGIN) * share))
-    for at, (word, said, sure, page) in enumerate(ranking.rows):
+    for at, (word, said, sure, page) in enumerate(rows):
         for column, line in enumerate(((word, page), (said, ""), (sure, ""))):
             _fill(table.cell(at, column).text_frame, [line], _Font(12, bold=column == 0))
 
@@ -169,6 +169,10 @@ def _fill(frame: Any, lines: Sequence[_LINE], font: _Font) -> None:
         run = paragraph.add_run()
         run.text = _plain(text)
         run.font.size, run.font.bold = Pt(font.size), font.bold
+        if any("가" <= c <= "힣" for c in text):
+            # The theme's font for Hangul, and lines that break between words.
+            run.font.language_id = MSO_LANGUAGE_ID.KOREAN
+            paragraph._p.get_or_add_pPr().set("eaLnBrk", "0")  # noqa: SLF001 - it has no other
         run.font.color.rgb = font.colour
         if address:
             run.hyperlink.address = _plain(address)

@@ -133,6 +133,7 @@ class GradientProcess:
             when=self._when,
             in_order=self.spec.corpus is not None,
         )
+        over = False
         try:
             pipeline.run()
             self._flush()
@@ -143,16 +144,22 @@ class GradientProcess:
                 # A corpus may be learnt before the first report was due.
                 self._report()
                 secure(self.client, self.stop)
+            over = not self.queue.lost
         except ExchangeError as error:
             # Told to stop, nodes that all-reduce leave each other as they come.
             away = self.spec.ring is not None or isinstance(error, UnavailableError)
             if not (away and self.stop.is_set()):
                 raise
             logger.info("%s: told to stop: %s", self.spec.name, error)
+            over = not self.queue.lost
         finally:
             self._write_evidence()
             self.stop.set()
             reporter.join(timeout=5)
+            if not over:
+                # A goodbye says that this node reads no more. It is started again and reads on:
+                # windows that were cut meanwhile would lack what it has yet to read.
+                self.client.drop()
             self.transport.close()
 
     def _gather(self) -> Iterator[Sequence[TokenBlock] | Order | Close]:

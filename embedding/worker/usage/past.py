@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock, WindowUnit
@@ -23,6 +24,7 @@ class PastDocuments:
     sentences  int64 [m + 1], token offsets of sentences
     documents  int64 [d + 1], sentence offsets of documents
     units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to
+    voices     int64 [d], alike for documents of one author; below 0 where that is unknown
     """
 
     source: str
@@ -30,6 +32,7 @@ class PastDocuments:
     sentences: IntArray
     documents: IntArray
     units: IntArray
+    voices: IntArray
 
     def take(self, which: IntArray) -> PastDocuments:
         """Some of the documents, int64 [k], in this order."""
@@ -37,7 +40,10 @@ class PastDocuments:
         sentences, documents = _gathered(self.documents[which], ends)
         starts, stops = self.sentences[sentences], self.sentences[sentences + 1]
         tokens, offsets = _gathered(starts, stops)
-        return PastDocuments(self.source, self.ids[tokens], offsets, documents, self.units[which])
+        return PastDocuments(
+            *(self.source, self.ids[tokens], offsets, documents),
+            *(self.units[which], self.voices[which]),
+        )
 
 
 class PastTexts:
@@ -66,6 +72,7 @@ class PastTexts:
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
                 self._units(block),
+                block.voices if len(block.voices) else np.full(block.n_documents, -1, np.int64),
             )
             starts = window_starts(block, self._unit)
             for start in np.unique(starts).tolist():
@@ -107,10 +114,23 @@ class PastTexts:
 def joined(parts: Sequence[PastDocuments]) -> PastDocuments:
     """Documents of several stretches (at least one) behind each other, as of the first source."""
     ids = np.concatenate([part.ids for part in parts])
-    units = np.concatenate([part.units for part in parts])
+    units, voices = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("units", "voices")
+    )
     sentences = _behind([part.sentences for part in parts])
     documents = _behind([part.documents for part in parts])
-    return PastDocuments(parts[0].source, ids, sentences, documents, units)
+    return PastDocuments(parts[0].source, ids, sentences, documents, units, voices)
+
+
+def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:
+    """bool [d]: the documents of those authors who wrote most, a `share` of all known ones.
+
+    An author of a single document is never one of them.
+    """
+    known, documents = np.unique(voices[voices >= 0], return_counts=True)
+    order = np.argsort(-documents, kind="stable")[: int(np.ceil(share * len(known)))]
+    found: npt.NDArray[np.bool_] = np.isin(voices, known[order[documents[order] > 1]])
+    return found
 
 
 def _behind(offsets: Sequence[IntArray]) -> IntArray:

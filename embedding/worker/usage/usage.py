@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
+from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, WindowUse
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
@@ -33,13 +33,16 @@ from embedding.worker.usage.contexts import add_contexts, without_repeats
 from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
 from embedding.worker.usage.paircounts import pair_counts
-from embedding.worker.usage.past import PastDocuments, PastTexts, joined
+from embedding.worker.usage.past import PastDocuments, PastTexts, joined, of_busiest
 from embedding.worker.words.lexicon import NodeLexicon
 
 FREQUENT = 1e-3
 """a: a word with this share of all words counts half as a context."""
 LEAST_DOCUMENTS = 3
 """Documents of a source in which a word is used, below which its use is not sent."""
+BUSIEST_SHARE = 0.01
+"""Of the known authors of a window, those who wrote most: their documents are sent once more, so
+that a change can be judged without them."""
 PULLED = 8_192
 """Rows in one request."""
 _BITS = (12, 24)
@@ -78,12 +81,12 @@ class UsageReader:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
         UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
-        vectors from counts, the window, the one before it, and all older ones. And which contexts
-        pulled the words (`contextshift.py`).
+        vectors from counts, the window, the one before it, all older ones, and what its busiest
+        authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
         self.closed = window
         read = [
-            (min(1 + at, TIMES - 1), stretch)
+            (min(1 + at, BUSIEST - 1), stretch)
             for at, start in enumerate([window, *self.past.before(window)])
             for stretch in self.past.of_window(start)
         ]
@@ -115,11 +118,18 @@ class UsageReader:
         by_counts = Contexts.of(ids, seen, seen.sum(), counted)
         by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)
         groups: dict[tuple[str, int], list[IntArray]] = {}
+        # The documents of the window stand behind all others.
+        busiest = np.zeros(len(whole.units), dtype=bool)
+        window_begin = sum(len(stretch.units) for time, stretch in read if time != 1)
+        busiest[window_begin:] = of_busiest(whole.voices[window_begin:], BUSIEST_SHARE)
         first = 0
         for time, stretch in read:
             stop = first + len(stretch.units)
             for each in (0, 1) if time == 1 else (time,):
                 groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
+            if busiest[first:stop].any():
+                theirs = first + np.flatnonzero(busiest[first:stop])
+                groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
             first = stop
         sums = tuple(
             part

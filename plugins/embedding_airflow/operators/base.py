@@ -39,6 +39,12 @@ class YeoronOperator(BaseOperator):
         finally:
             log_own_links(self)
 
+    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
+        """What the task read and wrote; Airflow's OpenLineage provider asks by this name."""
+        from embedding_airflow.lineage import of_task
+
+        return of_task(self)
+
     @abstractmethod
     def work(self, settings: Settings, context: Context) -> Any:
         """Do it; the result becomes an XCom, so it holds references and counts only."""

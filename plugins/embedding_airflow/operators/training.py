@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from embedding_airflow.links import DaskLink, MlflowLink
 from embedding_airflow.operators.base import YeoronOperator, tracking_uri
-from embedding_airflow.training import label_of, settings_grid, train_setting, workable
+from embedding_airflow.training import CHOICES, label_of, settings_grid, train_setting, workable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,6 +43,7 @@ class OpenComparison(YeoronOperator):
             tracking_uri=tracking_uri(settings),
             experiment=settings.evaluation.experiment,
             key=f"{self.dag_id} {context['run_id']}",
+            varied=[name for name in CHOICES if len({one[name] for one in grid}) > 1],
         )
         self.mlflow_run = place_of(settings, parent)
         self.log.info("%d settings, MLflow run %s.", len(grid), parent)
@@ -72,20 +73,21 @@ class TrainSetting(YeoronOperator):
 
         store = settings.paths.home.resolve() / "comparisons" / self.parent / self.variant
         began = time.monotonic()
-        metrics, snapshot, made_from = train_setting(settings, self.setting, store)
+        trained = train_setting(settings, self.setting, store)
         chosen = {key: value for key, value in self.setting.items() if value is not None}
         run_id = track_training(
             self.parent,
-            {**chosen, **made_from},
-            metrics,
-            snapshot,
+            {**chosen, **trained.made_from},
+            trained.metrics,
+            trained.snapshot,
             tracking_uri=tracking_uri(settings),
             seconds=time.monotonic() - began,
             name=self.variant,
+            curve=trained.curve,
         )
         self.mlflow_run = place_of(settings, run_id)
-        self.log.info("%s: %d figures, MLflow run %s.", self.variant, len(metrics), run_id)
-        return {"variant": self.variant, "run_id": run_id, "metrics": metrics}
+        self.log.info("%s: %d figures, MLflow run %s.", self.variant, len(trained.metrics), run_id)
+        return {"variant": self.variant, "run_id": run_id, "metrics": trained.metrics}
 
 
 class CloseComparison(YeoronOperator):

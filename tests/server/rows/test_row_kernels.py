@@ -1,16 +1,16 @@
 """Kernels of rows are there once tables are: nobody's first pull waits for a compiler."""
 
 import numpy as np
-import torch
 
 from embedding.kernel.records import Table
 from embedding.server.rows import fetching
+from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables
 
 
 def test_reading_and_adding_compile_nothing_that_the_tables_did_not():
-    tables = Tables(8, device=torch.device("cpu"), capacity=16, seed=1, optimizer=Optimizer())
+    tables = Tables(8, device=HostDevice(), capacity=16, seed=1, optimizer=Optimizer())
     places, slots = SlotMap(), np.arange(10)
     before = compiled()
     assert all(before.values())

@@ -5,14 +5,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import torch
 
 from embedding.server.rows import memory
+from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.tables import Optimizer, Tables
 
 
 def test_first_vectors_of_many_rows_need_little_memory_beside_them():
-    tables = Tables(32, device=torch.device("cpu"), capacity=100_000, seed=1, optimizer=Optimizer())
+    tables = Tables(32, device=HostDevice(), capacity=100_000, seed=1, optimizer=Optimizer())
     slots = np.arange(100_000)
     tracemalloc.start()
     tables.start(slots, slots)

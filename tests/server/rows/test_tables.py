@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.devices import pick_device
+from embedding.server.rows.tables import Optimizer, Tables
 from generated import examples
 
 

@@ -17,6 +17,8 @@ from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.rows.devices import HostDevice
+from embedding.server.rows.tables import Tables
 from embedding.server.shards.following import FollowingShard, following_shard
 from embedding.server.shards.log import Admit, Change, TakeMoves
 from embedding.server.shards.recovery import ShardRecovery
@@ -105,12 +107,13 @@ def test_another_life_of_the_primary_waits_for_the_half_that_is_lacking(state, m
     assert rows(state, Table.OUT).tolist() == [[1.0] * DIM] * 3
 
 
-@pytest.mark.parametrize("name", ["ensure", "start", "_zeros"])
+@pytest.mark.parametrize("name", ["ensure", "start", "zeros"])
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_words_get_their_rows_once_there_is_memory(
     state, monkeypatch, name: str, after: int
 ) -> None:
-    mend = failing(monkeypatch, name, torch.OutOfMemoryError(), after=after)
+    of = HostDevice if name == "zeros" else Tables
+    mend = failing(monkeypatch, name, torch.OutOfMemoryError(), after=after, of=of)
     entries = [Admit(0, 3), Admit(3, 40, np.array([1])), Admit(43, 80)]
     told = state.take(1, 1, entries)
     assert told["position"] < 3

@@ -10,7 +10,6 @@ import threading
 
 import numpy as np
 import pytest
-import torch
 from named import LEARNT, QUICK, named
 from threads import fleet, sharded
 
@@ -161,7 +160,7 @@ def test_quality_is_that_of_the_same_rows_evaluated_at_rest(server, node, ask):
     def find(words):
         return np.array([index.get(word, -1) for word in words], dtype=np.int64)
 
-    vectors = torch.from_numpy(rows(server))
+    vectors = rows(server)
     wanted = similarity(vectors, find, PAIRS)
     found = ask("evaluate", {"gold": PAIRS.__dict__})
     assert found["similarity/made"] == pytest.approx(wanted.rho, abs=1e-6)
@@ -288,7 +287,7 @@ def test_vectors_of_fasttext_are_composed(connect, device):
         )
         a, b = vectors[0], vectors[1]
         found = LiveModel(server.state).neighbours("바다", 2)
-        cosine = float(torch.nn.functional.cosine_similarity(a, b, dim=0))
+        cosine = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
         (sure,) = sureness(server.state.vocabulary.counts(node.ids[1:2])).tolist()
         assert {each.word: each.nearness for each in found}["바다가"] == pytest.approx(
             cosine * sure, abs=1e-5
@@ -296,8 +295,8 @@ def test_vectors_of_fasttext_are_composed(connect, device):
 
 
 def test_rows_of_zeros_are_near_nothing():
-    best = NearestRows(torch.tensor([1.0, 0.0]), 3)
-    best.show(torch.arange(2), torch.tensor([[0.0, 0.0], [-1.0, 0.0]]), torch.ones(2))
+    best = NearestRows(np.array([1.0, 0.0]), 3)
+    best.show(np.arange(2), np.array([[0.0, 0.0], [-1.0, 0.0]]), np.ones(2))
     assert best.best() == [(1, -1.0)]
 
 

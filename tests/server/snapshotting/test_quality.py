@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-import torch
 
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.devices import pick_device
+from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.scoring import Cooccurrence, PairRing, ScoreKeeper
 from embedding.server.snapshotting.gold import measure_gold
 
@@ -136,9 +136,9 @@ def test_a_gold_file_is_measured_and_a_missing_one_only_noted(tmp_path, caplog):
     gold = tmp_path / "짝.tsv"
     gold.write_text("말\t글\t9\n말\t집\t1\n글\t집\t2\n말\t없음\t5\n", encoding="utf-8")
     vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
-    found = measure_gold(gold, ["말", "글", "집"], vectors, torch.device("cpu"))
+    found = measure_gold(gold, ["말", "글", "집"], vectors)
     assert found["similarity/짝"] == pytest.approx(1.0)
     assert found["coverage/짝"] == pytest.approx(0.75)
     missing = tmp_path / "none.tsv"
-    assert measure_gold(missing, ["말"], vectors[:1], torch.device("cpu")) == {}
+    assert measure_gold(missing, ["말"], vectors[:1]) == {}
     assert "none.tsv" in caplog.text

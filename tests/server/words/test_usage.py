@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from embedding.exchange.payload import (
+    BUSIEST,
     TIMES,
     UNITS,
     BlockCounts,
@@ -87,6 +88,7 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     rows = (RowDelta(Table.IN, server.ids, np.ones((4, DIM), np.float32)),)
     progress = (SourceProgress("뉴스", 1, 5, AT + 60.0, AT, ()),)
     past = use(2 * UNITS + 1, [3], 5.0), use(2 * UNITS, [1], 5.0)
+    past = (*past, use(BUSIEST * UNITS + 3, [0], 2.0))
     parts = use(0, [0, 3], 3.0), use(UNITS, [0], 1.0), *past
     counts = BlockCounts(
         (CountGroup("뉴스", AT, 4),), server.ids, [], np.full(4, 5), np.ones(4, dtype=np.int64)
@@ -106,6 +108,8 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
         "not of a word that the window has not"
     )
     assert usage.tables == 1
+    assert [opened.words[row] for row in usage.busiest.rows] == ["말"]
+    assert usage.busiest.pairs[0].nonzero()[0].tolist() == [3]
     assert not server.usage.parts()
     server.push(use(0, [0], 1.0))
     assert not server.usage.parts()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
+from embedding.exchange.payload import BUSIEST, TIMES, UNITS, ContextSums, WindowUse
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.worker.usage.contexts import BRIEF, REPEATED, TOPIC
-from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.past import PastTexts, of_busiest
 from embedding.worker.usage.usage import FREQUENT, LEAST_DOCUMENTS, UsageReader
 
 DIM, DAY = 6, 86_400.0
@@ -115,7 +115,7 @@ def test_times_lie_apart():
     for day in (5, 6, 7, 8, 9):
         keep(usage, block([f"ab{letter}{LETTERS[day]}" for letter in "klmno"], day))
     parts = usage.close(int(8 * DAY), Lexicon(), rows).sums
-    assert [added(parts, time, "a")[1] for time in range(TIMES)] == [5, 5, 5, 10]
+    assert [added(parts, time, "a")[1] for time in range(TIMES)] == [5, 5, 5, 10, 0]
     assert {part.window for part in parts} == {int(8 * DAY)}
     assert usage.closed == int(8 * DAY)
 
@@ -135,6 +135,29 @@ def test_one_author_is_in_one_unit():
     holding = [part for part in parts if IDS["a"] in part.ids and part.part < UNITS]
     assert len(holding) == 1
     assert float(holding[0].documents[holding[0].ids == IDS["a"]][0]) == 25
+
+
+def test_what_the_busiest_authors_wrote_in_the_window_is_sent_once_more():
+    usage = reader()
+    texts = [f"a{one}{other}" for one in LETTERS[1:14] for other in LETTERS[14:]]
+    before = [text[0] + text[:0:-1] for text in texts]
+    keep(usage, block(before, 8, voices=[3] * len(before)))
+    voices = [*[77] * 9, *[78] * 7, *[-5] * 20, *range(100, 100 + len(texts) - 36)]
+    keep(usage, block(texts, 9, voices=voices))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
+    assert len(set(voices)) - 1 == 122, "two make one in a hundred; who is not known is none"
+    theirs, documents = added(parts, BUSIEST, "a")
+    assert documents == 16
+    assert added(parts, 1, "a")[1] == len(texts)
+    assert np.linalg.norm(theirs) > 0
+
+
+def test_where_nobody_writes_twice_nobody_is_busiest():
+    assert not of_busiest(np.array([4, 5, 6, -1, -1]), 0.5).any()
+    assert of_busiest(np.array([4, 5, 4, -1, -1]), 0.01).tolist() == [True, False, True] + 2 * [
+        False
+    ]
+    assert not of_busiest(np.empty(0, np.int64), 0.01).any()
 
 
 def test_documents_are_spread_over_units():

@@ -1,0 +1,36 @@
+"""`yeoron rotate`: new tokens and certificates, while the platform runs."""
+
+from __future__ import annotations
+
+import typer
+
+from embedding.commands.common import Json, console, print_json, settings_of_what_runs
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("rotate")(rotate)
+
+
+def rotate(as_json: Json = False) -> None:
+    """Replace the platform's tokens and certificates; what holds old ones begins again.
+
+    Pages, Airflow and MLflow stay up. Nodes pause for some seconds, and nothing is lost.
+
+    Example: `yeoron rotate`
+    """
+    from embedding.platform.rotation import rotate as replace
+
+    begun = replace(settings_of_what_runs(), _silent if as_json else _tell)
+    if as_json:
+        print_json({"begun_again": list(begun)})
+    elif not begun:
+        _tell("No platform runs; services read them when they start.")
+
+
+def _tell(sentence: str) -> None:
+    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def _silent(sentence: str) -> None:
+    del sentence

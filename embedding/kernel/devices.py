@@ -1,0 +1,37 @@
+"""Arrays on the CPU and on a GPU.
+
+On the CPU they are numpy's, on a GPU torch's. torch takes a second of the processor and 130 MB to
+import: only who has found a GPU, or was told to use one, imports it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+DeviceArray: TypeAlias = Any
+"""A numpy array on the CPU, a torch tensor on a GPU. What is written for both uses what both have:
+indexing by numpy arrays, arithmetic, `@`, `sum(0)`, `reshape`."""
+
+
+@cache
+def may_have_gpu() -> bool:
+    """Whether a driver of GPUs is installed: where there is none torch need not be asked."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return Path("/dev/kfd").exists()  # AMD's
+    return True
+
+
+def to_host(values: DeviceArray) -> npt.NDArray[Any]:
+    """The values as a numpy array; one that is on the CPU is not copied."""
+    found: npt.NDArray[Any] = (
+        values if isinstance(values, np.ndarray) else values.detach().cpu().numpy()
+    )
+    return found

@@ -1,0 +1,83 @@
+"""New tokens and certificates for a platform that runs.
+
+1. The nodes end. What they have learnt is with the server; the frontier knows where to go on.
+2. The files in `secrets` are replaced.
+3. The services that have read the old ones begin again, one after another: the server from its
+   checkpoint, Dask's scheduler, its workers. All others run on.
+4. The nodes start.
+
+Each step can be done twice: after a failure the same call goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from embedding.cluster import attach_pool, stop_pool
+from embedding.kernel.errors import PlatformError
+from embedding.platform.hosts import ensure_authority, ensure_tokens, joined_host
+from embedding.platform.operate import all_services
+from embedding.platform.services import Service
+from embedding.platform.supervisor import Supervisor
+from embedding.settings import Settings
+
+_HOLDERS = ("server", "dask-scheduler", "dask-worker-")
+"""How the names of services begin that read these files when they start."""
+
+
+def rotate(settings: Settings, tell: Callable[[str], None]) -> tuple[str, ...]:
+    """Replace them; `tell` hears a sentence for each step. The services that began again.
+
+    Raises PlatformError where other hosts have joined, as they hold the old ones, and where a
+    service does not come back.
+    """
+    if settings.hosts.address or joined_host(settings.paths) is not None:
+        raise PlatformError(
+            "rotate: other hosts hold certificates of this platform, and would be shut out; docs/"
+            "guide/operator.md, Several hosts, says how all of them get new ones."
+        )
+    supervisor = Supervisor(settings.paths.home, settings.paths.logs)
+    running = bool(supervisor.states())
+    ran = _end_nodes(settings, tell) if running else False
+    _replace(settings)
+    tell(f"New tokens and certificates are in {settings.paths.secrets}.")
+    if not running:
+        return ()
+    begun = [one for one in all_services(settings) if one.name.startswith(_HOLDERS)]
+    _begin_again(supervisor, begun, tell)
+    if ran:
+        tell(f"Nodes started: {', '.join(attach_pool(settings).nodes)}.")
+    return tuple(service.name for service in begun)
+
+
+def _end_nodes(settings: Settings, tell: Callable[[str], None]) -> bool:
+    """Whether nodes ran: their files say so even where a rotation was cut off in the middle."""
+    ran = any(settings.paths.nodes.glob("*"))
+    try:
+        ended = stop_pool(settings)
+    except PlatformError:
+        # The scheduler knows the certificates before: the nodes end with their workers.
+        tell("Nodes end with their workers.")
+        return ran
+    tell(f"Nodes stopped: {', '.join(ended) or 'none ran'}.")
+    return ran or bool(ended)
+
+
+def _replace(settings: Settings) -> None:
+    paths = settings.paths
+    for old in (
+        *(paths.node_token, paths.operator_token),
+        *(*paths.dask_certificate, *paths.server_certificate),
+    ):
+        old.unlink(missing_ok=True)
+    ensure_tokens(paths)
+    ensure_authority(settings)
+
+
+def _begin_again(
+    supervisor: Supervisor, services: Sequence[Service], tell: Callable[[str], None]
+) -> None:
+    for service in services:
+        supervisor.control("restart", service.name)
+        supervisor.wait_ready([service])
+        tell(f"Begun again: {service.name}.")
