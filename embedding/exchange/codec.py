@@ -28,9 +28,9 @@ from embedding.exchange.headers import (
     COUNT,
     FINITE,
     FINITES,
+    INTEGER,
     POSITIVE_COUNT,
-    TEXT,
-    WHOLE,
+    STRING,
     positive,
     rows,
     string,
@@ -158,7 +158,7 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
     named = message.header.get("packed", {})
     if not isinstance(named, dict) or not set(named) <= {str(table) for table in Table}:
         raise RefusedError("push: `packed` must be an object with names of tables.")
-    fields = {"kind": TEXT, "rows": COUNT, "dim": COUNT, "entries": COUNT}
+    fields = {"kind": STRING, "rows": COUNT, "dim": COUNT, "entries": COUNT}
     facts = rows(list(named.values()), "packed", fields, most=len(Table))
     return tuple(
         PackedDelta(Table(table), kind, n, dim, entries, message.array(f"{table}.packed", "u1", 1))
@@ -184,17 +184,17 @@ def _counts(message: Message) -> BlockCounts:
 
 
 def _groups(found: object) -> tuple[CountGroup, ...]:
-    fields = {"source": TEXT, "window": WHOLE, "stop": WHOLE}
+    fields = {"source": STRING, "window": INTEGER, "stop": INTEGER}
     return tuple(CountGroup(*row) for row in rows(found, "groups", fields, most=_MOST_GROUPS))
 
 
 def _progress(found: object) -> tuple[SourceProgress, ...]:
     fields = {
-        "source": TEXT,
+        "source": STRING,
         "documents": COUNT,
         "tokens": COUNT,
         "published": FINITE,
-        "window": WHOLE,
+        "window": INTEGER,
         "lags": FINITES,
     }
     return tuple(
@@ -235,7 +235,7 @@ def decode_pull(message: Message) -> PullRequest:
 
 def _score(message: Message) -> tuple[ScorePairs, ...]:
     """Pairs to score, source by source; a source may come more than once."""
-    fields = {"source": TEXT, "pairs": POSITIVE_COUNT}
+    fields = {"source": STRING, "pairs": POSITIVE_COUNT}
     named = rows(message.header["score"], "score", fields, most=_MOST_GROUPS, of="pull")
     columns = [
         message.array(f"score.{name}", "i8", 2 if name == "negatives" else 1) for name in _SCORED

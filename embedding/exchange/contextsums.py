@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.exchange.headers import COUNT, TEXT, WHOLE, rows
+from embedding.exchange.headers import COUNT, INTEGER, STRING, rows
 from embedding.exchange.payload import ContextShift, ContextSums, WordContexts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
@@ -71,7 +71,7 @@ def usage_header(parts: Sequence[ContextSums]) -> list[list[object]]:
 
 def usage_of(message: Message) -> tuple[ContextSums, ...]:
     """Inverse of `usage_arrays`."""
-    fields = {"window": WHOLE, "source": TEXT, "part": COUNT, "words": COUNT}
+    fields = {"window": INTEGER, "source": STRING, "part": COUNT, "words": COUNT}
     told = rows(message.header.get("usage", []), "usage", fields, most=_MOST_PARTS)
     sizes = [size for *_, size in told]
     if not any(name in message.arrays for name in USED):
@@ -115,7 +115,7 @@ def shift_header(shifts: Sequence[ContextShift]) -> list[list[int]]:
 
 def shifts_of(message: Message) -> tuple[ContextShift, ...]:
     """Inverse of `shift_arrays`."""
-    fields = {"window": WHOLE, "words": COUNT, "contexts": COUNT}
+    fields = {"window": INTEGER, "words": COUNT, "contexts": COUNT}
     told = rows(message.header.get("shifts", []), "shifts", fields, most=_MOST_SHIFTS)
     if not any(words for _, words, _ in told):
         return ()

@@ -23,10 +23,10 @@ def _finite(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) < 1e12
 
 
-TEXT = Accepted("a string", lambda value: isinstance(value, str))
+STRING = Accepted("a string", lambda value: isinstance(value, str))
 COUNT = Accepted("whole and not negative", _between(0, 2**62))
 POSITIVE_COUNT = Accepted("whole and at least 1", _between(1, 2**40))
-WHOLE = Accepted("whole, from -2^40 to 2^40", _between(-(2**40), 2**40))
+INTEGER = Accepted("whole, from -2^40 to 2^40", _between(-(2**40), 2**40))
 FINITE = Accepted("a finite number", _finite)
 FINITES = Accepted(
     "a list of finite numbers", lambda value: isinstance(value, list) and all(map(_finite, value))

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.groups.chunking import cut, whole_again
-from embedding.exchange.headers import POSITIVE_COUNT, TEXT, WHOLE, Accepted, rows, whole
+from embedding.exchange.headers import INTEGER, POSITIVE_COUNT, STRING, Accepted, rows, whole
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
@@ -215,7 +215,7 @@ def _scored(found: object) -> tuple[WindowScore, ...]:
     loss = Accepted(
         "finite and not negative", lambda value: type(value) in (int, float) and 0 <= value < 1e15
     )
-    fields = {"source": TEXT, "window": WHOLE, "loss": loss, "pairs": POSITIVE_COUNT}
+    fields = {"source": STRING, "window": INTEGER, "loss": loss, "pairs": POSITIVE_COUNT}
     told = rows(found, "scored", fields, most=100_000, of=MERGE)
     return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in told)
 
