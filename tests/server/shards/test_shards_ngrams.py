@@ -22,7 +22,8 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.devices import pick_device
+from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.snapshotting.live import LiveModel
 from embedding.snapshots.store import SnapshotStore
