@@ -12,8 +12,6 @@ from embedding.evaluation.gold import PairGold
 from embedding.evaluation.lookup import RowLookup, find, unit
 from embedding.kernel.devices import DeviceArray, to_host
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Similarity:
@@ -29,7 +27,7 @@ class Similarity:
         return self.covered / self.pairs
 
 
-def spearman(left: Floats, right: Floats) -> float:
+def spearman(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> float:
     """Spearman's rank correlation of two float [n], ties at their mean rank (Spearman 1904).
 
     nan for fewer than three values or when one side is constant.
@@ -58,9 +56,9 @@ def similarity(vectors: DeviceArray, rows: RowLookup, gold: PairGold) -> Similar
     return Similarity(rho=rho, covered=int(known.sum()), pairs=len(gold.pairs))
 
 
-def _ranks(values: Floats) -> Floats:
+def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """float64 [n]: rank of each value from 1, ties at their mean."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     mean = np.cumsum(sizes) - (sizes - 1) / 2
-    ranks: Floats = mean[group]
+    ranks: npt.NDArray[np.float64] = mean[group]
     return ranks

@@ -24,7 +24,8 @@ from embedding.models.config import ModelConfig
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.devices import pick_device
+from embedding.server.rows.tables import Optimizer, Tables
 from embedding.server.shards.columns import moved
 from embedding.server.shards.log import (
     MOST_GIVEN,
