@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, WordContexts, summed
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.together import decode_together, encode_together
+from embedding.kernel.devices import to_host
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
@@ -106,7 +107,7 @@ class Server:
     def read(self, id_: int) -> np.ndarray:
         live = LiveModel(self.state)
         with live._taking_turns():
-            return live._copied(ints(id_), Table.IN)[0].numpy()
+            return to_host(live._copied(ints(id_), Table.IN)[0])
 
 
 def test_readers_get_what_is_inferred_and_training_the_row():
@@ -373,7 +374,7 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         assert KNOWN + 1 not in other, "a word of which nothing else is known is as it is trained"
         live = LiveModel(server.state)
         with live._taking_turns():
-            same = live._copied(ids[-2:-1], Table.IN)[0].numpy()
+            same = to_host(live._copied(ids[-2:-1], Table.IN)[0])
         np.testing.assert_allclose(read[KNOWN], same, rtol=1e-4, atol=1e-5)
 
 
