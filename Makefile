@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test hosts containers docs explore check format lint types contracts audit clean
+.PHONY: help setup demo up down test hosts containers airflow-minor docs explore check format lint types contracts audit clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(STAMP) ## make .venv, install everything pinned, find a Chromium
 
@@ -47,6 +47,9 @@ test: setup check ## everything CI runs, several files at a time
 
 hosts: setup ## the test with five hosts in network namespaces, which takes minutes (needs root and PostgreSQL)
 	@HOSTS_TEST=1 $(BIN)/python -m pytest -v tests/platform/test_server_host.py
+
+airflow-minor: ## the tests of DAGs and provider with another Airflow, in a venv of its own: VERSION=3.2.2 (needs a network)
+	@PYTHON=$(PYTHON) bash infra/airflow_minor.sh $(or $(VERSION),3.2.2)
 
 containers: setup ## build the image and run the compose file, which takes minutes (needs root, podman-compose and a base image)
 	@[ -n "$$YEORON_TEST_BASE_IMAGE" ] || { echo "containers: YEORON_TEST_BASE_IMAGE names no image; one of Debian is accepted." >&2; exit 2; }

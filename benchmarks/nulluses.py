@@ -66,7 +66,13 @@ class Corpus:
     @property
     def lexicon(self) -> Any:
         """What a node's reader asks of its words."""
-        return SimpleNamespace(ids=self.ids, counts=self.counts, places=lambda ids: ids)
+        words = list(self.rows)
+        return SimpleNamespace(
+            ids=self.ids,
+            counts=self.counts,
+            places=lambda ids: ids,
+            names=lambda ids: [words[row] for row in ids.tolist()],
+        )
 
 
 def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[dict[str, Any]]:

@@ -128,7 +128,7 @@ class Composed:
             input=given,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=2400,
             check=check,
         )
 

@@ -19,7 +19,7 @@ _ERROR = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{said}</Messag
 class Fault:
     """What is to happen to the next `times` requests of a method whose path holds `part`.
 
-    status   the answer; before it the request is carried out, where it is `lost`
+    status   the answer; before it the request is carried out, where it is `lost`. 200: a lie
     """
 
     method: str
@@ -51,6 +51,8 @@ class S3Server:
             if fault.lost:
                 list(application(environ, lambda *_: lambda _: None))
             body = _ERROR.format(code=fault.code, said="as the test wants it").encode()
+            if fault.status.startswith("200"):
+                body = b""
             headers = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
             start(fault.status, headers)
             return [] if method == "HEAD" else [body]

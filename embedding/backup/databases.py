@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from embedding.backup.manifest import DUMPS
+from embedding.database.postgres import check_database
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
 from embedding.settings import DatabaseName, Settings
 
@@ -77,13 +78,15 @@ def load(source: Path, address: str) -> None:
 
 
 def check_loadable(part: str, kind: str, address: str) -> None:
-    """Refuse a database that a copy of this kind cannot be put into."""
+    """Refuse a database that a copy of this kind cannot be put into; it makes its schema."""
     here = database_kind(address)
     if here != kind:
         raise ConfigError(
             f"restore: the backup holds the {part} of a {kind} database and the settings name one "
             f"of {here}; restore it with {kind}, then move it."
         )
+    if here == "postgresql":
+        check_database(address, f"restore: the {part}")
     if here == "postgresql" and (found := _tables(make_url(address))):
         raise InputError(
             f"restore: the {part}'s PostgreSQL database holds {found} tables; an empty one is "

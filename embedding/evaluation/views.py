@@ -15,7 +15,7 @@ _TAG = "mlflow.sharedViewState."
 _KEY = "viewStateShareKey"
 SNAPSHOTS = "yeoron-snapshots"
 """Key of the view of the snapshots' runs."""
-_MEASURED = ("nll", "held_out_loss", "words_per_second", "bytes_per_token")
+MEASURED = ("nll", "held_out_loss", "words_per_second", "bytes_per_token")
 """Figures of a training that stand first."""
 
 
@@ -32,7 +32,7 @@ def comparison_view(parent: str, varied: Sequence[str]) -> tuple[str, str]:
     varied  params that differ between its trainings: columns beside the figures, and the first axes
             of the parallel coordinates
     """
-    columns = [*map(_param, varied), *map(_metric, _MEASURED), "attributes.`Duration`"]
+    columns = [*map(_param, varied), *map(_metric, MEASURED), "attributes.`Duration`"]
     charts = (
         {
             "type": "PARALLEL",
@@ -42,7 +42,7 @@ def comparison_view(parent: str, varied: Sequence[str]) -> tuple[str, str]:
             "isGenerated": False,
             "runsCountToCompare": 100,
             "selectedParams": list(varied),
-            "selectedMetrics": list(_MEASURED),
+            "selectedMetrics": list(MEASURED),
             "showAllRuns": True,
         },
     )

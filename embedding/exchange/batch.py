@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.headers import whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
@@ -62,7 +63,9 @@ class PortionInput:
             return None
         codes = {n: message.array(n, "i4", 1) for n in ("tokens", "sentences", "pool")}
         floats = {n: message.array(n, "f4", 1) for n in ("keep", "weights")}
-        return cls(**codes, **floats, seed=_whole(message.header, "seed"))
+        return cls(
+            **codes, **floats, seed=whole(message.header, "seed", most=2**63 - 1, of=_OPERATION)
+        )
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,13 @@ class Offer:
     def read(cls, message: Message) -> Offer:
         """RefusedError says what is wrong with it."""
         offer = cls(
-            number=_whole(message.header, "number"),
+            number=whole(message.header, "number", of=_OPERATION),
             words=message.array("words", "i8", 1),
             extras=message.array("extras", "i8", 1),
             inward=message.array("inward", "f4", 1),
             outward=message.array("outward", "f4", 1),
-            pairs=_whole(message.header, "pairs"),
-            tokens=_whole(message.header, "tokens"),
+            pairs=whole(message.header, "pairs", of=_OPERATION),
+            tokens=whole(message.header, "tokens", of=_OPERATION),
             material=PortionInput.read(message),
         )
         contexts = len(offer.words) + len(offer.extras)
@@ -216,12 +219,7 @@ def _read_place(header: Mapping[str, Any]) -> dict[str, Any]:
     node = header.get("node")
     if not isinstance(node, str):
         raise RefusedError("batch: `node` must name whose portion it is.")
-    numbers = {name: _whole(header, name) for name in ("round", "evaluation", "number")}
+    numbers = {
+        name: whole(header, name, of=_OPERATION) for name in ("round", "evaluation", "number")
+    }
     return {**numbers, "node": node}
-
-
-def _whole(header: Mapping[str, Any], name: str) -> int:
-    value = header.get(name)
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise RefusedError(f"batch: {name!r} must be a whole number, not negative.")
-    return value

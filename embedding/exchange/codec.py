@@ -24,6 +24,18 @@ from embedding.exchange.contextsums import (
     word_contexts_of,
 )
 from embedding.exchange.expressions import phrase_header, phrases_of
+from embedding.exchange.headers import (
+    COUNT,
+    FINITE,
+    FINITES,
+    INTEGER,
+    POSITIVE_COUNT,
+    STRING,
+    positive,
+    rows,
+    string,
+    whole,
+)
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
 from embedding.exchange.protocol import Ack, PullRequest, Push, VocabularyDelta
@@ -108,7 +120,7 @@ def decode_push(message: Message) -> Push:
     loss_sum, busy_s = header.get("loss_sum", 0.0), header.get("busy_s", 0.0)
     if type(loss_sum) not in (int, float) or not math.isfinite(loss_sum):
         raise RefusedError("push: `loss_sum` must be a finite number.")
-    if not _finite(busy_s) or busy_s < 0:
+    if not FINITE.fits(busy_s) or busy_s < 0:
         raise RefusedError("push: `busy_s` must be a number of seconds.")
     counts = _counts(message)
     return Push(
@@ -146,16 +158,12 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
     named = message.header.get("packed", {})
     if not isinstance(named, dict) or not set(named) <= {str(table) for table in Table}:
         raise RefusedError("push: `packed` must be an object with names of tables.")
-    found = []
-    for table, facts in named.items():
-        if not (isinstance(facts, list) and len(facts) == 4 and isinstance(facts[0], str)):
-            raise RefusedError("push: `packed` has [kind, rows, dim, entries] for a table.")
-        if not all(type(n) is int and 0 <= n < 2**40 for n in facts[1:]):
-            raise RefusedError("push: rows, dim and entries of packed rows must be whole.")
-        data = message.array(f"{table}.packed", "u1", 1)
-        kind, rows, dim, entries = facts
-        found.append(PackedDelta(Table(table), kind, rows, dim, entries, data))
-    return tuple(found)
+    fields = {"kind": STRING, "rows": COUNT, "dim": COUNT, "entries": COUNT}
+    facts = rows(list(named.values()), "packed", fields, most=len(Table))
+    return tuple(
+        PackedDelta(Table(table), kind, n, dim, entries, message.array(f"{table}.packed", "u1", 1))
+        for table, (kind, n, dim, entries) in zip(named, facts, strict=True)
+    )
 
 
 def _counts(message: Message) -> BlockCounts:
@@ -175,41 +183,26 @@ def _counts(message: Message) -> BlockCounts:
     return BlockCounts(groups, ids, words, counts, counts - repeats)
 
 
-def _groups(rows: object) -> tuple[CountGroup, ...]:
-    if not isinstance(rows, list) or len(rows) > _MOST_GROUPS:
-        raise RefusedError(f"push: `groups` must be a list of at most {_MOST_GROUPS:,} rows.")
-    for row in rows:
-        if not (isinstance(row, list) and len(row) == 3 and isinstance(row[0], str)):
-            raise RefusedError("push: a group of counts is [source, window, stop].")
-        if not all(type(n) is int and abs(n) < 2**40 for n in row[1:]):
-            raise RefusedError("push: window and stop of a group of counts must be whole.")
-    return tuple(CountGroup(*row) for row in rows)
+def _groups(found: object) -> tuple[CountGroup, ...]:
+    fields = {"source": STRING, "window": INTEGER, "stop": INTEGER}
+    return tuple(CountGroup(*row) for row in rows(found, "groups", fields, most=_MOST_GROUPS))
 
 
-def _progress(rows: object) -> tuple[SourceProgress, ...]:
-    if not isinstance(rows, list) or len(rows) > _MOST_GROUPS:
-        raise RefusedError(f"push: `progress` must be a list of at most {_MOST_GROUPS:,} rows.")
-    found = []
-    for row in rows:
-        if not (isinstance(row, list) and len(row) == 6 and isinstance(row[0], str)):
-            raise RefusedError(
-                "push: a progress row is [source, documents, tokens, published, window, lags]."
-            )
-        source, documents, tokens, published, window, lags = row
-        if not (type(documents) is int and type(tokens) is int and type(window) is int):
-            raise RefusedError("push: documents, tokens and window of a source must be whole.")
-        if documents < 0 or tokens < 0 or abs(window) > 2**40:
-            raise RefusedError("push: documents and tokens of a source must not be negative.")
-        if not (isinstance(lags, list) and all(_finite(lag) for lag in [published, *lags])):
-            raise RefusedError("push: `published` and lags of a source must be finite numbers.")
-        found.append(
-            SourceProgress(source, documents, tokens, float(published), window, tuple(lags))
+def _progress(found: object) -> tuple[SourceProgress, ...]:
+    fields = {
+        "source": STRING,
+        "documents": COUNT,
+        "tokens": COUNT,
+        "published": FINITE,
+        "window": INTEGER,
+        "lags": FINITES,
+    }
+    return tuple(
+        SourceProgress(source, documents, tokens, float(published), window, tuple(lags))
+        for source, documents, tokens, published, window, lags in rows(
+            found, "progress", fields, most=_MOST_GROUPS
         )
-    return tuple(found)
-
-
-def _finite(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e12  # type: ignore[arg-type]
+    )
 
 
 def encode_pull(request: PullRequest, dtype: str = "float32") -> Message:
@@ -242,14 +235,8 @@ def decode_pull(message: Message) -> PullRequest:
 
 def _score(message: Message) -> tuple[ScorePairs, ...]:
     """Pairs to score, source by source; a source may come more than once."""
-    named = message.header["score"]
-    if not isinstance(named, list) or len(named) > _MOST_GROUPS:
-        raise RefusedError(f"pull: `score` must be a list of at most {_MOST_GROUPS:,} rows.")
-    for row in named:
-        if not (isinstance(row, list) and len(row) == 2 and isinstance(row[0], str)):
-            raise RefusedError("pull: a row of `score` is [source, pairs].")
-        if not (type(row[1]) is int and 0 < row[1] < 2**40):
-            raise RefusedError("pull: the pairs of a source to score must be whole, at least 1.")
+    fields = {"source": STRING, "pairs": POSITIVE_COUNT}
+    named = rows(message.header["score"], "score", fields, most=_MOST_GROUPS, of="pull")
     columns = [
         message.array(f"score.{name}", "i8", 2 if name == "negatives" else 1) for name in _SCORED
     ]
@@ -313,35 +300,3 @@ def acknowledged(answer: Message) -> Ack:
         pace=Pace.from_dict(header["pace"]) if "pace" in header else EVERY_BLOCK,
         share=positive(header.get("share", 1.0), "share"),
     )
-
-
-def position(at: object) -> tuple[int, int] | None:
-    """An incarnation of the primary and a position in its log, where a server has shards."""
-    if at is None:
-        return None
-    if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):
-        raise RefusedError("message: 'at' must be two whole numbers.")
-    return at[0], at[1]
-
-
-def whole(header: Any, name: str, *, least: int = 0) -> int:
-    """The whole number `name` of a header, at least `least`; RefusedError otherwise."""
-    value = header.get(name)
-    if type(value) is not int or not least <= value < 2**62:
-        raise RefusedError(f"message: {name!r} must be a whole number of at least {least}.")
-    return value
-
-
-def positive(value: object, name: str) -> float:
-    """A finite number above 0; RefusedError otherwise."""
-    if type(value) not in (int, float) or not 0 < value < 1e12:  # type: ignore[operator]
-        raise RefusedError(f"message: {name!r} must be a number above 0.")
-    return float(value)  # type: ignore[arg-type]
-
-
-def string(header: Any, name: str, most: int = 4096) -> str:
-    """The string `name` of a header; RefusedError otherwise."""
-    value = header.get(name, "")
-    if not isinstance(value, str) or len(value) > most:
-        raise RefusedError(f"message: {name!r} must be a string of at most {most:,} characters.")
-    return value

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from embedding.exchange.headers import COUNT, INTEGER, STRING, rows
 from embedding.exchange.payload import ContextShift, ContextSums, WordContexts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
@@ -70,10 +71,9 @@ def usage_header(parts: Sequence[ContextSums]) -> list[list[object]]:
 
 def usage_of(message: Message) -> tuple[ContextSums, ...]:
     """Inverse of `usage_arrays`."""
-    rows = message.header.get("usage", [])
-    if not isinstance(rows, list) or len(rows) > _MOST_PARTS:
-        raise RefusedError(f"push: `usage` must be a list of at most {_MOST_PARTS:,} rows.")
-    sizes = [_size(row) for row in rows]
+    fields = {"window": INTEGER, "source": STRING, "part": COUNT, "words": COUNT}
+    told = rows(message.header.get("usage", []), "usage", fields, most=_MOST_PARTS)
+    sizes = [size for *_, size in told]
     if not any(name in message.arrays for name in USED):
         if sum(sizes):
             raise RefusedError("push: `usage` names words whose columns are missing.")
@@ -84,21 +84,11 @@ def usage_of(message: Message) -> tuple[ContextSums, ...]:
     if not len(ids) == len(sums) == len(documents) == sum(sizes):
         raise RefusedError("push: the columns of `usage` differ in length.")
     found, start = [], 0
-    for (window, source, part, _), size in zip(rows, sizes, strict=True):
+    for (window, source, part, _), size in zip(told, sizes, strict=True):
         own = slice(start, start + size)
         found.append(ContextSums(window, source, part, ids[own], sums[own], documents[own]))
         start += size
     return tuple(found)
-
-
-def _size(row: object) -> int:
-    """The number of words of a row of `usage` that is as it should be."""
-    if isinstance(row, list) and len(row) == 4:
-        window, source, part, size = row
-        whole = all(type(number) is int for number in (window, part, size))
-        if whole and isinstance(source, str) and part >= 0 and size >= 0:
-            return int(size)
-    raise RefusedError("push: a row of `usage` must be [window, source, part, words].")
 
 
 SHIFTS = ("shift_ids", "shift_figures")
@@ -125,21 +115,17 @@ def shift_header(shifts: Sequence[ContextShift]) -> list[list[int]]:
 
 def shifts_of(message: Message) -> tuple[ContextShift, ...]:
     """Inverse of `shift_arrays`."""
-    rows = message.header.get("shifts", [])
-    if not isinstance(rows, list) or len(rows) > _MOST_SHIFTS or not all(map(_counted, rows)):
-        raise RefusedError(
-            f"push: `shifts` must be a list of at most {_MOST_SHIFTS:,} rows, each of which is "
-            "[window, words, contexts]."
-        )
-    if not any(words for _, words, _ in rows):
+    fields = {"window": INTEGER, "words": COUNT, "contexts": COUNT}
+    told = rows(message.header.get("shifts", []), "shifts", fields, most=_MOST_SHIFTS)
+    if not any(words for _, words, _ in told):
         return ()
     numbers = message.array("shift_ids", "i8", 1)
     figures = message.array("shift_figures", "f4", 2)
-    lengths = sum(2 * n + m for _, n, m in rows), sum(n + m for _, n, m in rows)
+    lengths = sum(2 * n + m for _, n, m in told), sum(n + m for _, n, m in told)
     if (len(numbers), *figures.shape) != (*lengths, 3):
         raise RefusedError("push: the columns of `shifts` are of other lengths than it says.")
     found, first, row = [], 0, 0
-    for window, n, m in rows:
+    for window, n, m in told:
         ids, sizes, contexts = np.split(numbers[first : first + 2 * n + m], [n, 2 * n])
         weights, own = np.split(figures[row : row + n + m], [n])
         if bool((sizes < 0).any()) or int(sizes.sum()) != m:
@@ -154,14 +140,3 @@ def _in_rows(weights: FloatArray) -> FloatArray:
     found = np.zeros((len(weights), 3), dtype=np.float32)
     found[:, 0] = weights
     return found
-
-
-def _counted(row: object) -> bool:
-    """Whether a row of `shifts` is as it should be."""
-    return (
-        isinstance(row, list)
-        and len(row) == 3
-        and all(type(number) is int for number in row)
-        and -(2**62) < row[0] < 2**62
-        and all(0 <= number < 2**40 for number in row[1:])
-    )

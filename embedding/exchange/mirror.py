@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.codec import positive, whole
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.compression.threshold import Threshold
+from embedding.exchange.headers import positive, whole
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table

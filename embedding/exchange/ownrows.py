@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.codec import decode_packed, position, whole
+from embedding.exchange.codec import decode_packed
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.headers import position, whole
 from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.protocol import PulledRows, Push
 from embedding.exchange.rowcache import NAMES, RowCache

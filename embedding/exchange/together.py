@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import decode_push, encode_push, whole
+from embedding.exchange.codec import decode_push, encode_push
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.contextsums import SHIFTS, USED, word_context_arrays
+from embedding.exchange.headers import whole
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message

@@ -44,6 +44,10 @@ def put_whole(fs: Any, source: Path, target: str) -> None:
     """Upload a file and look at what is there; OSError when it is not all of it."""
     fs.put_file(str(source), target)
     fs.invalidate_cache()
-    found, sent = int(fs.info(target)["size"]), source.stat().st_size
+    try:
+        found = int(fs.info(target)["size"])
+    except FileNotFoundError:
+        found = 0
+    sent = source.stat().st_size
     if found != sent:
         raise OSError(f"{target} has {found} bytes there, {sent} were sent")

@@ -203,7 +203,7 @@ def _errors(app: FastAPI, site: Site) -> None:
             return JSONResponse({"error": detail or "there is no such answer."}, status)
         return error_page(site, request, status, key, detail)
 
-    _program_errors(app)
+    _program_errors(app, site)
     _faults(app, answer)
 
     @app.exception_handler(LoginRequiredError)
@@ -258,12 +258,14 @@ def _faults(app: FastAPI, answer: Callable[..., Response]) -> None:
         return response
 
 
-def _program_errors(app: FastAPI) -> None:
-    """What a program alone may hear."""
+def _program_errors(app: FastAPI, site: Site) -> None:
+    """What a program alone may hear; `said` is for whoever looks at its answer."""
 
     @app.exception_handler(TokenRefusedError)
-    def token_refused(_: Request, error: TokenRefusedError) -> Response:
-        return JSONResponse({"error": str(error)}, 401, {"WWW-Authenticate": "Bearer"})
+    def token_refused(request: Request, error: TokenRefusedError) -> Response:
+        t = site.words(request, "period")
+        answer = {"error": str(error), "said": t(error.key, day=t.window(error.day))}
+        return JSONResponse(answer, 401, {"WWW-Authenticate": "Bearer"})
 
     @app.exception_handler(TooManyError)
     def too_many(_: Request, error: TooManyError) -> Response:

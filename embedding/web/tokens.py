@@ -28,7 +28,12 @@ _TABLE = """CREATE TABLE IF NOT EXISTS token (
 
 
 class TokenRefusedError(Exception):
-    """A token is not known, or no longer accepted."""
+    """A token is not known, or no longer accepted; `key` is the text that says so, of `day`."""
+
+    def __init__(self, key: str, sentence: str, day: str = "") -> None:
+        super().__init__(sentence)
+        self.key = key
+        self.day = day
 
 
 @dataclass(frozen=True)
@@ -118,10 +123,13 @@ class AccessTokens:
                 if found and found[1] is None and now - (found[0] or 0) >= _NOTED_S:
                     database.execute("UPDATE token SET used = ? WHERE digest = ?", (now, digest))
         if found is None:
-            raise TokenRefusedError("this token is not known: ask for one (yeoron token make).")
-        if found[1] is not None:
             raise TokenRefusedError(
-                f"this token was withdrawn on {_time(found[1]):%Y-%m-%d}: ask for a new one."
+                "token_unknown", "this token is not known: ask for one (yeoron token make)."
+            )
+        if found[1] is not None:
+            day = f"{_time(found[1]):%Y-%m-%d}"
+            raise TokenRefusedError(
+                "token_withdrawn", f"this token was withdrawn on {day}: ask for a new one.", day
             )
         return digest
 

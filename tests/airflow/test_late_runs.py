@@ -116,7 +116,10 @@ def test_without_a_channel_it_is_logged(late, tmp_path, monkeypatch, caplog):
     assert "opinion_stream: a run is late" in caplog.text
 
 
-def test_which_dags_have_a_deadline(dag_bag):
+def test_which_dags_have_a_deadline(airflow_home):
+    from airflow.dag_processing.dagbag import DagBag
+
+    dag_bag = DagBag(dag_folder=str(ROOT / "dags"))
     found = {
         name: [alert.interval for alert in _alerts(dag.deadline)]
         for name, dag in dag_bag.dags.items()

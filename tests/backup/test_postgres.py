@@ -91,3 +91,37 @@ def test_no_tools_and_no_database_are_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(PlatformError, match="postgresql-client"):
         back_up(away, str(tmp_path / "backup"))
     assert not (tmp_path / "backup").exists()
+
+
+def test_a_database_that_cannot_hold_it_is_refused_before_anything_is_fetched(
+    postgres: PostgresServer, tmp_path
+):
+    full = postgres.new_database()
+    Frontier(full).close()
+    settings = home_settings(tmp_path / "home")
+    settings.paths.home.mkdir()
+    back_up(on_postgres(settings, full), str(tmp_path / "backup"))
+    paths = settings.paths.model_copy(update={"home": tmp_path / "fresh"})
+    fresh = settings.model_copy(update={"paths": paths})
+    other = postgres.new_database("ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(ConfigError, match=r"restore: the frontier: .* has the encoding SQL_ASCII"):
+        restore(on_postgres(fresh, other), str(tmp_path / "backup"))
+    empty = sa.engine.make_url(postgres.new_database()).database
+    postgres.run("DROP ROLE IF EXISTS looker", "CREATE ROLE looker LOGIN")
+    with pytest.raises(ConfigError, match="'looker' may not make tables in its schema"):
+        restore(on_postgres(fresh, postgres.address(empty, "looker")), str(tmp_path / "backup"))
+    assert not fresh.paths.home.exists()
+
+
+def test_a_user_who_may_not_read_makes_no_backup(postgres: PostgresServer, tmp_path):
+    address = postgres.new_database()
+    Frontier(address).close()
+    settings = home_settings(tmp_path / "home")
+    settings.paths.home.mkdir()
+    postgres.run("DROP ROLE IF EXISTS stranger", "CREATE ROLE stranger LOGIN")
+    stranger = postgres.address(sa.engine.make_url(address).database, "stranger")
+    with pytest.raises(PlatformError, match=r"pg_dump: .*permission denied") as refused:
+        back_up(on_postgres(settings, stranger), str(tmp_path / "backup"))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "backup").exists()
+    assert not (settings.paths.home / ".backup").exists()

@@ -22,6 +22,8 @@ from s3server import Fault, S3Server, serving_s3
 
 BUCKET = "yeoron"
 DENIED = {"status": "403 Forbidden", "code": "AccessDenied"}
+FORGOTTEN = {"status": "200 OK"}
+"""The store says that it has it, and has not."""
 
 
 @pytest.fixture
@@ -159,6 +161,52 @@ def test_a_store_that_lies_is_found_out(resting, s3, tmp_path):
         restore(again, f"s3://{BUCKET}/monday")
 
 
+def test_an_upload_that_was_answered_and_is_not_there_is_sent_again(resting, s3, tmp_path):
+    s3.faults.append(Fault("PUT", "parquet", 1, **FORGOTTEN))
+    back_up(resting, f"s3://{BUCKET}/monday")
+    again = fresh(resting, tmp_path)
+    restore(again, f"s3://{BUCKET}/monday")
+    assert tree(again.paths.evidence) == tree(resting.paths.evidence)
+
+
+def test_a_store_that_keeps_nothing_of_what_it_takes_holds_no_backup(resting, s3, tmp_path):
+    s3.faults.append(Fault("PUT", "parquet", 99, **FORGOTTEN))
+    with pytest.raises(PlatformError, match="has 0 bytes there"):
+        back_up(resting, f"s3://{BUCKET}/monday")
+    s3.faults.clear()
+    with pytest.raises(InputError, match="was cut off"):
+        restore(fresh(resting, tmp_path), f"s3://{BUCKET}/monday")
+
+
+@pytest.mark.parametrize("fault", [DENIED, {}], ids=["denies", "throttles"])
+def test_a_store_that_gives_nothing_leaves_the_home_empty(
+    resting, s3, tmp_path, fault, monkeypatch
+):
+    from s3fs import S3FileSystem
+
+    # Else each of three layers asks again for a while.
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr(S3FileSystem, "retries", 1)
+    monkeypatch.setattr("embedding.snapshots.objects._PAUSE_S", 0.0)
+    S3FileSystem.clear_instance_cache()
+    back_up(resting, f"s3://{BUCKET}/monday")
+    s3.faults.append(Fault("GET", "parquet", 999, **fault))
+    again = fresh(resting, tmp_path)
+    with pytest.raises(PlatformError, match=r"s3://yeoron/monday: the store says: .*") as said:
+        restore(again, f"s3://{BUCKET}/monday")
+    assert "\n" not in str(said.value)
+    assert list(again.paths.home.iterdir()) == []
+    s3.faults.clear()
+    restore(again, f"s3://{BUCKET}/monday")
+
+
+def test_a_place_that_lists_nothing_is_not_taken_for_empty(resting, s3, monkeypatch):
+    back_up(resting, f"s3://{BUCKET}/monday")
+    monkeypatch.setattr(ObjectPlace, "_names", lambda _: [])
+    with pytest.raises(InputError, match="holds a backup"):
+        back_up(resting, f"s3://{BUCKET}/monday")
+
+
 def test_a_bucket_that_is_not_there_is_said(resting, s3):
     with pytest.raises(PlatformError, match="nowhere"):
         back_up(resting, "s3://nowhere/monday")
@@ -230,6 +278,15 @@ def test_a_snapshot_that_is_cut_off_is_nobody_s_and_the_next_call_ends_it(s3, s3
         other.open()
     ref = s3_store.publish(snapshot_data())
     other.open(ref.id).verify()
+
+
+def test_a_store_that_keeps_nothing_of_what_it_takes_has_no_snapshot(s3, s3_store, tmp_path):
+    s3.faults.append(Fault("PUT", "vectors.arrow", 99, **FORGOTTEN))
+    with pytest.raises(SnapshotError, match="has 0 bytes there"):
+        s3_store.publish(snapshot_data())
+    s3.faults.clear()
+    assert other_machine(tmp_path).list() == []
+    s3_store.open(s3_store.publish(snapshot_data()).id).verify()
 
 
 def test_a_list_that_is_old_hides_no_snapshot_from_who_knows_its_name(

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from backup.conftest import WORDS, Pusher, fill_stores, home_settings
+from backup.conftest import WORDS, Pusher, fill_stores, home_settings, tree
 from embedding.backup import collecting
 from embedding.backup.manifest import BACKUP_MANIFEST, parse_backup
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
 from embedding.cli import app
+from embedding.forgetting import Wish, forget
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.ports import lasting_port
 from embedding.platform import hosts
@@ -54,7 +55,7 @@ def serving(here: Settings) -> Iterator[ParameterServer]:
     """As `yeoron serve` runs it on its host."""
     node, operator = hosts.ensure_tokens(here.paths)
     known = {"token_file": node, "operator_token_file": operator}
-    config = here.server_for_hosts(here.server).model_copy(update=known)
+    config = here.certified(here.server).model_copy(update=known)
     server = server_for(here, config, here.sync)
     server.start()
     try:
@@ -179,3 +180,17 @@ def test_parts_that_do_not_belong_together_are_refused(
     with pytest.raises(ConfigError, match=r"settings without hosts\.server are accepted"):
         restore(with_home(control, tmp_path / "fresh"), str(tmp_path / "b"))
     assert not (tmp_path / "fresh").exists()
+
+
+@pytest.mark.timeout(300)
+def test_nothing_is_forgotten_while_the_server_of_the_other_host_answers(both: Both) -> None:
+    control, _, server, _ = both
+    wish = Wish(word=WORDS[0])
+    before = tree(control.paths.evidence)
+    with pytest.raises(ConfigError, match=r"host 127\.0\.0\.3 is running; stop it first"):
+        forget(control, wish)
+    assert tree(control.paths.evidence) == before
+    assert forget(control, wish, dry=True)
+    server.stop()
+    assert any("127.0.0.3; call the same there" in one for one in forget(control, wish))
+    assert tree(control.paths.evidence) != before

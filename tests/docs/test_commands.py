@@ -26,7 +26,7 @@ PAGES = [
     ROOT / "docs" / "architecture.md",
 ]
 BLOCK = re.compile(r"(?:<!-- (run|file: (\S+)) -->\n)?^( *)```(\w*)\n(.*?)^\3```$", re.M | re.S)
-TARGETS = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+TARGETS = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
 FEWER = 6
 """Of a corpus that a page writes every n-th document is learnt, as tests have less time."""
 ENVIRONMENT = {

@@ -26,6 +26,14 @@ from waiting import until
 mlflow = pytest.importorskip("mlflow")
 
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE = 90_000
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database with its tables: making them takes seconds, copying them none."""
@@ -458,7 +466,7 @@ def server(uri: str, tmp_path: Path):
     log = (tmp_path / "server.log").open("w")
     process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
-        _wait(f"http://127.0.0.1:{port}/health", process, 90)
+        _wait(f"http://127.0.0.1:{port}/health", process, 240)
         yield f"http://127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, signal.SIGTERM)
@@ -500,6 +508,37 @@ def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
     assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
     away = Settings(ports={"mlflow": lasting_port()})
     assert experiment_url(away) == away.mlflow_url
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium")
+def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
+    """In its own pages: the form of a view is MLflow's, and nothing else says that it fits."""
+    from playwright.sync_api import expect, sync_playwright
+
+    tracked = track(store, store.publish(make()).id, tracking_uri=server, device="cpu")
+    parent = comparison.start_parent("비교", {}, tracking_uri=server, varied=["policy", "dim"])
+    for dim in (8, 16):
+        figures = dict.fromkeys(views.MEASURED, float(dim))
+        given = {"policy": "bsp", "dim": dim}
+        comparison.track_training(parent, given, figures, None, tracking_uri=server, seconds=3)
+    place = runs.connect(server).get_run(parent).info.experiment_id
+    shown = {
+        views.address(tracked.experiment_id, views.SNAPSHOTS): ("gate", "nll", "window", "policy"),
+        views.address(place, parent): ("nll", "policy", "dim", "policy=bsp dim=16"),
+        views.address(place, parent, charts=True): ("Parallel Coordinates", "policy=bsp dim=8"),
+    }
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS], timeout=PATIENCE)
+        page = browser.new_page(viewport={"width": 2_400, "height": 900})
+        page.set_default_timeout(PATIENCE)
+        for address, texts in shown.items():
+            page.goto("about:blank")
+            page.goto(server + address)
+            for text in texts:
+                expect(page.get_by_text(text, exact=True).first).to_be_visible(timeout=PATIENCE)
+        browser.close()
 
 
 @pytest.mark.slow

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,14 @@ from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
+logger = logging.getLogger(__name__)
+
 PASSWORD = "PASSWORD-OF-THE-TEST"
 WINDOWS = ("2021-01", "2021-02")
 LAST = date(2021, 2, 28)
 PAGE_SECONDS = 300
 """In which the page is there after the first start, as the operator's guide says."""
-TRENDS_SECONDS = 500
+TRENDS_SECONDS = 1800
 SOURCES = """
 [[source]]
 name = "archive"
@@ -49,7 +52,10 @@ MORE = {
         "platform": {
             "environment": {
                 "YEORON_SERVER__WINDOW": "month",
+                # One file without authors: no word of it has enough of them else.
                 "YEORON_TEXT__UNKNOWN_AUTHORS": "each",
+                "YEORON_CLUSTER__NODES": "1",
+                "YEORON_DATABASE__AIRFLOW_TASKS": "4",
             },
             "volumes": ["./posts.jsonl:/etc/yeoron/posts.jsonl:ro"],
         }
@@ -156,23 +162,21 @@ def write_files(folder: Path) -> None:
     posts.chmod(0o644)
 
 
-def test_the_compose_file_brings_the_platform_to_a_page_of_trends(
-    composed: Composed, record_property: Callable[[str, object], None]
-) -> None:
+def test_the_compose_file_brings_the_platform_to_a_page_of_trends(composed: Composed) -> None:
     began = time.monotonic()
     composed.compose("up", "-d")
     composed.wait_healthy("database", 60)
     composed.wait_healthy("platform", PAGE_SECONDS)
     pages = until(lambda: said(composed, PAGE), "no page", PAGE_SECONDS)
     seconds = time.monotonic() - began
+    logger.info("page after %.0f s", seconds)
     assert pages[0] == 200
     assert pages[1] in {302, 303, 307, 401, 403}
     assert seconds <= PAGE_SECONDS
     found = said(composed, TRENDS.format(windows=WINDOWS, seconds=TRENDS_SECONDS))
     assert found is not None
     assert (found["reports"], found["page"]) == (len(WINDOWS), 200), found
-    record_property("page_s", round(seconds))
-    record_property("trends_s", round(time.monotonic() - began))
+    logger.info("page after %.0f s, trends after %.0f s", seconds, time.monotonic() - began)
 
 
 def said(composed: Composed, script: str) -> Any:

@@ -38,7 +38,7 @@ from embedding.models.config import ModelConfig
 from embedding.platform.databases import check_databases
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.settings import HostsConfig, PathsConfig, RetentionConfig, Settings
+from embedding.settings import PathsConfig, RetentionConfig, Settings
 from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
@@ -572,27 +572,6 @@ def test_old_snapshots_in_a_bucket_go(remote: Settings, tmp_path: Path) -> None:
     assert [ref.id for ref in store.list()] == [last.id]
     assert not [one for one in bucket(tmp_path / "b").rglob("*") if first.id in str(one)]
     assert not list((remote.paths.home / "cache").rglob(first.id))
-
-
-def test_forgetting_while_the_server_of_another_host_answers_is_refused(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(settings)
-    hosts = HostsConfig(address="192.0.2.7", server="192.0.2.8")
-    elsewhere = settings.model_copy(update={"hosts": hosts})
-    with running_server(server_config(settings), dim=4) as server:
-        monkeypatch.setattr(Settings, "server_location", property(lambda _: server.location))
-        before = holding(settings.paths.home, NAME)
-        with pytest.raises(ConfigError, match=r"host 192\.0\.2\.8 is running; stop it first"):
-            forget(elsewhere, Wish(word=NAME))
-        assert holding(settings.paths.home, NAME) == before
-        assert forget(elsewhere, Wish(word=NAME), dry=True)
-    assert any(
-        "192.0.2.8; call the same there" in one for one in forget(elsewhere, Wish(word=NAME))
-    )
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 def test_what_somebody_asked_to_be_forgotten_is_not_read_again_when_it_is_old(

@@ -203,7 +203,7 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
         (scores_of([["s", True]]), "at least 1"),
         (scores_of([["s", 2**63]]), "at least 1"),
         (scores_of([["s"]]), r"\[source, pairs\]"),
-        (scores_of([[["s"], 1]]), r"\[source, pairs\]"),
+        (scores_of([[["s"], 1]]), "must be a string"),
         (scores_of([["s", 1], ["t", 1]]), "differ in length"),
         (scores_of([]), "differ in length"),
         (Message({"op": "nothing"}), "not known"),

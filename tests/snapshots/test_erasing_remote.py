@@ -64,6 +64,22 @@ def test_a_lost_or_throttled_answer_is_asked_again(s3, tmp_path, make, lost: boo
     store_of(tmp_path, "other").open(ref.id).verify()
 
 
+def test_a_store_that_keeps_nothing_of_what_it_takes_changes_nothing(s3, tmp_path, make):
+    store = store_of(tmp_path)
+    ref = store.publish(make())
+    lie = Fault("PUT", "erased-1/vectors.arrow", 99, status="200 OK")
+    s3.faults.append(lie)
+    with pytest.raises(SnapshotError, match="has 0 bytes there"):
+        store.erase([ref.id], word=WORD)
+    lie.times = 1
+    assert store_of(tmp_path, "other").open(ref.id).index(WORD) is not None
+    store.erase([ref.id], word=WORD)
+    assert lie.times == 0
+    store_of(tmp_path, "other").open(ref.id).verify()
+    store.sweep()
+    assert holding(tmp_path / "here") == []
+
+
 STEPS = [
     ("PUT", "erased-1/counts.arrow"),
     ("PUT", "erased-1/vectors.arrow"),

@@ -83,7 +83,12 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
             np.add.at(running, counted.ids, counted.counts)
         reader.keep(blocks, tables)
         every = np.arange(len(ids), dtype=np.int64)
-        lexicon = SimpleNamespace(ids=every, counts=running + 1.0, places=lambda asked: asked)
+        lexicon = SimpleNamespace(
+            ids=every,
+            counts=running + 1.0,
+            places=lambda asked: asked,
+            names=lambda asked, names=names: [names[row] for row in asked.tolist()],
+        )
         table_of = vectors
         sums = UsageSums(DIM, wanted=True, limit=1 << 20)
         sent = reader.close(start, lexicon, lambda asked, table=table_of: table[asked]).sums

@@ -113,6 +113,7 @@ def test_each_document_has_its_headline_or_a_reason(noted, site, client_of) -> N
         assert bool(found["said"]) == (state != "read")
     assert "/private" not in site.asked
     assert ask(one, base(site) + "/gone").json()["said"] == "글이 삭제되었습니다."
+    assert ask(one, base(site) + "/closed").json()["said"] == "로그인해야 볼 수 있는 글입니다."
     assert not noted.headlines_file.exists(), "nothing is kept by default"
 
 

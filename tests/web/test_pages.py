@@ -67,8 +67,8 @@ def read(client, path, status=200, **headers) -> Reading:
 def test_the_brief_says_what_was_planted(client):
     page = read(client, "/")
     assert "2020년 3월 요약" in page.text
-    assert re.search("2020년 3월 ‘[^’]*신천지[^’]*’.{1,4} 새로 나왔습니다", page.text)
-    assert re.search(r"가까운 말 \d+개 가운데 \d+개가 2020년 2월 이후 새로 들어왔습니다", page.text)
+    assert re.search("2020년 3월에 ‘[^.]*신천지’[^.]* 새로 떠올랐습니다", page.text)
+    assert re.search(r"가까운 말 \d+개 가운데 \d+개는 2020년 2월에 가깝지 않던 말입니다", page.text)
     for word in ("코로나", "신천지", "마스크", "뉴스", "게시판"):
         assert word in page.text
     assert f"/word/{quote('신천지')}" in page.links
@@ -80,7 +80,7 @@ def test_the_brief_leads_with_stories_and_their_documents(client, config):
     section = page[page.index('id="stories"') : page.index('id="moved"')]
     assert "의미가 달라짐" in section
     assert "코로나" in section
-    assert "2020년 3월 ‘" in section
+    assert "2020년 3월에 ‘" in section
     assert 'href="https://news.example/0"' in section
     assert "javascript:" not in section
     assert "<script" not in section

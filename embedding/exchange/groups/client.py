@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import acknowledged, whole
+from embedding.exchange.codec import acknowledged
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.entry import GroupEntry, encode_entry
+from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import PathSetup

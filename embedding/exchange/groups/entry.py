@@ -18,18 +18,24 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import encode_push, whole
+from embedding.exchange.codec import encode_push
 from embedding.exchange.groups.chunking import cut, whole_again
+from embedding.exchange.headers import INTEGER, POSITIVE_COUNT, STRING, Accepted, rows, whole
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import IntArray, SourceProgress, Table
+from embedding.kernel.records import SourceProgress, Table
 
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096
 """Lags of documents of one source that an entry tells of; the latest are kept."""
+
+_LOSS = Accepted(
+    "finite and not negative",
+    lambda value: type(value) in (int, float) and 0 <= value < 1e15,
+)
 
 WindowScore = tuple[str, int, float, int]
 """Source, start of the window (Unix seconds), sum of losses and number of pairs scored in it."""
@@ -176,11 +182,11 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> GroupEntry:
     before = tuple(whole({"after": each}, "after") for each in after)
     if any(part.sequence <= old for part, old in zip(parts, before, strict=True)):
         raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
-    rows = completed(pieces, sequence, whole(header, "pieces"), parts[0].deltas)
+    moved = completed(pieces, sequence, whole(header, "pieces"), parts[0].deltas)
     plain = (replace(parts[0], deltas=()), *parts[1:])
     digests = _digests(header.get("digests", []))
-    scored = tuple(_scored(header.get("scored", [])))
-    return GroupEntry(node, sequence, plain, before, rows, digests, scored)
+    scored = _scored(header.get("scored", []))
+    return GroupEntry(node, sequence, plain, before, moved, digests, scored)
 
 
 def completed(
@@ -205,18 +211,13 @@ def _digests(found: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _scored(rows: object) -> Iterator[WindowScore]:
-    if not isinstance(rows, list) or len(rows) > 100_000:
-        raise RefusedError(f"{MERGE}: `scored` must be a list of at most 100,000 rows.")
-    for row in rows:
-        if not (isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)):
-            raise RefusedError(f"{MERGE}: a scored row is [source, window, loss, pairs].")
-        source, start, loss, pairs = row
-        if not (type(start) is int and type(pairs) is int and 0 < pairs < 2**40):
-            raise RefusedError(f"{MERGE}: window and pairs of a scored row must be whole.")
-        if type(loss) not in (int, float) or not 0 <= loss < 1e15 or abs(start) > 2**40:
-            raise RefusedError(f"{MERGE}: the loss of a scored row must be finite.")
-        yield source, start, float(loss), pairs
+def _scored(found: object) -> tuple[WindowScore, ...]:
+    loss = Accepted(
+        "finite and not negative", lambda value: type(value) in (int, float) and 0 <= value < 1e15
+    )
+    fields = {"source": STRING, "window": INTEGER, "loss": loss, "pairs": POSITIVE_COUNT}
+    told = rows(found, "scored", fields, most=100_000, of=MERGE)
+    return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in told)
 
 
 def _pieces(rows: Sequence[RowDelta], most_bytes: int) -> Iterator[RowDelta]:
@@ -305,63 +306,33 @@ def _added_up(parts: Sequence[ContextSums]) -> ContextSums:
     return replace(parts[0], ids=ids, sums=sums, documents=documents)
 
 
-class _CountedWindow:
-    """Counts of one source and window: known words by id, the others by name."""
-
-    def __init__(self) -> None:
-        self.known: list[tuple[IntArray, IntArray, IntArray]] = []
-        self.named: dict[str, list[int]] = {}
-
-    def add(self, push: Push, rows: slice, words: Sequence[str]) -> None:
-        """Rows of a push's counts; `words` are the names of those without an id."""
-        counts = push.counts
-        ids, times, documents = (a[rows] for a in (counts.ids, counts.counts, counts.documents))
-        known = ids >= 0
-        self.known.append((ids[known], times[known], documents[known]))
-        rest = zip(words, times[~known].tolist(), documents[~known].tolist(), strict=True)
-        for word, n, held in rest:
-            sums = self.named.setdefault(word, [0, 0])
-            sums[0] += n
-            sums[1] += held
-
-
 def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:
-    held: dict[tuple[str, int], _CountedWindow] = {}
-    for push in pushes:
-        given = push.counts.words
-        words = given.to_pylist() if isinstance(given, pa.Array) else list(given)
-        begin = named = 0
-        for group in push.counts.groups:
-            rows = slice(begin, group.stop)
-            unknown = int((push.counts.ids[rows] < 0).sum())
-            one = held.setdefault((group.source, group.window), _CountedWindow())
-            one.add(push, rows, words[named : named + unknown])
-            begin, named = group.stop, named + unknown
-    return _laid_out(held)
-
-
-def _laid_out(held: dict[tuple[str, int], _CountedWindow]) -> BlockCounts:
-    groups: list[CountGroup] = []
-    columns: list[tuple[IntArray, IntArray, IntArray]] = []
-    names: list[str] = []
-    stop = 0
-    for (source, window), one in held.items():
-        ids, where = np.unique(np.concatenate([k[0] for k in one.known]), return_inverse=True)
-        times, documents = np.zeros((2, len(ids)), dtype=np.int64)
-        np.add.at(times, where, np.concatenate([k[1] for k in one.known]))
-        np.add.at(documents, where, np.concatenate([k[2] for k in one.known]))
-        more = np.array(list(one.named.values()), dtype=np.int64).reshape(-1, 2)
-        absent = np.full(len(more), -1, dtype=np.int64)
-        columns.append(
-            (
-                np.concatenate([ids, absent]),
-                np.concatenate([times, more[:, 0]]),
-                np.concatenate([documents, more[:, 1]]),
-            )
-        )
-        names += one.named
-        stop += len(ids) + len(more)
-        groups.append(CountGroup(source, window, stop))
+    """Each word of a source and window once: known ones by id, the others by name."""
+    groups: dict[tuple[str, int], int] = {}
+    names: dict[str, int] = {}
     none = np.empty(0, dtype=np.int64)
-    ids, times, documents = (np.concatenate([none, *(c[i] for c in columns)]) for i in range(3))
-    return BlockCounts(tuple(groups), ids, names, times, documents)
+    owners, codes = [none], [none]
+    for counts in (push.counts for push in pushes):
+        words = counts.words.to_pylist() if isinstance(counts.words, pa.Array) else counts.words
+        code = counts.ids.copy()
+        code[code < 0] = [-1 - names.setdefault(word, len(names)) for word in words]
+        codes.append(code)
+        own = [groups.setdefault((each.source, each.window), len(groups)) for each in counts.groups]
+        stops = np.array([each.stop for each in counts.groups], dtype=np.int64)
+        owners.append(np.repeat(np.array(own, dtype=np.int64), np.diff(stops, prepend=0)))
+    owner, code = np.concatenate(owners), np.concatenate(codes)
+    least = int(code.min(initial=0))
+    span = int(code.max(initial=0)) - least + 1
+    keys, at = np.unique(owner * span + (code - least), return_inverse=True)
+    times, documents = np.zeros((2, len(keys)), dtype=np.int64)
+    np.add.at(times, at, np.concatenate([none, *(push.counts.counts for push in pushes)]))
+    np.add.at(documents, at, np.concatenate([none, *(push.counts.documents for push in pushes)]))
+    code, known = keys % span + least, list(names)
+    stops = np.cumsum(np.bincount(keys // span, minlength=len(groups)))
+    return BlockCounts(
+        tuple(CountGroup(*key, stop) for key, stop in zip(groups, stops.tolist(), strict=True)),
+        np.maximum(code, -1),
+        [known[-1 - each] for each in code[code < 0].tolist()],
+        times,
+        documents,
+    )

@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from embedding.exchange.codec import position, whole
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.groups.client import LeaderBytes, RemoteChanges, Seen
 from embedding.exchange.groups.entry import GroupEntry, encode_rows
+from embedding.exchange.headers import position, whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.rowpath import PathSetup

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
+from embedding.exchange.headers import positive, whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
@@ -115,11 +116,11 @@ def decode_minibatches(message: Message) -> Minibatches | None:
         sentences=message.array("batch.sentences", "i4", 1),
         pool=message.array("batch.pool", "i4", 1),
         ids=message.array("batch.ids", "i8", 1),
-        inputs=_whole(header, "inputs", 0, 2**40),
+        inputs=whole(header, "inputs", most=2**40, of="batch"),
         draws=_draws(header.get("draws")),
-        seed=_whole(header, "seed", 0, 2**63),
-        pairs=_whole(header, "pairs", 1, 2**31),
-        rate=_rate(header.get("rate")),
+        seed=whole(header, "seed", most=2**63 - 1, of="batch"),
+        pairs=whole(header, "pairs", least=1, most=2**31 - 1, of="batch"),
+        rate=positive(header.get("rate"), "rate", most=LARGEST_RATE, of="batch"),
         slopes=message.array("batch.slopes", "f4 f2", 2),
         shares=message.array("batch.shares", "f4", 1),
     )
@@ -191,16 +192,3 @@ def _draws(given: object) -> dict[str, Any]:
     if not config.traits.minibatches:
         raise RefusedError(f"batch: model {config.model}: {COLUMN_MODEL.reason}.")
     return draws_of(config)
-
-
-def _whole(header: dict[str, Any], name: str, least: int, above: int) -> int:
-    value = header.get(name)
-    if type(value) is not int or not least <= value < above:
-        raise RefusedError(f"batch: {name!r} must be a whole number of at least {least}.")
-    return value
-
-
-def _rate(value: object) -> float:
-    if type(value) not in (int, float) or not 0 < value <= LARGEST_RATE:  # type: ignore[operator]
-        raise RefusedError("batch: `rate` must be a number above 0.")
-    return float(value)  # type: ignore[arg-type]

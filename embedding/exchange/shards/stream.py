@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.headers import whole
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.retrying import patiently

@@ -14,19 +14,14 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
-from embedding.exchange.codec import (
-    decode_pull,
-    decode_push,
-    encode_vocabulary,
-    string,
-    whole,
-)
+from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
+from embedding.exchange.headers import string, whole
 from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import welcome_for
-from embedding.exchange.rowcache import NAMES, CachedRows
+from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.together import OPERATION, decode_together
-from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Array, Message, decode, encode
+from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     FencedError,
     RefusedError,
@@ -37,7 +32,7 @@ from embedding.kernel.errors import (
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
-from embedding.server.flight.keeping import spared
+from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.together import push_together
@@ -244,15 +239,7 @@ class NodeSession:
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
-        if size > self.state.config.max_message_bytes:
-            raise RefusedError(
-                f"message of {size} bytes; max_message_bytes of the server allows "
-                f"{self.state.config.max_message_bytes}.",
-                kind="size",
-            )
-        with _of_kind("message"):
-            message = decode(chunk.data, chunk.app_metadata)
-        parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
+        message = received(chunk, size, parts, self.state.config.max_message_bytes)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
@@ -260,9 +247,7 @@ class NodeSession:
             return self._together(message)
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
-        call = self._calls.get(operation) if isinstance(operation, str) else None
-        if call is None:
-            raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+        call = called(self._calls, operation)
         self.state.check_session(self.node, self.number)
         return call(message)
 
@@ -312,10 +297,13 @@ class NodeSession:
             )
             if isinstance(rows, list):
                 return Message({"status": "waiting", "waiting_for": rows})
-            versions = None if kept is None else self.state.tables.versions.start()
-            arrays: dict[str, Array] = {NAMES[t]: each for t, each in rows.by_table().items()}
+            versions, lacks = None, {}
             if kept is not None:
-                arrays = spared(self.state, self.node, kept, asked, rows)
+                held, state = self.state.tables.versions, self.state
+                versions = held.start()
+                slots = {t: state.rows.slots(t, ids, "pull") for t, ids in asked.items()}
+                incarnation = (state.epoch, rows.sequence)
+                lacks = lacking(held, state.meters, self.node, incarnation, kept, slots)
         header = {
             "status": "ok",
             "clock": rows.clock,
@@ -324,10 +312,7 @@ class NodeSession:
             "at": rows.at,
             "versions": versions,
         }
-        changes = None if wanted is None else self._mirror.changes(wanted, asked, rows)
-        if changes is not None:
-            return Message({**header, **changes[0]}, changes[1])
-        return Message(header, arrays)
+        return answered(header, asked, rows, lacks, self._mirror, wanted)
 
     def _push(self, message: Message) -> Message:
         with _of_kind("message"):
@@ -363,6 +348,26 @@ class NodeSession:
         """The stream is over, perhaps without a goodbye."""
         if self.node and self.state.lost(self.node, self.number):
             self._want_checkpoint()
+
+
+def received(chunk: Any, size: int, parts: Parts, most_bytes: int) -> Message:
+    """One message of a stream, read and weighed; RefusedError when it is larger than allowed."""
+    if size > most_bytes:
+        raise RefusedError(
+            f"message of {size} bytes; max_message_bytes of the server allows {most_bytes}.",
+            kind="size",
+        )
+    with _of_kind("message"):
+        message = decode(chunk.data, chunk.app_metadata)
+    parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
+    return message
+
+
+def called(calls: Mapping[str, Call], operation: object) -> Call:
+    """The call that a message asks for; RefusedError when there is none of that name."""
+    if not isinstance(operation, str) or operation not in calls:
+        raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+    return calls[operation]
 
 
 def _acknowledged(ack: Any) -> Message:

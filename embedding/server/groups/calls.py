@@ -6,8 +6,8 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from embedding.exchange.codec import string, whole
 from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
+from embedding.exchange.headers import string, whole
 from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError

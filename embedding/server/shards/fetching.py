@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.headers import whole
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, UnavailableError

@@ -4,7 +4,7 @@ is not reached.
 
 from __future__ import annotations
 
-from embedding.exchange.codec import position, string
+from embedding.exchange.headers import position, string
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table

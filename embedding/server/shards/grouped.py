@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.codec import whole
 from embedding.exchange.groups.entry import PIECE, Pieces, completed, decode_piece
+from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.headers import whole
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError

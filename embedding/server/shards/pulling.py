@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
-
 from embedding.exchange.codec import decode_grams
 from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import PulledRows
-from embedding.exchange.rowcache import NAMES, CachedRows
-from embedding.exchange.wire import Array, Message
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.exchange.rowcache import CachedRows
+from embedding.exchange.wire import Message
+from embedding.kernel.records import Table
+from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.fields import not_yet
 from embedding.server.shards.state import ShardState
-
-Read = dict[Table, FloatArray | HalfArray]
 
 
 def answer_pull(
@@ -44,31 +39,13 @@ def answer_pull(
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.inbox.ledger.of(node).applied
-        versions = None if kept is None else state.tables.versions.start()
-        known = kept is not None and (kept.epoch, kept.sequence) == (state.epoch, sequence)
-        lacks = _lacks(state, node, kept, slots) if kept is not None and known else {}
+        versions, lacks = None, {}
+        if kept is not None:
+            held, incarnation = state.tables.versions, (state.epoch, sequence)
+            versions = held.start()
+            lacks = lacking(held, state.meters, node, incarnation, kept, slots)
     as_sent, half = state.tables.device.as_sent, half and wanted is None
-    rows = {table: as_sent(each, half) for table, each in found.items()}
+    sent = {table: as_sent(each, half) for table, each in found.items()}
+    rows = PulledRows(0, sent[Table.IN], sent[Table.OUT], sequence, grams=sent.get(Table.SUB))
     header = {"status": "ok", "clock": 0, "sequence": sequence, "versions": versions}
-    if wanted is not None:
-        held = PulledRows(0, rows[Table.IN], rows[Table.OUT], sequence, grams=rows.get(Table.SUB))
-        changes = mirror.changes(wanted, asked, held)
-        if changes is not None:
-            return Message({**header, **changes[0]}, changes[1])
-    arrays: dict[str, Array] = {}
-    for table, values in rows.items():
-        arrays[NAMES[table]] = values[lacks[table]] if lacks else values
-        if lacks:
-            arrays[f"{NAMES[table]}.sent"] = np.packbits(lacks[table])
-    return Message(header, arrays)
-
-
-def _lacks(
-    state: ShardState, node: str, kept: CachedRows, slots: Mapping[Table, IntArray]
-) -> dict[Table, Array]:
-    """By table bool [n]: which rows the node has not got as they are (under the lock)."""
-    found: dict[Table, Array] = {}
-    for table, where in slots.items():
-        found[table] = state.tables.versions.unknown(node, table, where, kept.since[table])
-        state.meters.rows_spared += len(where) - int(found[table].sum())
-    return found
+    return answered(header, asked, rows, lacks, mirror, wanted)

@@ -15,17 +15,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embedding.exchange.codec import decode_push, string, whole
+from embedding.exchange.codec import decode_push
 from embedding.exchange.compression.halves import narrow
+from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
-from embedding.exchange.wire import Message, decode
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.stopping import stop_on_signals
@@ -36,7 +36,7 @@ from embedding.server.flight.hangup import end
 from embedding.server.flight.limits import check_lost, check_name
 from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.flight.shell import FlightService
+from embedding.server.flight.shell import Call, FlightService, called, received
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.shards.fields import at_of, not_yet, table_of
@@ -138,7 +138,7 @@ class ShardSession:
         self._mirror = StreamMirror(state.spec.server.mirror_bytes, state.tables.seed)
         self._half = False
         self._group = GroupStream(state, lambda: self.node)
-        self._calls: dict[str, Callable[[Message], Message]] = {
+        self._calls: dict[str, Call] = {
             "pull": self._pull,
             "push": self._push,
             "open": self._open,
@@ -148,7 +148,7 @@ class ShardSession:
             "bye": self._bye,
             **self._group.calls(),
         }
-        self._leading: dict[str, Callable[[Message], Message]] = {
+        self._leading: dict[str, Call] = {
             "log": self._log,
             "rows": self._rows,
             "sums": self._sums,
@@ -166,13 +166,7 @@ class ShardSession:
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
-        limit = self.state.spec.server.max_message_bytes
-        if size > limit:
-            raise RefusedError(
-                f"message of {size} bytes; max_message_bytes allows {limit}.", kind="size"
-            )
-        message = decode(chunk.data, chunk.app_metadata)
-        parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
+        message = received(chunk, size, parts, self.state.spec.server.max_message_bytes)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
@@ -183,9 +177,7 @@ class ShardSession:
         calls = self._leading if self._leads else self._calls
         if not (self.node or self._leads):
             raise RefusedError("the first message of a stream must be `hello` or `lead`.")
-        call = calls.get(operation) if isinstance(operation, str) else None
-        if call is None:
-            raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+        call = called(calls, operation)
         if self.node:
             self.state.check_session(self.node, self.number)
         return call(message)

@@ -45,10 +45,10 @@ class Authors:
                    they hold, each pair once
         """
         used, place = np.unique(codes, return_inverse=True)
-        words = _marks([block.words[code] for code in used.tolist()])
+        words = name_marks([block.words[code] for code in used.tolist()])
         voices = block.voices.astype(np.uint64)[documents]
         pairs = mixed(mixed(voices + np.uint64(window % 2**63)) ^ words[place])
-        holders = _marks(block.keys)[documents]
+        holders = name_marks(block.keys)[documents]
         fresh = np.zeros(len(codes), dtype=bool)
         fresh[np.unique(pairs, return_index=True)[1]] = True
         at = (pairs & self._last).astype(np.int64)
@@ -57,7 +57,7 @@ class Authors:
         return fresh
 
 
-def _marks(names: Sequence[str]) -> Marks:
+def name_marks(names: Sequence[str]) -> Marks:
     """uint64 [n], the same in every process."""
     found = (crc32(name.encode(errors="replace")) for name in names)
     return mixed(np.fromiter(found, np.uint64, len(names)))

@@ -23,8 +23,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange.codec import decode_push, whole
+from embedding.exchange.codec import decode_push
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError

@@ -9,9 +9,10 @@ that P stays symmetric),
 
 in its first `dim` directions: P ≈ U S Uᵀ by subspace iteration (Halko, Martinsson and Tropp 2011,
 algorithm 4.4), vectors U √S. The columns are few and the rows many, so they are made orthogonal by
-the eigenvectors of their products (method of snapshots, Sirovich 1987). They are turned towards a
-table of numbers hashed from row ids (orthogonal Procrustes), so nodes that read alike texts have
-nearly the same space.
+the eigenvectors of their products (method of snapshots, Sirovich 1987). The iteration begins with
+a table of numbers hashed from the words, and the vectors are turned towards it (orthogonal
+Procrustes), so nodes that read alike texts have nearly the same space. A few iterations leave much
+of where they begin: a table by row ids would give each training of one text other directions.
 
 All texts count alike, whenever they were written. A model knows what it learnt last better than
 what came before, so that by its vectors two times differ even where nothing changed (ADR 22).
@@ -23,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from embedding.kernel.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray
 from embedding.models.jit import kernel
-from embedding.worker.corpus.authors import mixed
+from embedding.worker.corpus.authors import Marks, mixed
 from embedding.worker.usage.paircounts import PairCounts
 
 SMOOTHED = 0.75
@@ -34,12 +35,12 @@ _LEAST = 1e-10
 """Part of the largest square of S below which a square is rounding alone."""
 
 
-def count_vectors(pairs: PairCounts, ids: IntArray, dim: int) -> FloatArray:
+def count_vectors(pairs: PairCounts, marks: Marks, dim: int) -> FloatArray:
     """float32 [v, dim]; 0 for a word beside which nothing stands, and in directions beyond v.
 
-    pairs  M, both parts of the text together; ids: int64 [v], row ids of the words
+    pairs  M, both parts of the text together; marks: uint64 [v], a hash of each word
     """
-    vectors = np.zeros((len(ids), dim), dtype=np.float32)
+    vectors = np.zeros((len(marks), dim), dtype=np.float32)
     total = pairs.totals().sum(axis=1)
     k = min(dim, int((total > 0).sum()))
     if not k:
@@ -48,7 +49,7 @@ def count_vectors(pairs: PairCounts, ids: IntArray, dim: int) -> FloatArray:
     whole = np.log((total**SMOOTHED).sum())
     shares = (1 + SMOOTHED) / 2 * np.log(np.maximum(total, 1.0))
     _information(pairs.starts, pairs.contexts, pairs.counts, whole, shares, values)
-    drawn = _hashed(ids, dim)
+    drawn = _hashed(marks, dim)
     basis = drawn[:, :k]
     for _ in range(ITERATIONS):
         basis, _ = _axes(_product(pairs, values, basis))
@@ -76,10 +77,10 @@ def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     return columns @ turn.astype(np.float32), sizes.astype(np.float32)
 
 
-def _hashed(ids: IntArray, dim: int) -> FloatArray:
-    """float32 [v, dim] in [-1, 1), each row by its id alone."""
-    places = ids[:, None] * dim + np.arange(dim)
-    found: FloatArray = (mixed(places.astype(np.uint64)) / 2.0**63 - 1.0).astype(np.float32)
+def _hashed(marks: Marks, dim: int) -> FloatArray:
+    """float32 [v, dim] in [-1, 1), each row by its word alone."""
+    places: Marks = np.add.outer(marks, np.arange(dim, dtype=np.uint64))
+    found: FloatArray = (mixed(places) / 2.0**63 - 1.0).astype(np.float32)
     return found
 
 

@@ -29,6 +29,7 @@ from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.snapshots.nearness import unit_rows
+from embedding.worker.corpus.authors import name_marks
 from embedding.worker.usage.contexts import add_contexts, without_repeats
 from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
@@ -113,7 +114,7 @@ class UsageReader:
         older = sum(len(stretch.units) for time, stretch in read if time > 1)
         border = int(whole.sentences[whole.documents[older]])
         pairs = pair_counts(tokens, whole.sentences, border, self.window, len(ids))
-        counted = count_vectors(pairs, ids, model.shape[1])
+        counted = count_vectors(pairs, name_marks(lexicon.names(ids)), model.shape[1])
         seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
         by_counts = Contexts.of(ids, seen, seen.sum(), counted)
         by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)

@@ -299,8 +299,8 @@ SGNS_DRAWS = draws_of(SGNS)
         (opening(sentences=np.array([], np.int32)), "must rise from 0 to 60"),
         (opening(seed=-1), "'seed' must be"),
         (opening(pairs=0), "'pairs' must be"),
-        (opening(rate=1e9), "`rate` must be"),
-        (opening(rate="x"), "`rate` must be"),
+        (opening(rate=1e9), "'rate' must be"),
+        (opening(rate="x"), "'rate' must be"),
         (opening(draws={}), "`draws` must have"),
         (opening(draws={**SGNS_DRAWS, "window": 0}), "no settings of a model"),
         (

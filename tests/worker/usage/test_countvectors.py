@@ -40,7 +40,7 @@ def information(tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
 
 def vectors(tokens: np.ndarray, sentences: np.ndarray, dim: int = WORDS) -> np.ndarray:
     pairs = pair_counts(tokens, sentences, len(tokens) // 2, WINDOW, WORDS)
-    return count_vectors(pairs, np.arange(WORDS) * 7, dim)
+    return count_vectors(pairs, np.arange(WORDS, dtype=np.uint64) * 7000, dim)
 
 
 def test_in_all_directions_products_are_those_of_the_matrix_without_signs():
@@ -98,6 +98,6 @@ def test_nodes_that_read_alike_texts_have_nearly_one_space():
 @pytest.mark.parametrize("tokens", [[], [-1, -1], [3]])
 def test_a_text_without_pairs_has_no_vectors(tokens: list[int]):
     pairs = pair_counts(np.array(tokens, np.int32), np.array([0, len(tokens)]), 0, 5, 4)
-    found = count_vectors(pairs, np.arange(4), 6)
+    found = count_vectors(pairs, np.arange(4, dtype=np.uint64), 6)
     assert found.shape == (4, 6)
     assert not found.any()

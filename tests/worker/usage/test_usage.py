@@ -27,6 +27,9 @@ class Lexicon:
     def places(self, ids: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.ids, ids)
 
+    def names(self, ids: np.ndarray) -> list[str]:
+        return [LETTERS[(at - 3) // 2] for at in ids.tolist()]
+
 
 def block(documents: list[str], day: int, source: str = "s", voices: list[int] | None = None):
     """Documents of sentences divided by `/`, of one-letter words."""
