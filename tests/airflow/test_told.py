@@ -49,7 +49,7 @@ def test_a_rollback_is_a_dry_run_until_it_is_confirmed(home, monkeypatch):
     def roll_back(settings, plan, tell):
         done.append(plan)
         rewound = SimpleNamespace(addresses=3, listed=1)
-        return SimpleNamespace(rewound=rewound, aliases={}, nodes=())
+        return SimpleNamespace(plan=plan, rewound=rewound, aliases={}, nodes=())
 
     monkeypatch.setattr(rollback, "roll_back", roll_back)
 

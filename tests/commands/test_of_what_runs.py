@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from rich.console import Console
 
 from embedding.commands.source_table import source_table
 from embedding.platform.running import running_platform
+from waiting import until
 
 
 @pytest.fixture
@@ -22,6 +24,8 @@ def supervisor() -> Iterator[int]:
     process = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(300)", "supervisord"]
     )
+    # A process that has just begun has no command line yet.
+    until(lambda: "supervisord" in psutil.Process(process.pid).cmdline(), "it did not begin", 60)
     yield process.pid
     process.kill()
     process.wait()

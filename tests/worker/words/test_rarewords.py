@@ -323,9 +323,9 @@ class Stream:
         vocabulary = self.state.vocabulary
         ids = vocabulary.alive()
         with live._taking_turns():
-            lengths = live._copied(ids, Table.IN).norm(dim=1)
+            lengths = np.linalg.norm(live._copied(ids, Table.IN), axis=1)
         own = lengths[vocabulary.names(ids).index("새말")]
-        return sum(n.word.startswith("말3.") for n in near), float(own / lengths.median())
+        return sum(n.word.startswith("말3.") for n in near), float(own / np.median(lengths))
 
     def rows(self) -> list[np.ndarray]:
         slots = self.state.vocabulary.slots(self.state.vocabulary.alive(), "t")
