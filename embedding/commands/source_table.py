@@ -57,9 +57,11 @@ def balance_line(server: dict[str, Any]) -> str | None:
     nodes = len(read.get("nodes", {}))
     if nodes < 2 or read["imbalance"] is None:
         return None
+    moves = read["moves"]
+    changed = "1 source has" if moves == 1 else f"{moves} sources have"
     return (
         f"The busiest node reads {read['imbalance']:.2f} times the mean of {nodes} nodes; "
-        f"{read['moves']} sources have changed nodes."
+        f"{changed} changed nodes."
     )
 
 

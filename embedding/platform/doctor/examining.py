@@ -93,7 +93,7 @@ def certificates(settings: Settings) -> dict[str, Path]:
         "server.tls_ca": settings.server.tls_ca,
         "web.tls_cert": settings.web.tls_cert,
     }
-    made, _ = settings.paths.dask_certificate
-    if made.is_file():
-        found["Dask"] = made
+    paths = settings.paths
+    made = {"Dask": paths.dask_certificate[0], "the server": paths.server_certificate[0]}
+    found |= {name: path for name, path in made.items() if path.is_file()}
     return {name: path for name, path in found.items() if path is not None}

@@ -76,7 +76,8 @@ def check_certificates(
         else:
             good += 1
     if good == len(files):
-        yield fine(f"{good} certificates are valid." if files else "No certificate is set.")
+        count = "1 certificate is" if good == 1 else f"{good} certificates are"
+        yield fine(f"{count} valid." if files else "No certificate is set.")
 
 
 def check_database(part: str, address: str) -> Iterator[Symptom]:
