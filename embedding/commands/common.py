@@ -134,3 +134,13 @@ def duration(text: str | float) -> float:
     if found is None or float(found[1]) <= 0:
         raise typer.BadParameter(f"{text!r}: a time such as 90, 90s, 10m or 1.5h is accepted.")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+
+
+def tell(sentence: str) -> None:
+    """Print a sentence as it is: no markup, no colours, broken by the terminal."""
+    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def silent(sentence: str) -> None:
+    """Print nothing, where a program reads the answer."""
+    del sentence

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, print_json, settings, tell
 from embedding.kernel.errors import ConfigError
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
@@ -51,7 +51,7 @@ def forget(
         raise ConfigError("forget: the platform is running; stop it first with `yeoron down`.")
     if not dry_run and not yes:
         for sentence in erase(chosen, wish, dry=True) if not as_json else ():
-            _tell(sentence)
+            tell(sentence)
         typer.confirm("This cannot be undone. Go on?", abort=True)
     _show(erase(chosen, wish, dry=dry_run), as_json=as_json)
 
@@ -68,8 +68,4 @@ def _show(sentences: list[str], *, as_json: bool) -> None:
         print_json(sentences)
         return
     for sentence in sentences:
-        _tell(sentence)
-
-
-def _tell(sentence: str) -> None:
-    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        tell(sentence)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, print_json, settings, silent, tell
 
 if TYPE_CHECKING:
     from embedding.rollback import Plan
@@ -60,25 +60,17 @@ def rollback(
         return
     if not yes and not as_json:
         typer.confirm("Go on?", abort=True)
-    done = roll_back(chosen, plan, restart=restart, tell=_silent if as_json else _tell)
+    done = roll_back(chosen, plan, restart=restart, tell=silent if as_json else tell)
     if as_json:
         print_json(asdict(done))
 
 
 def _show(plan: Plan) -> None:
     base = plan.base or "the very beginning"
-    _tell(f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on is learnt again.")
+    tell(f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on is learnt again.")
     if plan.source is not None:
-        _tell(f"Source {plan.source} is blocked; `yeoron sources unblock {plan.source}` ends that.")
+        tell(f"Source {plan.source} is blocked; `yeoron sources unblock {plan.source}` ends that.")
     for name in plan.withdrawn:
-        _tell(f"  withdrawn: {name}")
+        tell(f"  withdrawn: {name}")
     if not plan.withdrawn:
-        _tell("  no snapshot is withdrawn")
-
-
-def _tell(sentence: str) -> None:
-    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
-
-
-def _silent(sentence: str) -> None:
-    del sentence
+        tell("  no snapshot is withdrawn")

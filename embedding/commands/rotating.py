@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings_of_what_runs
+from embedding.commands.common import Json, print_json, settings_of_what_runs, silent, tell
 
 
 def register(app: typer.Typer) -> None:
@@ -21,16 +21,8 @@ def rotate(as_json: Json = False) -> None:
     """
     from embedding.platform.rotation import rotate as replace
 
-    begun = replace(settings_of_what_runs(), _silent if as_json else _tell)
+    begun = replace(settings_of_what_runs(), silent if as_json else tell)
     if as_json:
         print_json({"begun_again": list(begun)})
     elif not begun:
-        _tell("No platform runs; services read them when they start.")
-
-
-def _tell(sentence: str) -> None:
-    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
-
-
-def _silent(sentence: str) -> None:
-    del sentence
+        tell("No platform runs; services read them when they start.")

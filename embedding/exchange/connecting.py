@@ -44,7 +44,7 @@ def connect(
     client, welcome = greeted(DirectRows)
     if not welcome.shards:
         return client
-    # No goodbye in between: the server would take the node for gone, and cut windows without it.
+    # No goodbye in between: the server would take the node for gone, and close windows without it.
     client.drop()
     client.close()
     return greeted(_path_of(welcome))[0]

@@ -72,8 +72,8 @@ def usage_header(parts: Sequence[ContextSums]) -> list[list[object]]:
 def usage_of(message: Message) -> tuple[ContextSums, ...]:
     """Inverse of `usage_arrays`."""
     fields = {"window": INTEGER, "source": STRING, "part": COUNT, "words": COUNT}
-    told = rows(message.header.get("usage", []), "usage", fields, most=_MOST_PARTS)
-    sizes = [size for *_, size in told]
+    described = rows(message.header.get("usage", []), "usage", fields, most=_MOST_PARTS)
+    sizes = [size for *_, size in described]
     if not any(name in message.arrays for name in USED):
         if sum(sizes):
             raise RefusedError("push: `usage` names words whose columns are missing.")
@@ -84,7 +84,7 @@ def usage_of(message: Message) -> tuple[ContextSums, ...]:
     if not len(ids) == len(sums) == len(documents) == sum(sizes):
         raise RefusedError("push: the columns of `usage` differ in length.")
     found, start = [], 0
-    for (window, source, part, _), size in zip(told, sizes, strict=True):
+    for (window, source, part, _), size in zip(described, sizes, strict=True):
         own = slice(start, start + size)
         found.append(ContextSums(window, source, part, ids[own], sums[own], documents[own]))
         start += size
@@ -116,16 +116,16 @@ def shift_header(shifts: Sequence[ContextShift]) -> list[list[int]]:
 def shifts_of(message: Message) -> tuple[ContextShift, ...]:
     """Inverse of `shift_arrays`."""
     fields = {"window": INTEGER, "words": COUNT, "contexts": COUNT}
-    told = rows(message.header.get("shifts", []), "shifts", fields, most=_MOST_SHIFTS)
-    if not any(words for _, words, _ in told):
+    described = rows(message.header.get("shifts", []), "shifts", fields, most=_MOST_SHIFTS)
+    if not any(words for _, words, _ in described):
         return ()
     numbers = message.array("shift_ids", "i8", 1)
     figures = message.array("shift_figures", "f4", 2)
-    lengths = sum(2 * n + m for _, n, m in told), sum(n + m for _, n, m in told)
+    lengths = sum(2 * n + m for _, n, m in described), sum(n + m for _, n, m in described)
     if (len(numbers), *figures.shape) != (*lengths, 3):
         raise RefusedError("push: the columns of `shifts` are of other lengths than it says.")
     found, first, row = [], 0, 0
-    for window, n, m in told:
+    for window, n, m in described:
         ids, sizes, contexts = np.split(numbers[first : first + 2 * n + m], [n, 2 * n])
         weights, own = np.split(figures[row : row + n + m], [n])
         if bool((sizes < 0).any()) or int(sizes.sum()) != m:

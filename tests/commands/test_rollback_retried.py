@@ -175,12 +175,17 @@ def test_a_server_that_stays_away_is_said(settings: Settings, world: World, ids:
     ended(settings, world, ids)
 
 
+def mlflow_is_away(settings: Settings, world: World, to: str) -> None:
+    """A try that fails after the server has gone back."""
+    world.dead.append("withdraw_versions")
+    with pytest.raises(UnavailableError):
+        roll_back(settings, plan_rollback(settings, to=to), tell=silent)
+
+
 def test_to_a_snapshot_the_retry_still_withdraws_models(
     settings: Settings, world: World, ids: list[str]
 ) -> None:
-    world.dead.append("withdraw_versions")
-    with pytest.raises(UnavailableError):
-        roll_back(settings, plan_rollback(settings, to=ids[0]), tell=silent)
+    mlflow_is_away(settings, world, ids[0])
     roll_back(settings, plan_rollback(settings, to=ids[0]), tell=silent)
     assert world.marked == set(ids[1:])
 
@@ -188,9 +193,7 @@ def test_to_a_snapshot_the_retry_still_withdraws_models(
 def test_another_request_after_one_that_failed(
     settings: Settings, world: World, ids: list[str]
 ) -> None:
-    world.dead.append("withdraw_versions")
-    with pytest.raises(UnavailableError):
-        roll_back(settings, plan_rollback(settings, to=ids[1]), tell=silent)
+    mlflow_is_away(settings, world, ids[1])
     store = SnapshotStore(str(settings.paths.snapshots))
     plan = plan_rollback(settings, to=ids[0])
     assert set(plan.withdrawn) == set(ids[1:]), "models of both tries"
