@@ -23,6 +23,7 @@ from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.training import LearnerSetup, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.peers import Peers
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
@@ -54,7 +55,7 @@ def make_learner(
         lexicon=_lexicon(spec, welcome, unit, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
-        usage=UsageReader.of(model, welcome.usage, past),
+        usage=UsageReader.of(model, welcome.usage, past, _peers(spec, client)),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
     trainer = trainer or make_trainer(model, torch=spec.node.trainer == "torch")
@@ -69,6 +70,12 @@ def make_learner(
         extras=extras,
         kind=_kind(client, welcome),
     )
+
+
+def _peers(spec: NodeSpec, client: ParameterClient) -> Peers | None:
+    """Of a corpus that several nodes share: its text may leave a node, that of a stream may not."""
+    corpus = spec.corpus
+    return Peers(client, corpus.count) if corpus is not None and corpus.count > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
