@@ -21,6 +21,8 @@ from embedding.kernel.records import CodeArray, IntArray
 OPERATION = "leave_window"
 PastWindows = Mapping[int, Sequence["PastDocuments"]]
 """Documents by window (Unix seconds of its start)."""
+TOKEN_BYTES = 16
+"""What a remembered token takes in a message at most, with its sentence and document."""
 _MOST_PARTS = 100_000
 """Windows and sources in a message."""
 

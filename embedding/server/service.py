@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import open_traces
@@ -43,7 +44,7 @@ from embedding.server.state import ServerState
 from embedding.server.status import build_status
 from embedding.server.ticker import Ticker
 from embedding.server.words.digests import WordDigests
-from embedding.server.words.peertexts import PeerTexts
+from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
 from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class ParameterServer:
             upstream=leader,
         )
         self.groups = LedGroups(self.state)
-        self._peer_texts = PeerTexts()
+        most = min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES)
+        self._peer_texts = PeerTexts(most)
         self._recovery = None
         try:
             if folder is not None:

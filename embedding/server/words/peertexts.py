@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from embedding.exchange.pasttexts import PastDocuments, PastWindows
 
-MOST_TOKENS = 64_000_000
-"""Of all nodes together, 4 bytes each; the oldest windows leave first."""
+MOST_TOKENS = 32_000_000
+"""Of all nodes together, about 5 bytes each; the oldest windows leave first."""
 _BEGIN = -(2**62)
 """Before all windows."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.transport import Transport
@@ -74,8 +75,8 @@ def make_learner(
 
 def _peers(spec: NodeSpec, client: ParameterClient) -> Peers | None:
     """Of a corpus that several nodes share: its text may leave a node, that of a stream may not."""
-    corpus = spec.corpus
-    return Peers(client, corpus.count) if corpus is not None and corpus.count > 1 else None
+    corpus, most = spec.corpus, spec.exchange.max_message_bytes // TOKEN_BYTES
+    return Peers(client, corpus.count, most) if corpus is not None and corpus.count > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:

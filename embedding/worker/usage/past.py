@@ -81,9 +81,17 @@ class PastTexts:
         found._shorten()
         return found
 
-    def held(self) -> PastWindows:
-        """All that is remembered, by window."""
-        return {window: list(parts) for window, parts in self._held.items()}
+    def held(self, most: int) -> PastWindows:
+        """What is remembered by window, the latest ones, of at most `most` tokens."""
+        found: dict[int, list[PastDocuments]] = {}
+        tokens = 0
+        for window in sorted(self._held, reverse=True):
+            found[window] = of_corpus(self._held[window])
+            tokens += sum(len(part.ids) for part in found[window])
+            if tokens > most:
+                del found[window]
+                break
+        return found
 
     def _units(self, block: TokenBlock, numbers: IntArray) -> IntArray:
         """int64 [d]: by author where that is known, so that one voice is in one unit.

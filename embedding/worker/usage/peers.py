@@ -22,11 +22,16 @@ class Line(Protocol):
 
 
 class Peers:
-    """Of one node. nodes: how many share the corpus, with this one."""
+    """Of one node.
 
-    def __init__(self, line: Line, nodes: int) -> None:
+    nodes        how many share the corpus, with this one
+    most_tokens  in a message
+    """
+
+    def __init__(self, line: Line, nodes: int, most_tokens: int) -> None:
         self._line = line
         self._nodes = nodes
+        self._most = most_tokens
 
     def leave(self, window: int, until: int | None, past: PastTexts) -> list[tuple[int, PastTexts]]:
         """Hand over what is remembered; the windows to read now, with what all nodes remember.
@@ -34,13 +39,13 @@ class Peers:
         window  that is over for this node, and `until` the next one (Unix seconds of their starts);
                 None: there is none
         """
-        described, arrays = written(past.held())
+        described, arrays = written(past.held(self._most))
         header = {
             "op": OPERATION,
             "window": window,
             "until": _END if until is None else max(until, window + 1),
             "nodes": self._nodes,
-            "enough": past.most,
+            "enough": min(past.most, self._most),
             "past": described,
         }
         answer = self._line.batch(Message(header, arrays))

@@ -93,7 +93,7 @@ def readings(nodes: int) -> dict[int, list[WindowUse]]:
     found: dict[int, list[WindowUse]] = {}
     readers = []
     for node in range(nodes):
-        peers = Peers(Line(state, texts, f"n{node}"), nodes) if nodes > 1 else None
+        peers = Peers(Line(state, texts, f"n{node}"), nodes, 100_000) if nodes > 1 else None
         readers.append(UsageReader(2, PastTexts(WindowUnit.DAY, 100_000, 6), peers))
     under_way: list[int | None] = [None] * nodes
     for day in range(DAYS + 1):
@@ -134,11 +134,12 @@ def test_what_is_remembered_is_as_much_as_one_node_remembers():
     reader = UsageReader(2, PastTexts(WindowUnit.DAY, 4_000, 6))
     for day in range(2):
         feed(reader, day, 0, 1)
-    held = reader.past.held()
+    held = reader.past.held(2_160)
     assert reader.past.tokens == 2_160
     again = reader.past.of_all({day: [*parts, *parts] for day, parts in held.items()})
     assert 3_400 < again.tokens <= 4_000
     assert again.before(DAY) == [0]
+    assert sorted(reader.past.held(2_000)) == [DAY]
 
 
 def test_a_message_that_is_none_is_refused():
