@@ -34,11 +34,12 @@ class LeavingCalls:
             whole(header, name, least=-_FAR, most=_FAR, of=OPERATION)
             for name in ("window", "until")
         )
-        count, enough = whole(header, "nodes", least=1), whole(header, "enough")
+        count, keep = (whole(header, name, least=1) for name in ("nodes", "keep"))
+        enough = whole(header, "enough")
         handed = read(message)
         with state.lock:
             closed = {*state.accounts.cut, *(start for start, _, _ in state.accounts.usage.parts())}
-            due = self._texts.leave(node, window, until, handed, self._readers(count), closed)
+            due = self._texts.leave(node, window, until, handed, self._readers(count), keep, closed)
             texts = self._texts.texts(due[-1], enough) if due else {}
         described, arrays = written(texts)
         return Message(

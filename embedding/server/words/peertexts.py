@@ -57,15 +57,17 @@ class PeerTexts:
         until: int,
         texts: PastWindows,
         readers: Readers,
+        keep: int,
         closed: Collection[int] = (),
     ) -> list[int]:
         """A node goes on; the windows that it is to read again, as it is the last to leave them.
 
         window  that it leaves, and `until` the one that it reads next (Unix seconds of the starts)
         texts   what it remembers
+        keep    windows that are read with the one that is over
         closed  windows that were read again already
         """
-        self._texts[node] = {start: list(parts) for start, parts in texts.items()}
+        self._take(node, texts)
         # It may have skipped windows of others, also before its first one.
         first = min(window, self._left.get(node, _BEGIN))
         self._left[node] = until
@@ -78,6 +80,7 @@ class PeerTexts:
             if each != node
         )
         over = min([until, *others])
+        self._forget([start for start in self._starts() if start < over][:-keep])
         due = [
             start
             for start in self._starts()
@@ -106,15 +109,29 @@ class PeerTexts:
         """All windows that are held, in order."""
         return sorted({start for held in self._texts.values() for start in held})
 
+    def _take(self, node: str, texts: PastWindows) -> None:
+        """Of each window the most that this node ever remembered.
+
+        One that is ahead of the others has forgotten what they still need, and so has a process
+        that was started again.
+        """
+        held = self._texts.setdefault(node, {})
+        for start, parts in texts.items():
+            if _tokens({start: parts}) >= _tokens({start: held.get(start, ())}):
+                held[start] = list(parts)
+
     def _shorten(self) -> None:
         """Forget the oldest windows until the rest has room."""
-        starts = self._starts()
-        for start in starts:
+        for start in self._starts():
             if self.tokens <= self._most:
-                break
+                return
+            self._forget([start])
+
+    def _forget(self, starts: Collection[int]) -> None:
+        for start in starts:
+            self._given.pop(start, None)
             for held in self._texts.values():
                 held.pop(start, None)
-        self._given = {start: node for start, node in self._given.items() if start in starts}
 
 
 def _tokens(windows: PastWindows) -> int:

@@ -45,6 +45,7 @@ class Peers:
             "window": window,
             "until": _END if until is None else max(until, window + 1),
             "nodes": self._nodes,
+            "keep": past.windows + 1,
             "enough": min(past.most, self._most),
             "past": described,
         }

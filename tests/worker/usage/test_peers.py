@@ -147,8 +147,16 @@ def test_a_message_that_is_none_is_refused():
 
     state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM))
     send = partial(Line(state, PeerTexts(), "n0").batch)
-    whole = {"op": "leave_window", "window": 0, "until": 1, "nodes": 2, "enough": 9, "past": []}
+    whole = {
+        "op": "leave_window",
+        "window": 0,
+        "until": 1,
+        "nodes": 2,
+        "keep": 7,
+        "enough": 9,
+        "past": [],
+    }
     assert send(Message(whole)).header["close"] == []
-    for name in ("window", "until", "nodes", "enough", "past"):
+    for name in ("window", "until", "nodes", "keep", "enough", "past"):
         with pytest.raises(RefusedError):
             send(Message({**whole, name: "x"}))
