@@ -49,6 +49,9 @@ class Observer:
         usage, close = self.usage, prepared.close
         if usage is None or close is None:
             return ()
+        if usage.peers is not None:
+            words.refresh()
+            usage.past.find_late_words(words.lexicon.rows)
         over = usage.leave(close.window, close.until)
         if over and usage.peers is not None:
             words.refresh()  # their text may hold words that this node has not heard of

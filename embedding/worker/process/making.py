@@ -50,13 +50,18 @@ def make_learner(
     model, unit = spec.model, WindowUnit(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
-    past = PastTexts.of(spec.node, unit) if spec.ring is None else None
+    peers = _peers(spec, client)
+    past = (
+        PastTexts.of(spec.node, unit, names_late_words=peers is not None)
+        if spec.ring is None
+        else None
+    )
     shares = spec.corpus is not None
     extras = Extras(
         lexicon=_lexicon(spec, welcome, unit, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
-        usage=UsageReader.of(model, welcome.usage, past, _peers(spec, client)),
+        usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
     trainer = trainer or make_trainer(model, torch=spec.node.trainer == "torch")

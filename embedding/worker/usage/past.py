@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.pasttexts import PastDocuments, PastWindows, of_corpus
 from embedding.exchange.payload import UNITS
-from embedding.kernel.records import IntArray, TokenBlock, WindowUnit
+from embedding.kernel.records import CodeArray, IntArray, TokenBlock, WindowUnit
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed
 from embedding.worker.corpus.corpus import line_numbers
 from embedding.worker.corpus.counting import window_starts
 
+_LATE = -2
+"""Of the first word without a row; the others' follow downwards."""
 _STRETCH = 16
 """Documents of a corpus that are forgotten at a time."""
 
 
 class PastTexts:
-    """The texts of the last windows as row ids; `most` tokens, the oldest leave first."""
+    """The texts of the last windows as row ids; `most` tokens, the oldest leave first.
 
-    def __init__(self, unit: WindowUnit, most: int, windows: int) -> None:
+    names_late_words  words without a row are kept by name until `find_late_words`
+    """
+
+    def __init__(
+        self, unit: WindowUnit, most: int, windows: int, *, names_late_words: bool = False
+    ) -> None:
         self.most = most
         self.windows = windows
         self.tokens = 0
         self._unit = unit
         self._held: dict[int, deque[PastDocuments]] = {}
         self._documents = 0
+        self._late: dict[str, int] | None = {} if names_late_words else None
 
     @classmethod
-    def of(cls, config: NodeConfig, unit: WindowUnit) -> PastTexts | None:
+    def of(
+        cls, config: NodeConfig, unit: WindowUnit, *, names_late_words: bool = False
+    ) -> PastTexts | None:
         """As a node's settings say; None when nothing is to be remembered."""
-        most = config.past_tokens
-        return cls(unit, most, config.past_windows) if most else None
+        most, windows = config.past_tokens, config.past_windows
+        return cls(unit, most, windows, names_late_words=names_late_words) if most else None
 
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
@@ -43,7 +54,7 @@ class PastTexts:
             numbers = line_numbers(block.keys)
             whole = PastDocuments(
                 block.source,
-                table.astype(np.int32)[block.codes] if len(table) else block.codes,
+                self._rows(block, table)[block.codes] if len(table) else block.codes,
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
                 self._units(block, numbers),
@@ -57,6 +68,23 @@ class PastTexts:
                 self._held.setdefault(start, deque()).append(one)
                 self.tokens += len(one.ids)
         self._shorten()
+
+    def find_late_words(self, rows: Callable[[Sequence[str]], IntArray]) -> None:
+        """Words that got a row since they were read have it from now on, in all of their mentions.
+
+        A node that reads a whole corpus looks ahead, and gives a word its row before the first
+        mention. One of several cannot: most mentions may be the others'.
+
+        rows  int64 [n] of words, -1 for one without a row
+        """
+        if not self._late:
+            return
+        found = rows(list(self._late)).astype(np.int32)
+        # What is -1 looks at the last place.
+        place = np.concatenate([found, np.full(1, -1, np.int32)])
+        for window, parts in self._held.items():
+            self._held[window] = deque(_with_rows(part, place) for part in parts)
+        self._late = {}
 
     def of_window(self, window: int) -> list[PastDocuments]:
         """What is remembered of a window (Unix seconds of its start), as it was read."""
@@ -93,6 +121,15 @@ class PastTexts:
                 break
         return found
 
+    def _rows(self, block: TokenBlock, table: IntArray) -> CodeArray:
+        """int32 [W]: rows of a block's words; of one without a row -1, or _LATE less its place."""
+        found = table.astype(np.int32)
+        if self._late is not None:
+            late = self._late
+            for at in np.flatnonzero(table < 0).tolist():
+                found[at] = _LATE - late.setdefault(block.words[at], len(late))
+        return found
+
     def _units(self, block: TokenBlock, numbers: IntArray) -> IntArray:
         """int64 [d]: by author where that is known, so that one voice is in one unit.
 
@@ -115,6 +152,14 @@ class PastTexts:
             self.tokens -= len(self._held[oldest].popleft().ids)
             if not self._held[oldest]:
                 del self._held[oldest]
+
+
+def _with_rows(part: PastDocuments, place: CodeArray) -> PastDocuments:
+    """Late words by their rows. place: int32 [late words + 1], the last one for words without."""
+    if not bool((part.ids <= _LATE).any()):
+        return part
+    late = place[_LATE - np.minimum(part.ids, -1)]
+    return replace(part, ids=np.where(part.ids < 0, late, part.ids))
 
 
 def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:

@@ -142,6 +142,19 @@ def test_what_is_remembered_is_as_much_as_one_node_remembers():
     assert sorted(reader.past.held(2_000)) == [DAY]
 
 
+def test_a_word_that_gets_its_row_late_has_it_in_all_mentions():
+    past = PastTexts(WindowUnit.DAY, 1_000, 6, names_late_words=True)
+    for day, late in enumerate(([0, -1, -1, 3], [0, 1, -1, 3])):
+        text = [[["a", "b", "c", "b", "d"]]]
+        block = TokenBlock.build("s", text, published=[float(day * DAY)], keys=["posts#1"])
+        past.add([block], [np.array(late)])
+    past.find_late_words(lambda words: np.array([{"b": 1}.get(word, -1) for word in words]))
+    for day in range(2):
+        assert past.of_window(day * DAY)[0].ids.tolist() == [0, 1, -1, 1, 3]
+    past.find_late_words(lambda words: np.full(len(words), 9))
+    assert past.of_window(0)[0].ids.tolist() == [0, 1, -1, 1, 3]
+
+
 def test_a_message_that_is_none_is_refused():
     from embedding.kernel.errors import RefusedError
 
