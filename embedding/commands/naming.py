@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from typer.core import TyperCommand
@@ -23,6 +23,13 @@ def _names() -> dict[str, str]:
     return {name: ", ".join(each) for name, each in known.items()}
 
 
+def named(text: str, names: Mapping[str, str] | None = None) -> str:
+    """A help text with the names in place of `{policies}`, `{models}` …; None: those known now."""
+    for name, known in (_names() if names is None else names).items():
+        text = text.replace(f"{{{name}}}", known)
+    return text
+
+
 class NamingCommand(TyperCommand):
     """A command in whose options' help `{policies}`, `{models}` … stand for the names."""
 
@@ -30,9 +37,6 @@ class NamingCommand(TyperCommand):
         """As every command, with the names put in."""
         names = _names()
         for param in self.params:
-            text = getattr(param, "help", None)
-            for name, known in names.items():
-                text = text.replace(f"{{{name}}}", known) if text else text
-            if text:
-                param.help = text  # type: ignore[attr-defined]
+            if text := getattr(param, "help", None):
+                param.help = named(text, names)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
