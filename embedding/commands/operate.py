@@ -14,6 +14,7 @@ from embedding.commands.common import (
     keep_private,
     log_to_stderr,
     print_json,
+    print_line,
     settings,
     settings_of,
 )
@@ -207,6 +208,11 @@ def status(as_json: Json = False) -> None:
         for name, state in states.items():
             table.add_row(name, state, style=None if state == "RUNNING" else "red")
         console.print(table)
+        if "airflow-api-server" in states:
+            print_line(f"Trends   {chosen.trends_url}")
+            print_line(f"Airflow  {chosen.airflow_url}")
+            print_line(f"MLflow   {chosen.mlflow_url}")
+            print_line(f"Login    in {chosen.paths.airflow / 'passwords.json'}")
     console.print(source_table(server, console.width))
     if (sync := sync_table(server)) is not None:
         console.print(sync)

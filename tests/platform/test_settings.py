@@ -108,3 +108,12 @@ def test_a_demo_listens_on_the_ports_of_the_settings_file(
     demo = write_demo_settings(chosen, tmp_path / "demo")
     assert demo.ports == chosen.ports
     assert (demo.server.port, demo.server.http_port) == (8825, 8826)
+
+
+def test_a_demo_keeps_the_addresses_of_old_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YEORON_SETTINGS", "unset")  # what the demo sets is put back
+    monkeypatch.delenv("YEORON_SETTINGS")
+    demo = write_demo_settings(load_settings(), tmp_path / "demo")
+    assert demo.retention.evidence_days == 0
