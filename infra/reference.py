@@ -23,7 +23,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from embedding.cli import app
-from embedding.commands.naming import named
+from embedding.commands.naming import known_names, named
 from embedding.crawl import reasons
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
@@ -194,7 +194,7 @@ def _parameter(each: Any) -> tuple[str, ...]:
         default = ""
     else:
         default = f"`{each.default}`"
-    return names, cell(default), cell(named(each.help or ""))
+    return names, cell(default), cell(named(each.help or "", known_names(built_in=True)))
 
 
 def cli() -> str:
