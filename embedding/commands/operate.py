@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command(hidden=True)(door)
     app.command(hidden=True)(deliver)
     app.command(hidden=True)(relay)
+    app.command(hidden=True)(mlflow)
     app.command()(down)
     app.command()(demo)
     app.command()(status)
@@ -136,6 +137,14 @@ def relay() -> None:
     if not chosen.hosts.server:
         raise ConfigError("relay: the parameter server runs on this host (hosts.server).")
     show(chosen, stop_on_signals())
+
+
+def mlflow() -> None:
+    """Serve MLflow behind the platform's login; `yeoron up` starts it."""
+    from embedding.platform.mlflow_app import serve
+
+    keep_private()
+    serve(settings())
 
 
 def down() -> None:

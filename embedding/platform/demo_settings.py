@@ -106,7 +106,7 @@ def write_demo_settings(settings: Settings, home: Path) -> Settings:
         # The gradient processes wait for the crawler most of the time: they may repeat more.
         "node": {"replay_ratio": 6.0},
         "server": {"window": "month", "cut": "watermark", "source_idle_s": 12.0, "min_count": 4},
-        "evaluation": {"tracking_uri": settings.mlflow_url, "gold": gold_files()},
+        "evaluation": {"gold": gold_files()},
     }
     file = home / "settings.toml"
     file.write_text(_toml(sections), encoding="utf-8")
