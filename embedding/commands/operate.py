@@ -53,13 +53,14 @@ def up(
     from embedding.kernel.stopping import stop_on_signals
     from embedding.platform.hosts import join as join_host
     from embedding.platform.hosts import joined_host, on_its_host, read_joining_file
-    from embedding.platform.operate import bring_down, bring_up
+    from embedding.platform.operate import bring_down, bring_up, require_stopped
     from embedding.platform.summary import addresses
 
     keep_private()
     chosen = settings()
     stop = stop_on_signals(terminal=True) if wait else None
     if join is not None:
+        require_stopped(chosen)
         join_host(chosen, read_joining_file(join))
     with console.status("Starting the platform …") as line:
         bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
