@@ -182,4 +182,4 @@ def _flat(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _bytes(values: npt.NDArray[Any]) -> memoryview:
-    return memoryview(_flat(values).view(np.uint8)) if values.size else _NOTHING
+    return _flat(values).view(np.uint8).data if values.size else _NOTHING
