@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from embedding.kernel.records import FloatArray
 from embedding.snapshots.evidence import Evidence, EvidenceStore
@@ -137,15 +136,19 @@ def groups(cosines: FloatArray) -> list[list[int]]:
 
     cosines  float [n, n]
     """
-    n = len(cosines)
-    if n < 2:
-        return [[at] for at in range(n)]
-    apart = np.clip(1.0 - cosines[np.triu_indices(n, 1)].astype(np.float64), 0.0, 2.0)
-    labels = fcluster(linkage(apart, method="average"), 1.0 - LIKENESS, criterion="distance")
-    found: dict[int, list[int]] = {}
-    for at, label in enumerate(labels.tolist()):
-        found.setdefault(label, []).append(at)
-    return sorted(found.values())
+    near = cosines.astype(np.float64)
+    np.fill_diagonal(near, -np.inf)
+    found = [[at] for at in range(len(near))]
+    while near.size:
+        one, other = sorted(divmod(int(near.argmax()), len(near)))
+        if not near[one, other] >= LIKENESS:
+            break
+        sizes = len(found[one]), len(found[other])
+        mean = (sizes[0] * near[one] + sizes[1] * near[other]) / sum(sizes)
+        near[one], near[:, one] = mean, mean
+        near[other], near[:, other] = -np.inf, -np.inf
+        found[one], found[other] = found[one] + found[other], []
+    return sorted(sorted(group) for group in found if group)
 
 
 def _cosines(snapshot: Snapshot, rows: Sequence[int]) -> FloatArray:
