@@ -25,7 +25,7 @@ _PACKED = ".xz"
 class Choices:
     """Each in the order in which a form shows it.
 
-    snapshots  ids, the newest window first; of a store that is no folder here, such as an S3 bucket,
+    snapshots  ids, the newest window first; of a store that is no folder here, such as a bucket,
                those whose reports are in this home
     windows    their labels, without repetition
     sources    names in the sources file
