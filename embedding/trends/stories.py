@@ -29,7 +29,7 @@ LOOKED_FOR = 8
 SAMPLE = 200
 """Documents of each of them."""
 CONTINUED = 0.5
-"""A story goes on where it has this share of its words, or of those it had before."""
+"""Share of its words, or of those it had before, that a story goes on with."""
 
 
 def stories(
@@ -77,18 +77,21 @@ def stories(
 def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, ...]:
     """The stories with the ids of those of the window before that they go on with.
 
-    Each of those goes on as one story at most: the one that shares most words with it.
+    A story goes on where its surest word is still the same, or where it shares CONTINUED of the
+    words. Each goes on as one story at most: the one with that word, else the one that shares most
+    words with it.
     """
     pairs = []
     for at, one in enumerate(found):
         own = {each.word for each in one.words}
         for which, other in enumerate(before):
             shared = len(own & {each.word for each in other.words})
-            if shared and shared >= CONTINUED * min(len(own), len(other.words)):
-                pairs.append((-shared, at, which))
+            same = one.words[0].word == other.words[0].word
+            if same or (shared and shared >= CONTINUED * min(len(own), len(other.words))):
+                pairs.append((not same, -shared, at, which))
     out, taken = list(found), set[int]()
     given = set[int]()
-    for _, at, which in sorted(pairs):
+    for _, _, at, which in sorted(pairs):
         if at not in given and which not in taken:
             out[at] = replace(out[at], id=before[which].id, first=before[which].first)
             given.add(at)
