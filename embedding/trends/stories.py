@@ -78,16 +78,17 @@ def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, .
     """The stories with the ids of those of the window before that they go on with.
 
     A story goes on where its surest word is still the same, or where it shares CONTINUED of the
-    words. Each goes on as one story at most: the one with that word, else the one that shares most
-    words with it.
+    words and no fewer than two. A word that fell and then rose is none that it shares. Each goes on
+    as one story at most: the one with that word, else the one that shares most words with it.
     """
     pairs = []
     for at, one in enumerate(found):
-        own = {each.word for each in one.words}
+        own = _directed(one)
         for which, other in enumerate(before):
-            shared = len(own & {each.word for each in other.words})
-            same = one.words[0].word == other.words[0].word
-            if same or (shared and shared >= CONTINUED * min(len(own), len(other.words))):
+            known = _directed(other)
+            shared = len({*own} & {*known})
+            same = own[0] == known[0]
+            if same or shared >= max(2, CONTINUED * min(len(own), len(known))):
                 pairs.append((not same, -shared, at, which))
     out, taken = list(found), set[int]()
     given = set[int]()
@@ -97,6 +98,11 @@ def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, .
             given.add(at)
             taken.add(which)
     return tuple(out)
+
+
+def _directed(story: Story) -> list[tuple[str, bool]]:
+    """Its words, surest first, and whether each fell."""
+    return [(each.word, each.role == "fallen") for each in story.words]
 
 
 @dataclass(frozen=True)

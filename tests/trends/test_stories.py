@@ -125,6 +125,22 @@ def test_a_story_goes_on_while_its_surest_word_does() -> None:
     assert continued([other], [february]) == (other,), "it is about something else first"
 
 
+def test_a_word_that_fell_does_not_go_on_in_a_story_that_rose() -> None:
+    def of(role: str, label: str, *words: str) -> Story:
+        made = story(f"{label}-{words[0]}", *words, first=label)
+        return replace(made, words=tuple(replace(one, role=role) for one in made.words))
+
+    fell = of("fallen", "2020-02", "사건", "피해자")
+    rose = of("risen", "2020-03", "사건", "피해자", "n번방")
+    assert continued([rose], [fell]) == (rose,)
+    assert continued([replace(fell, first="2020-03")], [fell])[0].first == "2020-02"
+    queue, masks = (
+        story("2020-02-줄", "줄"),
+        story("2020-03-공적마스크", "공적마스크", "줄", "약국"),
+    )
+    assert continued([masks], [queue]) == (masks,)
+
+
 def test_a_saved_report_of_the_window_before_gives_its_ids(report, store, tmp_path) -> None:
     word = report.stories[0].words[0].word
     before = build_report(store, report.compared_with.id)
