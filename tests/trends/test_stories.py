@@ -136,9 +136,6 @@ def test_a_word_that_fell_does_not_go_on_in_a_story_that_rose() -> None:
     assert continued([replace(fell, first="2020-03")], [fell])[0].first == "2020-02"
     queue = story("2020-02-줄", "줄")
     masks = story("2020-03-공적마스크", "공적마스크", "줄", "약국")
-        story("2020-02-줄", "줄"),
-        story("2020-03-공적마스크", "공적마스크", "줄", "약국"),
-    )
     assert continued([masks], [queue]) == (masks,)
 
 
