@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from embedding.kernel.records import FloatArray
 from embedding.snapshots.evidence import Evidence, EvidenceStore
@@ -137,6 +136,9 @@ def groups(cosines: FloatArray) -> list[list[int]]:
 
     cosines  float [n, n]
     """
+    # Only here: it takes a tenth of a second, and pages and commands that name stories lead here.
+    from scipy.cluster.hierarchy import fcluster, linkage
+
     n = len(cosines)
     if n < 2:
         return [[at] for at in range(n)]
