@@ -81,7 +81,8 @@ def _series(shape: Floats, x: Floats) -> Floats:
         going = term > _EPSILON * total
         if not going.all():
             found[left[~going]] = total[~going]
-            left, shape, x, term, total = (one[going] for one in (left, shape, x, term, total))
+            left, shape, x = left[going], shape[going], x[going]
+            term, total = term[going], total[going]
         if not len(left):
             break
     found[left] = total
@@ -102,9 +103,8 @@ def _fraction(shape: Floats, x: Floats) -> Floats:
         going = np.abs(over * under - 1.0) > _EPSILON
         if not going.all():
             found[left[~going]] = total[~going]
-            left, shape, below, over, under, total = (
-                one[going] for one in (left, shape, below, over, under, total)
-            )
+            left, shape, below = left[going], shape[going], below[going]
+            over, under, total = over[going], under[going], total[going]
         if not len(left):
             break
     found[left] = total
