@@ -210,8 +210,9 @@ def measure(given: Any) -> None:
     both = [*one, *other]
     for seed in range(1, given.null + 1):
         order = np.random.default_rng(seed).permutation(len(both)).tolist()
-        sides = order[: len(one)], order[len(one) :]
-        false = compare(*([both[at] for at in side] for side in sides), snapshot, given, seed)
+        first_side = [both[at] for at in order[: len(one)]]
+        other_side = [both[at] for at in order[len(one) :]]
+        false = compare(first_side, other_side, snapshot, given, seed)
         n = sum(q <= 0.05 for *_, q in false)
         print(f"    dealt out by chance: {n} of {len(false)} called", flush=True)
 

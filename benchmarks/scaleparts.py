@@ -218,7 +218,8 @@ def _heartbeats(
             settled=frozenset(view.debts),
         )
         heappush(events, (later, node, following))
-    return here.notes.pop("s", None)
+    taken: float | None = here.notes.pop("s", None)
+    return taken
 
 
 def polling(load: Load) -> Station:

@@ -79,16 +79,16 @@ def main(arguments: Sequence[str]) -> None:
                 for name, tree in trees.items():
                     runs = found.setdefault(what, {}).setdefault(name, [])
                     runs.append(measured(command, tree, folder))
-    lines = ["| process | " + " | ".join(f"{n}, s | {n}, MB" for n in trees) + " |"]
-    lines.append("|---|" + "---|" * (2 * len(trees)))
+    table = ["| process | " + " | ".join(f"{n}, s | {n}, MB" for n in trees) + " |"]
+    table.append("|---|" + "---|" * (2 * len(trees)))
     for what, sides in found.items():
         cells = []
         for runs in sides.values():
             seconds, megabytes = map(statistics.median, zip(*runs, strict=True))
             cells += [f"{seconds:.2f}", f"{megabytes:.0f}"]
-        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+        table.append(f"| {what} | " + " | ".join(cells) + " |")
     report = {**facts("start", ("numpy", "numba", "torch"), machine), "found": found}
-    text = "# What starting costs\n\nMedians, both trees in turn.\n\n" + "\n".join(lines) + "\n"
+    text = "# What starting costs\n\nMedians, both trees in turn.\n\n" + "\n".join(table) + "\n"
     print(text)
     print(keep(report, text, results=RESULTS))
 

@@ -101,7 +101,7 @@ def summary(runs: dict[str, list[Run]]) -> dict[str, Run]:
     """Medians by side, and the loss against that of one node."""
 
     def middle(side: str, name: str) -> float:
-        return statistics.median(run[name] for run in runs[side])
+        return float(statistics.median(run[name] for run in runs[side]))
 
     found = {}
     for side, several in runs.items():

@@ -18,7 +18,7 @@ from embedding.crawl.addresses import canonical
 from embedding.crawl.erasing import erase_address, erase_before, erase_source
 from embedding.crawl.rewinding import block
 from embedding.evaluation import erasing as mlflow
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.recovery.erasing import Erased, erase_state
@@ -193,13 +193,10 @@ def _refuse_a_server_elsewhere(settings: Settings) -> None:
     """ConfigError while the server of another host answers: it would publish the word again."""
     if not settings.hosts.server:
         return
-    channel = Channel(settings.server_location, settings.line(operator=True))
     try:
-        channel.action("status", {})
+        ask(settings.server_location, settings.line(operator=True), "status")
     except UnavailableError:
         return
-    finally:
-        channel.close()
     raise ConfigError(
         f"forget: the server on the host {settings.hosts.server} is running; stop it first with "
         "`yeoron down` there."
@@ -327,7 +324,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
 def _tracking(settings: Settings) -> str:
     """Address of MLflow's store, its database where no other is set; "": there is none."""
     if settings.evaluation.tracking_address:
-        return settings.evaluation.tracking_address
+        return settings.tracking_address
     address = settings.database_address("mlflow")
     there = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
     return address if there else ""

@@ -121,14 +121,10 @@ def policy(
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
-    from embedding.exchange.channel import Channel
+    from embedding.exchange.channel import ask
 
     chosen = settings() if server else settings_of()
-    channel = Channel(server or chosen.server_location, chosen.line(server, operator=True))
-    try:
-        return channel.action(name, body)
-    finally:
-        channel.close()
+    return ask(server or chosen.server_location, chosen.line(server, operator=True), name, body)
 
 
 def _as_json(gold: PairGold | AnalogyGold) -> dict[str, Any]:

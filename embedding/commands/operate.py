@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command(hidden=True)(door)
     app.command(hidden=True)(deliver)
     app.command(hidden=True)(relay)
+    app.command(hidden=True)(mlflow)
     app.command()(down)
     app.command()(demo)
     app.command()(status)
@@ -58,13 +59,14 @@ def up(
     from embedding.kernel.stopping import stop_on_signals
     from embedding.platform.hosts import join as join_host
     from embedding.platform.hosts import joined_host, on_its_host, read_joining_file
-    from embedding.platform.operate import bring_down, bring_up
+    from embedding.platform.operate import bring_down, bring_up, require_stopped
     from embedding.platform.summary import addresses
 
     keep_private()
     chosen = settings()
     stop = stop_on_signals(terminal=True) if wait else None
     if join is not None:
+        require_stopped(chosen)
         join_host(chosen, read_joining_file(join))
     with console.status("Starting the platform …") as line:
         bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
@@ -146,6 +148,14 @@ def relay() -> None:
     if not chosen.hosts.server:
         raise ConfigError("relay: the parameter server runs on this host (hosts.server).")
     show(chosen, stop_on_signals())
+
+
+def mlflow() -> None:
+    """Serve MLflow behind the platform's login; `yeoron up` starts it."""
+    from embedding.platform.mlflow_app import serve
+
+    keep_private()
+    serve(settings())
 
 
 def down() -> None:

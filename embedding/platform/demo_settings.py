@@ -116,7 +116,7 @@ def write_demo_settings(settings: Settings, home: Path) -> Settings:
         "ports": settings.ports.model_dump(),
         # What is played is older than a year: its addresses are not to go on the first day.
         "retention": {"evidence_days": 0},
-        "evaluation": {"tracking_uri": settings.mlflow_url, "gold": gold_files()},
+        "evaluation": {"gold": gold_files()},
     }
     file = home / "settings.toml"
     file.write_text(_toml(sections), encoding="utf-8")

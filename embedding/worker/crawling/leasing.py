@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseView
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.kernel.errors import FencedError, UnavailableError
 from embedding.worker.crawling.inflight import InFlightDocuments
 from embedding.worker.crawling.unacknowledged import decode_offset
@@ -120,14 +120,11 @@ class LeaseKeeper:
         """What the server has of an incarnation that was given up; None while some of it may be
         lost.
         """
-        channel = Channel(self._spec.server, self._spec.exchange)
+        body = {"node": incarnation.node, "life": incarnation.mark}
         try:
-            body = {"node": incarnation.node, "life": incarnation.mark}
-            answer = channel.action("fence", body)
+            answer = ask(self._spec.server, self._spec.exchange, "fence", body)
         except UnavailableError:
             return None
-        finally:
-            channel.close()
         if answer["durable"] < answer["sequence"]:
             return None
         return decode_offset(answer["place"])
