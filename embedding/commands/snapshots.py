@@ -55,6 +55,15 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
 
     from embedding.kernel.records import Window
 
+    if not (refs or broken or gone):
+        console.print(
+            f"{store.uri} holds no snapshot yet; `yeoron train … --out FOLDER` or a running "
+            "platform writes some.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        return
     table = Table("snapshot", "window", "words", "parent")
     for ref in refs:
         window = Window(ref.window_start, ref.window_end)
