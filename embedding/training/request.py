@@ -88,7 +88,7 @@ class TrainRequest(Config):
     exchange: ExchangeConfig = ExchangeConfig()
     """How rows and deltas travel."""
     topology: TopologyConfig = TopologyConfig()
-    """Which way rows travel."""
+    """How rows travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
 

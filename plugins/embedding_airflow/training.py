@@ -34,7 +34,7 @@ CHOICES = {
 """What a setting chooses, and the param that names the choices."""
 USUAL = {"compression": "fp16", "topology": "ps"}
 """Choices that a label does not name."""
-SERVERS = {"kind": "ps", "server_groups": 2}
+SERVER_GROUPS = {"kind": "ps", "server_groups": 2}
 """What `servers` among the topologies stands for."""
 ROUNDS = 3
 """Rounds of L-BFGS that a training with sandblaster has at least, where it has as many blocks."""
@@ -107,7 +107,9 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
             "threshold": settings.exchange.threshold,
             "top_share": settings.exchange.top_share,
         },
-        "topology": SERVERS if setting["topology"] == "servers" else {"kind": setting["topology"]},
+        "topology": SERVER_GROUPS
+        if setting["topology"] == "servers"
+        else {"kind": setting["topology"]},
         "text": settings.text.model_dump(),
         "device": settings.server.device,
         "min_count": settings.server.min_count,
@@ -122,7 +124,7 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedSetting:
     """What one setting of a comparison came to.
 
     metrics    figures that trainings are compared by (`comparable`) and those of the snapshot
@@ -136,7 +138,7 @@ class Trained:
     curve: list[CurvePoint]
 
 
-def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -> Trained:
+def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -> TrainedSetting:
     """Train one setting to its end; its snapshot goes to the folder `store`.
     Raises InputError for a corpus
        that cannot be read, ConfigError for settings that do not go together.
@@ -166,7 +168,7 @@ def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -
     # A corpus too small to learn from has no loss, and an XCom takes finite numbers only.
     merged = {**judged.metrics, **comparable(result, judged.metrics)}
     finite = {name: value for name, value in merged.items() if math.isfinite(value)}
-    return Trained(finite, ref, provenance.params(snapshot.manifest), curve)
+    return TrainedSetting(finite, ref, provenance.params(snapshot.manifest), curve)
 
 
 def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, float]:

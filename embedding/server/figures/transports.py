@@ -1,4 +1,4 @@
-"""Which way rows and bytes went, put together from what the nodes report."""
+"""Rows and bytes by transport, put together from what the nodes report."""
 
 from __future__ import annotations
 
