@@ -67,23 +67,23 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, gold: Sequenc
         store, vectors = str(Path(folder) / "store"), Path(folder) / "vectors"
         options = [*setting.options(), *KINDS[kind], f"--nodes={nodes}", f"--seed={seed}"]
         command = ("train", str(corpus), *options, "--json", "--out", store)
-        told, seconds = call("embedding.cli", *command)
+        trained, seconds = call("embedding.cli", *command)
         cpu = cpu_seconds() - cpu
         quality = {}
         if gold:
             out = ("--format=word2vec", f"--out={vectors}")
             call("embedding.cli", "export", "vectors", store, *out)
             quality = judge(vectors, gold)
-    tokens = told["tokens_trained"]
-    ways = told["ways"]
+    tokens = trained["tokens_trained"]
+    ways = trained["ways"]
     waited = [
         float(node["topology"].get("waited_s", 0.0))
-        for node in told["nodes"].values()
+        for node in trained["nodes"].values()
         if "topology" in node
     ]
     return {
-        **{name: told[name] for name in ("tokens_trained", "vocabulary", "loss")},
-        **{name: told[name] for name in ("words_per_second", "train_seconds", "peak_memory")},
+        **{name: trained[name] for name in ("tokens_trained", "vocabulary", "loss")},
+        **{name: trained[name] for name in ("words_per_second", "train_seconds", "peak_memory")},
         "process_seconds": seconds,
         "cpu_seconds": cpu,
         "tokens_per_cpu_second": tokens / cpu,

@@ -137,7 +137,7 @@ class Heartbeat:
     holds     sources that it believes to hold
     tokens    read by source since the last beat, `seconds` ago
     released  sources that it was told to give up and of which nothing is under way
-    settled   sources whose debts it has cleared
+    cleared   sources whose debts it has cleared
     """
 
     first: bool = False
@@ -146,7 +146,7 @@ class Heartbeat:
     tokens: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     released: frozenset[str] = frozenset()
-    settled: frozenset[str] = frozenset()
+    cleared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ class Pool:
         name = lease.source
         if name in heartbeat.holds:
             lease = lease.read(heartbeat.tokens.get(name, 0), heartbeat.seconds)
-        if name in heartbeat.settled:
+        if name in heartbeat.cleared:
             lease = replace(lease, debts=())
         leaving = lease.holder is not None and lease.wanted != lease.holder.node
         if name in heartbeat.released and leaving:

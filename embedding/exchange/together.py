@@ -114,8 +114,8 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
             if stops[i + 1] > stops[i]:
                 arrays |= {name: each[stops[i] : stops[i + 1]] for name, each in given.items()}
         part = words.slice(named[i], named[i + 1] - named[i])
-        told = {**own, "place": places[i]}
-        pushes.append(decode_push(Message(told, arrays, {"words": part})))
+        header = {**own, "place": places[i]}
+        pushes.append(decode_push(Message(header, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:
         raise RefusedError(f"{OPERATION}: a node is named twice.")
     return pushes, sessions

@@ -182,8 +182,8 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
     """
     run = match[0]
     word = _LAST_WORD.search(run)
-    told = word.start() if word else len(run)
-    written = run[:told].translate(shapes.DIGITS) + run[told:]
+    numerals_end = word.start() if word else len(run)
+    written = run[:numerals_end].translate(shapes.DIGITS) + run[numerals_end:]
     if written == run or not _DIGIT.search(run) or _EMPTY.fullmatch(run):  # OOO-OOOO-OOOO
         return run
     beside = _said_beside(match, written, _GLUED, counts)

@@ -63,7 +63,7 @@ def train(
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
         # A goodbye may not have come through: nothing that was pushed is missing in a window.
         server.state.flush()
-        server.groups.settle()
+        server.groups.catch_up()
         _cut(request, server)
         return _result(server, seconds, before)
 

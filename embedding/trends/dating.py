@@ -107,7 +107,7 @@ def word_change(
 
 
 def _used(snapshots: Sequence[Snapshot], words: Sequence[str]) -> tuple[list[str], list[UsedWords]]:
-    """Settled windows that have sums of usage: their labels, and the use of `words` in them."""
+    """Stationary windows that have sums of usage: their labels, and the use of `words` in them."""
     labels, used = [], []
     for one in stationary(snapshots, snapshots[-1]):
         if one.usage is not None:

@@ -177,15 +177,15 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
     held_out_loss is the loss of pairs before their text was learnt (prequential, nats): of the
     first tokens as well as of the last. staleness: pushes between a node's read and its push.
     """
-    told, sync = result.to_dict(), result.sync
+    record, sync = result.to_dict(), result.sync
     figures = {
         "loss": result.loss,
         "words_per_second": result.words_per_second,
         "train_seconds": result.train_seconds,
         "tokens_trained": float(result.tokens_trained),
-        "bytes_per_token": told["bytes_sent_per_token"],
-        "bytes_pushed_per_token": told["bytes_pushed_per_token"],
-        "bytes_pulled_per_token": told["bytes_pulled_per_token"],
+        "bytes_per_token": record["bytes_sent_per_token"],
+        "bytes_pushed_per_token": record["bytes_pushed_per_token"],
+        "bytes_pulled_per_token": record["bytes_pulled_per_token"],
         "peak_memory_bytes": float(sum(result.peak_memory.values())),
         "dropped_tokens": float(sync["dropped_tokens"]),
         "dropped_share": sync["dropped_tokens"] / max(result.tokens_trained, 1),

@@ -71,7 +71,7 @@ class WindowTrigger(BaseTrigger):
         """Look, sleep, look again; one event at the end."""
         target = Target(tuple(self.sources), self.label, self.end, self.idle_after_s)
         progress = WindowProgress(done=False, waiting=target.sources)
-        answered, told, since = time.time(), "", self.started
+        answered, logged, since = time.time(), "", self.started
         async with httpx.AsyncClient(timeout=10.0, trust_env=False) as self.client:
             while True:
                 try:
@@ -92,11 +92,11 @@ class WindowTrigger(BaseTrigger):
                     if starting(status):
                         since = answered
                     progress = judge(status, target, watched_s=answered - since, now=answered)
-                    if progress.sentence() != told:
-                        told = progress.sentence()
-                        self.log.info("%s: %s", self.group, told)
+                    if progress.sentence() != logged:
+                        logged = progress.sentence()
+                        self.log.info("%s: %s", self.group, logged)
                     if progress.done:
-                        yield self._event("passed", progress, told)
+                        yield self._event("passed", progress, logged)
                         return
                 if time.time() >= self.deadline:
                     limit = self.deadline - self.started

@@ -86,7 +86,7 @@ class WriteBack:
         if any(len(held) for held in self.replicas.values()):
             self._hear_out(absent)
         for table, held in self.replicas.items():
-            held.told(self.ask(table, held.ids))
+            held.written_back(self.ask(table, held.ids))
 
     def _hear_out(self, absent: Collection[str]) -> None:
         """Wait until the server has heard the last of nodes that are gone."""

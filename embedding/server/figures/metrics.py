@@ -146,23 +146,23 @@ class _StatusCollector(Collector):
 
     def _reading(self) -> Iterator[Metric]:
         """Which node reads which source."""
-        told = self._status["reading"]
+        reading = self._status["reading"]
         rates = GaugeMetricFamily(
             "yeoron_source_read_tokens_per_second",
             "Tokens read a second, by source and the node that reads it",
             labels=["source", "node"],
         )
-        for name, one in told["sources"].items():
+        for name, one in reading["sources"].items():
             rates.add_metric([name, one["node"]], one["tokens_per_second"])
         yield rates
-        if told["imbalance"] is not None:
+        if reading["imbalance"] is not None:
             yield GaugeMetricFamily(
                 "yeoron_read_imbalance",
                 "Largest token rate of a node over the mean of the nodes",
-                value=told["imbalance"],
+                value=reading["imbalance"],
             )
         yield CounterMetricFamily(
-            "yeoron_source_moves", "Sources that changed nodes", value=told["moves"]
+            "yeoron_source_moves", "Sources that changed nodes", value=reading["moves"]
         )
 
     def _ways(self) -> Iterator[Metric]:

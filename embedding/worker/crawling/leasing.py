@@ -73,7 +73,7 @@ class LeaseKeeper:
                     "given to others; it starts again."
                 )
             self.standing = standing
-            settled = await self._settle(standing, own)
+            cleared = await self._clear_debts(standing, own)
             await self._read(standing.reading)
             self.ready = not standing.debts
             released = await self._release(standing.leaving - frozenset(standing.debts))
@@ -85,7 +85,7 @@ class LeaseKeeper:
                 tokens=self._underway.tokens(),
                 seconds=now - beaten,
                 released=released,
-                settled=settled,
+                cleared=cleared,
             )
             beaten = now
 
@@ -97,10 +97,10 @@ class LeaseKeeper:
         sources = await self._ask(self._leases.sources, sorted(names)) if names else []
         await self._crawler.read(sources)
 
-    async def _settle(self, standing: LeaseView, own: frozenset[int]) -> frozenset[str]:
+    async def _clear_debts(self, standing: LeaseView, own: frozenset[int]) -> frozenset[str]:
         """The sources of which all is known that earlier holders had pushed."""
         learnt: dict[Incarnation, frozenset[int] | None] = {}
-        settled = set()
+        cleared = set()
         for source, incarnations in standing.debts.items():
             for incarnation in incarnations:
                 if incarnation not in learnt:
@@ -113,8 +113,8 @@ class LeaseKeeper:
                 continue
             done = frozenset[int]().union(*(each for each in known if each is not None))
             await self._ask(self._frontier.recover, [source], done)
-            settled.add(source)
-        return frozenset(settled)
+            cleared.add(source)
+        return frozenset(cleared)
 
     def _fence(self, incarnation: Incarnation) -> frozenset[int] | None:
         """What the server has of an incarnation that was given up; None while some of it may be

@@ -11,7 +11,7 @@ from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 
-SETTLE_SECONDS = 0.3
+DURABLE_POLL_SECONDS = 0.3
 _MANY_DOCUMENTS = 4096
 """Documents in no checkpoint, above which one is asked for."""
 
@@ -51,7 +51,7 @@ class Acknowledgements:
         while self._client.confirmed < sequence:
             self._client.idle()
             self._client.checkpoint(wait=False)
-            if self._client.durable() >= sequence or stop.wait(SETTLE_SECONDS):
+            if self._client.durable() >= sequence or stop.wait(DURABLE_POLL_SECONDS):
                 break
         self._report({"durable": 0})
 
@@ -74,9 +74,9 @@ class Acknowledgements:
         unacknowledged = self._outstanding
         if unacknowledged is None:
             return
-        told = self._queue.latest_report() or {}
-        unacknowledged.acknowledge(int(told.get("settled", 0)))
-        if told.get("owing") is False:
+        report = self._queue.latest_report() or {}
+        unacknowledged.acknowledge(int(report.get("finished", 0)))
+        if report.get("owing") is False:
             unacknowledged.forget_inherited()
         if not unacknowledged.waits:
             return

@@ -90,9 +90,9 @@ class NotifyOfReport(YeoronOperator):
         attach = (
             partial(_attachment, settings, report) if settings.notify.attach != "none" else None
         )
-        told = notify(report, store, folder, config, page, attach)
-        self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
-        return {"id": told.id, "sent": list(told.sent), "words": told.words}
+        notified = notify(report, store, folder, config, page, attach)
+        self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")
+        return {"id": notified.id, "sent": list(notified.sent), "words": notified.words}
 
 
 def _attachment(settings: Settings, report: TrendReport) -> Attachment:
