@@ -235,29 +235,29 @@ def _in_snapshots(
 
 def _remains(wish: Wish, *, versions: bool) -> list[str]:
     """What is not taken out, in plain sentences; `versions`: a bucket may keep old ones."""
-    said = []
+    sentences = []
     if wish.word is not None:
-        said.append(
+        sentences.append(
             "The word's own row is gone and it gets none again. Rows of other words were trained "
             "beside it and still hold a trace of that, which nobody can read back as text."
         )
     else:
-        said.append(
+        sentences.append(
             "Rows of words were trained on its text too. They hold a trace of it, which nobody can "
             "read back as text; `yeoron rollback` learns again without it."
         )
     if wish.address is not None:
-        said.append("Counts of words hold what its text added to them; they name no document.")
+        sentences.append("Counts of words hold what its text added to them; they name no document.")
     if versions and wish.address is None:
-        said.append(
+        sentences.append(
             "A bucket that keeps versions, or uploads that were cut off, has them until a rule of "
             "its own removes them."
         )
-    said.append(
+    sentences.append(
         "Airflow's database and logs may hold names of sources and addresses (`airflow db clean`). "
         "Copies that you made, exports and backups are yours to change."
     )
-    return said
+    return sentences
 
 
 def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -> list[str]:

@@ -236,8 +236,8 @@ def _errors(app: FastAPI, site: Site) -> None:
                 broken = site.reader.listing().broken
                 return site.render(request, "empty.html", 404, broken=broken)
             # Where the store lies on this machine is nothing to a reader of the page.
-            said = str(error).replace(site.config.snapshots, "the store")
-            return answer(request, 404, "snapshot_missing", said)
+            sentence = str(error).replace(site.config.snapshots, "the store")
+            return answer(request, 404, "snapshot_missing", sentence)
         if isinstance(error, InputError):
             key = error.key if isinstance(error, FilterError | TeamError) else "bad_address"
             return answer(request, 400, key, str(error))

@@ -74,9 +74,9 @@ class PageFilter:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Names and values as they stand in an address."""
         days = (("from", self.first), ("to", self.last))
-        said = [(name, day.isoformat()) for name, day in days if day is not None]
-        said += [("source", one) for one in self.sources]
-        return (*said, *([("topic", self.topic)] if self.topic else []))
+        chosen = [(name, day.isoformat()) for name, day in days if day is not None]
+        chosen += [("source", one) for one in self.sources]
+        return (*chosen, *([("topic", self.topic)] if self.topic else []))
 
     def covers(self, start: datetime, end: datetime) -> bool:
         """Whether a window from `start` to before `end` holds a day that was asked for."""

@@ -191,7 +191,7 @@ def _deal(
         for name, values in rows.items():
             part = values[index :: now.shards] if _grams(name) else values[own]
             arrays[name] = part[:, now.columns(index)] if part.ndim == 2 else part
-        said = {
+        header = {
             "format": SHARD_FORMAT,
             "dim": now.dim,
             "index": index,
@@ -209,7 +209,7 @@ def _deal(
         }
         folder = CheckpointFolder(fresh.path / f"shard-{index}", keep=1)
         try:
-            folder.write(1, Content(said, arrays, {}))
+            folder.write(1, Content(header, arrays, {}))
         finally:
             folder.close()
             (folder.path / "lock").unlink(missing_ok=True)
