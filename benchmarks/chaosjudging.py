@@ -29,7 +29,7 @@ def judge(
     )
     figures = evaluate_snapshot(snapshot, gold, "cpu").metrics
     gold_figures = {name: value for name, value in figures.items() if is_gold(name)}
-    ways = status["topology"]
+    topology = status["topology"]
     return {
         "killed": run["killed"],
         "not_killed": run["not_killed"],
@@ -45,7 +45,7 @@ def judge(
         "pushes_lost_by_shards": sum(shard["lost_pushes"] for shard in status["shards"]),
         "resent": status["duplicates"],
         "restarts_of_shards": [shard["restarts"] for shard in status["shards"]],
-        **{name: ways[name] for name in ("regrouped", "lost_tokens", "from_server")},
+        **{name: topology[name] for name in ("regrouped", "lost_tokens", "from_server")},
         **gold_figures,
         **({"gold_mean": _mean(list(gold_figures.values()))} if gold_figures else {}),
     }

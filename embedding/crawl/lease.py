@@ -257,7 +257,7 @@ class Pool:
                 and lease.free(incarnation, now)
             ):
                 self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
-        return self._standing(incarnation, rates)
+        return self._view(incarnation, rates)
 
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
@@ -377,7 +377,7 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
+    def _view(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
         concerning = self._concerning(incarnation.node)
         mine = [each for each in concerning if each.holder == incarnation]
         owing = any(

@@ -93,10 +93,10 @@ class SourceRunner:
 
     async def poll_forever(self) -> None:
         """Poll at each turn. Without a browser a rendered source ends here."""
-        turns, name = self._services.turns, self.source.name
-        with turns.taking_part(self.source), self._watching.kept():
+        poll_queue, name = self._services.poll_queue, self.source.name
+        with poll_queue.taking_part(self.source), self._watching.kept():
             while True:
-                await turns.wait(name)
+                await poll_queue.wait(name)
                 try:
                     changed = await self._poll()
                 except FetchError as error:
@@ -106,12 +106,12 @@ class SourceRunner:
                     if error.reason == "no_browser":
                         log.warning("source %s is skipped: %s", name, error)
                         return
-                    turns.failed(name, error.retry_after or 0.0, self._web.requests)
+                    poll_queue.failed(name, error.retry_after or 0.0, self._web.requests)
                 except Exception as error:  # noqa: BLE001  (one source must never end the others)
                     self._internal(error)
-                    turns.failed(name, 0.0, self._web.requests)
+                    poll_queue.failed(name, 0.0, self._web.requests)
                 else:
-                    turns.polled(name, changed=changed, requests=self._web.requests)
+                    poll_queue.polled(name, changed=changed, requests=self._web.requests)
                 finally:
                     self.in_hand = 0
 

@@ -12,7 +12,7 @@ from embedding.kernel.config import Config
 
 
 class TopologyConfig(Config):
-    """The ways that rows travel (docs/concepts/topologies.md)."""
+    """How rows travel (docs/concepts/topologies.md)."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {
         "groups": "aggregators",

@@ -136,7 +136,7 @@ def _argmax(height: TestArray) -> IntArray:
 
 
 def _filled(dates: IntArray) -> IntArray:
-    """A division that gives no date, for want of texts, says nothing of the interval."""
+    """A split that gives no date, for want of texts, says nothing of the interval."""
     return np.where(dates < 0, dates[:1], dates)
 
 

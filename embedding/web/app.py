@@ -68,7 +68,7 @@ def create_app(
     dependencies  put before every route except `/health`, e.g. Airflow's login. Without any, the
                   page asks for the token in `config.token_file` (made when missing).
     crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
-    channels      ways that notices go (`NotifyConfig.channels`)
+    channels      of notices (`NotifyConfig.channels`)
     root_path     prefix under which a proxy serves it; a mount sets its prefix by itself
 
     Raises ConfigError when the token file or the snapshot address cannot be used.

@@ -65,7 +65,7 @@ class Site:
     login      None where somebody else guards the routes
     headlines  None where no document is fetched again for its headline
     team       what people share; None: nothing
-    channels   ways that notices go (`NotifyConfig.channels`)
+    channels   of notices (`NotifyConfig.channels`)
     """
 
     config: WebConfig

@@ -253,8 +253,7 @@ class RowsAtLeader:
 def _changes_of(answer: Message) -> RemoteChanges:
     head = answer.header
     nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
-    places = split_texts(answer, OFFSETS, len(nodes))
-    reached = zip(nodes.items(), places, strict=True)
+    offsets = split_texts(answer, OFFSETS, len(nodes))
     return RemoteChanges(
         seen=((whole(head, "epoch"), whole(head, "clock")),),
         durable=whole(head, "durable"),
@@ -263,7 +262,10 @@ def _changes_of(answer: Message) -> RemoteChanges:
         closed=head.get("closed") is True,
         groups=whole(head, "groups"),
         ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-        nodes={name: reached._replace(offset=offset) for (name, reached), offset in reached},
+        nodes={
+            name: reached._replace(offset=offset)
+            for (name, reached), offset in zip(nodes.items(), offsets, strict=True)
+        },
         fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
     )
 

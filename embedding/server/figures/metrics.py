@@ -108,7 +108,7 @@ class _StatusCollector(Collector):
         yield from self._shards()
         yield from group_metrics(self._status["groups"])
         yield from following_metrics(self._status.get("following"))
-        yield from self._ways()
+        yield from self._transports()
         yield from self._rounds()
 
     def _rounds(self) -> Iterator[Metric]:
@@ -165,13 +165,13 @@ class _StatusCollector(Collector):
             "yeoron_source_moves", "Sources that changed nodes", value=reading["moves"]
         )
 
-    def _ways(self) -> Iterator[Metric]:
+    def _transports(self) -> Iterator[Metric]:
         for name, text in (
-            ("bytes", "Bytes sent, by way (server: both directions)"),
-            ("rows", "Rows sent, by way"),
+            ("bytes", "Bytes sent, by transport (server: both directions)"),
+            ("rows", "Rows sent, by transport"),
         ):
-            ways = self._status["topology"][name].items()
-            yield labelled(CounterMetricFamily, f"way_{name}", text, "way", ways)
+            sent = self._status["topology"][name].items()
+            yield labelled(CounterMetricFamily, f"transport_{name}", text, "transport", sent)
 
     def _totals(self) -> Iterator[Metric]:
         for name, (field, text) in _TOTALS.items():

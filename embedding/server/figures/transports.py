@@ -20,11 +20,11 @@ def topology(
     """JSON-safe; the server's part is that of all its shards, and of all server groups.
 
     kind        topology of the nodes, ps when none has told
-    bytes       by way: `server` as the server meters both directions, `groups` between server
+    bytes       by transport: `server` as the server meters both directions, `groups` between server
                 groups, `allreduce` and `host` (between nodes and the aggregator of their group) as
                 the nodes sent them
-    rows        by way: those that the server took and sent; those of blocks that were summed by
-                all-reduce; those that reached an aggregator
+    rows        by transport: those that the server took and sent; those of blocks that were summed
+                by all-reduce; those that reached an aggregator
     dense_rows  by table, rows that go by all-reduce
     density     by table, mean share of the known rows that a block moves
     regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/concepts/topologies.md), as

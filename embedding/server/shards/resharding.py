@@ -61,7 +61,7 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
             tables = {**content.tables, "words": names.set_column(at, "slot", places)}
             fresh.write(number, Content({**facts, "shards": 1}, {**others, **rows}, tables))
         else:
-            _deal(fresh, facts, ids, rows, now, buckets)
+            _write_shards(fresh, facts, ids, rows, now, buckets)
             log = {"applied": facts["applied"], "next_id": facts["next_id"], "entries": []}
             facts |= {"shards": now.shards, "split": now.split, "log": log}
             fresh.write(number, Content(facts, others, content.tables))
@@ -175,7 +175,7 @@ def _ahead(shards: int) -> str:
     )
 
 
-def _deal(
+def _write_shards(
     fresh: CheckpointFolder,
     facts: Mapping[str, Any],
     ids: IntArray,

@@ -35,9 +35,9 @@ from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
 from embedding.server.shards.unsplit import (
+    check_bucket_count,
     check_column_policy,
     check_columns,
-    check_dealt,
     check_pushing,
 )
 from embedding.server.validation import check_score
@@ -62,7 +62,7 @@ class ShardedRows(RowStore):
 
     def __init__(self, setup: RowSetup) -> None:
         config, shape = setup.config, setup.shape
-        check_dealt(shape.buckets, config.shards)
+        check_bucket_count(shape.buckets, config.shards)
         self.nodes_hold_rows = config.split == "rows"
         if self.nodes_hold_rows:
             check_pushing(setup.sync, config.shards)

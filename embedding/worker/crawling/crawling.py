@@ -118,11 +118,11 @@ class CrawlProcess:
 
     async def _lease(self) -> None:
         """Read this node's sources once the gradient process has reported what the server has."""
-        while (report := self.queue.latest_report() or {}).get("place") is None:
+        while (report := self.queue.latest_report() or {}).get("offset") is None:
             if not self.queue.alive:
                 raise PeerLost("the gradient process ended before it had greeted the server.")
             await asyncio.sleep(TICK_SECONDS)
-        await self.leases.run(str(report["place"]))
+        await self.leases.run(str(report["offset"]))
 
     async def _read(self) -> None:
         async for document in self.crawler.documents():
@@ -161,8 +161,8 @@ class CrawlProcess:
             "owing": self.leases.owing,
             "frontier_away_s": 0.0,
         }
-        if self.leases.standing is not None:
-            report["reading"] = self.leases.standing.figures()
+        if self.leases.view is not None:
+            report["reading"] = self.leases.view.figures()
         if self.leases.ready:
             sources = self.crawler.patience.attempt(self.crawler.report)
             if sources is not None:
