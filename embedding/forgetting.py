@@ -328,7 +328,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
 def _tracking(settings: Settings) -> str:
     """Address of MLflow's store, its database where no other is set; "": there is none."""
     if settings.evaluation.tracking_address:
-        return settings.evaluation.tracking_address
+        return settings.tracking_address
     address = settings.database_address("mlflow")
     there = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
     return address if there else ""

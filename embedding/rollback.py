@@ -180,7 +180,7 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
     aliases = withdraw_versions(
         plan.withdrawn,
         plan.reason,
-        tracking_uri=wanted.tracking_address or settings.mlflow_url,
+        tracking_uri=settings.tracking_address,
         model_name=wanted.model_name,
         best_by=wanted.best_by,
     )

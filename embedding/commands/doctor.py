@@ -26,9 +26,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Try everything that could be wrong with machine, settings and stores, and say what to do.
+    """Check the machine, the settings and the stores, and say what to do about each fault.
 
-    While a demo runs, of its home. No service is started. Ends with 1 if something is wrong.
+    While a demo runs, its home is checked. No service is started. The exit code is 1 if
+    something is wrong.
 
     Examples: `yeoron doctor` · `yeoron doctor --json`
     """

@@ -57,7 +57,10 @@ def forget(
 
 
 def retain(dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Remove what is older than the settings `retention` say; to be run once a day."""
+    """Remove what is older than the settings under `retention` say. Run it once a day.
+
+    Example: `yeoron retain --dry-run`
+    """
     from embedding.forgetting import retain as expire
 
     _show(expire(settings(), dry=dry_run), as_json=as_json)

@@ -68,15 +68,15 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
 
 
 def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:
-    from embedding.exchange.allreduce.ring import rendezvous
+    from embedding.exchange.allreduce.rendezvous import rendezvous
 
     topology, nodes = request.topology, request.nodes
     enough = request.device != "cpu" and gpus() >= nodes
     nccl = topology.backend == "nccl" or (topology.backend == "auto" and enough)
     return MeetingSpec(
-        port=stack.enter_context(rendezvous()),
+        folder=stack.enter_context(rendezvous()),
         names=tuple(node_name(i) for i in range(nodes)),
-        backend="nccl" if nccl else "gloo",
+        backend="nccl" if nccl else "sockets",
     )
 
 

@@ -119,7 +119,8 @@ def _lines(
 ) -> tuple[NearLine, ...]:
     if point is None:
         return ()
-    there = {n.word for n in other.neighbours} if other is not None else set()
+    comparable = other is not None and other.by_use == point.by_use
+    there = {n.word for n in other.neighbours} if other is not None and comparable else set()
     return tuple(
         NearLine(n.word, n.similarity, state if there and n.word not in there else "")
         for n in topical(point.neighbours)

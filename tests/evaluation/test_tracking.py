@@ -12,6 +12,7 @@ import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -539,11 +540,25 @@ def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
         page = browser.new_page(viewport={"width": 2_400, "height": 900})
         page.set_default_timeout(PATIENCE)
         for address, texts in shown.items():
-            page.goto("about:blank")
-            page.goto(server + address)
+            _open_view(page, server + address, texts[0])
             for text in texts:
                 expect(page.get_by_text(text, exact=True).first).to_be_visible(timeout=PATIENCE)
         browser.close()
+
+
+def _open_view(page: Any, address: str, text: str) -> None:
+    """Open a view, again where the browser could not load one of MLflow's scripts.
+
+    MLflow answers that with a page "Something went wrong", as on a busy machine: its script is
+    asked for once. A view that MLflow cannot read looks otherwise: the usual list.
+    """
+    for _ in range(3):
+        page.goto("about:blank")
+        page.goto(address)
+        failed = page.get_by_role("heading", name="Something went wrong")
+        failed.or_(page.get_by_text(text, exact=True).first).first.wait_for(timeout=PATIENCE)
+        if not failed.is_visible():
+            return
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from embedding.kernel.ports import lasting_port
 from embedding.nodetask import spec_file
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
+from embedding.platform.summary import experiment_url
 from embedding.settings import Settings, load_settings
 from waiting import until
 
@@ -98,6 +99,15 @@ def test_every_door_is_on_loopback(platform: Settings) -> None:
     # gRPC listens on IPv4 through an IPv6 socket.
     plain = [(ip.removeprefix("::ffff:"), port, owner) for ip, port, owner in doors]
     assert [door for door in plain if not ipaddress.ip_address(door[0]).is_loopback] == []
+
+
+def test_mlflow_asks_for_the_login(platform: Settings) -> None:
+    search = "/api/2.0/mlflow/experiments/search?max_results=1"
+    bare = httpx.get(f"{platform.mlflow_url}{search}", timeout=60, trust_env=False)
+    assert bare.status_code == 401
+    known = httpx.get(f"{platform.tracking_address}{search}", timeout=60, trust_env=False)
+    assert known.status_code == 200
+    assert "/experiments/" in experiment_url(platform)
 
 
 def test_state_is_its_owners_alone(platform: Settings) -> None:

@@ -169,7 +169,8 @@ class LedGroups:
                 member = self._state.machine.board.members.get(name)
                 if member is not None and not member.present:
                     for node in led.nodes:
-                        self._state.accounts.tracker.leave(node)
+                        if not self._is_elsewhere(node, led):
+                            self._state.accounts.tracker.leave(node)
 
     def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
         """Wait until every group has told what it had by now; the names of those that did not.
@@ -229,12 +230,21 @@ class LedGroups:
         return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """The nodes of all groups, each with its group."""
-        return {
-            node: {**figures, "group": group}
-            for group, led in self.groups.items()
-            for node, figures in led.nodes.items()
-        }
+        """The nodes of all groups, each with the group that it is in, or was in last."""
+        found: dict[str, dict[str, Any]] = {}
+        for group, led in self.groups.items():
+            for node, figures in led.nodes.items():
+                if node not in found or figures.get("state") != "gone":
+                    found[node] = {**figures, "group": group}
+        return found
+
+    def _is_elsewhere(self, node: str, led: Led) -> bool:
+        """Whether this server, or another group than this one, has the node."""
+        member = self._state.machine.board.members.get(node)
+        if member is not None and member.present:
+            return True
+        others = [self.groups[name].nodes for name in self.there() if self.groups[name] is not led]
+        return any(each[node].get("state") != "gone" for each in others if node in each)
 
     def _heard(self, group: str) -> Led:
         """The group gave a heartbeat."""
@@ -323,6 +333,8 @@ class LedGroups:
         led.nodes = {str(name): dict(each) for name, each in nodes.items()}
         self._state.reports.guests = self.nodes()
         for name, each in led.nodes.items():
+            if each.get("state") == "gone" and self._is_elsewhere(name, led):
+                continue  # it moved: windows wait for what it reads there
             report = each.get("report")
             report = report if isinstance(report, dict) else {}
             self._state.reports.put(name, report, led.seen)

@@ -257,7 +257,8 @@ class Snapshotter:
             ids = vocabulary.alive()
             ids = ids[vocabulary.counts(ids) >= 0.5]
             if not len(ids) and not self._config.in_step:
-                raise RefusedError(f"cut {window.label}: no word has a row yet.")
+                why = state.words.anonymity.why_withheld()
+                raise RefusedError(f"cut {window.label}: no word has a row yet{why}.")
             starts = self._starts(window)
             tables = [state.accounts.windows.table(start) for start in starts]
             data = SnapshotData(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from named import joined, named
 
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, Table, Window, WindowUnit
@@ -268,6 +269,19 @@ def test_what_cannot_be_cut_is_refused_with_the_reason(tmp_path, connect):
         node.words("말")
         node.push(counts=counted(["말"]), window=AT)
         assert node.client.cut(WINDOW).words == 1, "a refused cut can be tried again"
+
+
+def test_a_cut_of_texts_without_authors_says_why_no_word_has_a_row(tmp_path, connect):
+    """As of a crawled archive that names none: all its texts count as those of one author."""
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        one = Contributors.of([((7,), (1,))])
+        assert node.client.admit(["말"], np.array([9]), one).tolist() == [-1]
+        with pytest.raises(RefusedError) as refused:
+            node.client.cut(WINDOW)
+    said = str(refused.value)
+    assert "no word has a row yet; words that were read often enough wait until 3 authors" in said
+    assert said.endswith("count as those of one (text.unknown_authors).")
 
 
 def test_a_window_whose_snapshot_failed_keeps_its_counts_and_can_be_cut_again(tmp_path, connect):
