@@ -80,8 +80,11 @@ def make_learner(
 
 def _peers(spec: NodeSpec, client: ParameterClient) -> Peers | None:
     """Of a corpus that several nodes share: its text may leave a node, that of a stream may not."""
-    corpus, most = spec.corpus, spec.exchange.max_message_bytes // TOKEN_BYTES
-    return Peers(client, corpus.count, most) if corpus is not None and corpus.count > 1 else None
+    if spec.corpus is None:
+        return None
+    nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
+    most = spec.exchange.max_message_bytes // TOKEN_BYTES
+    return Peers(client, nodes, most) if nodes > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
