@@ -46,7 +46,7 @@ def cell(text: object) -> str:
 
 def _link(found: re.Match[str]) -> str:
     link = f"[{found[1].rpartition('/')[2]}](../{found[1]}.md)"
-    return f"({link})" if found[0].startswith("(") and found[0].endswith(")") else link
+    return "(" * found[0].startswith("(") + link + ")" * found[0].endswith(")")
 
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
