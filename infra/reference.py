@@ -146,7 +146,7 @@ def settings() -> str:
     head = ("setting", "type", "default", "meaning")
     for path, model in sections(Settings):
         rows = rows_of(model)
-        if rows:
+        if rows and path != "web.trends":  # the page takes those of [trends]
             page += [f"\n## [{path}]\n\n", _first(model), table(head, rows)]
     page += [
         "\n## [[source]] of sources.toml\n\n",
