@@ -45,11 +45,11 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     refs = store.list()
     broken, gone = store.broken(), store.withdrawn()
     if as_json:
-        told = {
+        summary = {
             name: {"at": one.at.isoformat(), "reason": one.reason} for name, one in gone.items()
         }
         listed = [ref.to_dict() for ref in refs]
-        print_json({"snapshots": listed, "broken": broken, "withdrawn": told})
+        print_json({"snapshots": listed, "broken": broken, "withdrawn": summary})
         return
     from rich.table import Table
 
