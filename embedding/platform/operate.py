@@ -144,7 +144,7 @@ def require_stopped(settings: Settings) -> Supervisor:
     supervisor = Supervisor(settings.paths.home, settings.paths.logs)
     if supervisor.states():
         raise PlatformError(
-            f"the platform in {settings.paths.home} is already running; `make down` ends it."
+            f"the platform in {settings.paths.home} is already running; `yeoron down` ends it."
         )
     return supervisor
 
