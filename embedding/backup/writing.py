@@ -21,7 +21,7 @@ from embedding.backup.manifest import (
     make_manifest,
 )
 from embedding.backup.places import BackupPlace, open_place
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.private import private_folder
 from embedding.settings import Settings
@@ -99,13 +99,10 @@ def _at_rest(settings: Settings) -> tuple[object, ...] | None:
     ConfigError while nodes train: what is done in the frontier here would not be in the checkpoint
     there, or the other way round, whichever is copied first.
     """
-    channel = Channel(settings.server_location, settings.line(operator=True))
     try:
-        status = channel.action("status", {})
+        status = ask(settings.server_location, settings.line(operator=True), "status")
     except UnavailableError:
         return None
-    finally:
-        channel.close()
     training = sorted(name for name, node in status["nodes"].items() if node["state"] == "active")
     if training:
         raise ConfigError(
@@ -118,13 +115,11 @@ def _at_rest(settings: Settings) -> tuple[object, ...] | None:
 
 def _checkpoint(settings: Settings) -> None:
     """Have the server that runs write one; UnavailableError when it does not."""
-    channel = Channel(settings.server_location, settings.line(operator=True))
+    server, line = settings.server_location, settings.line(operator=True)
     try:
-        channel.action("checkpoint", {"wait": True}, _CHECKPOINT_S)
+        ask(server, line, "checkpoint", {"wait": True}, _CHECKPOINT_S)
     except UnavailableError as error:
         raise UnavailableError(
             f"backup: the server of {settings.paths.home} wrote no checkpoint "
             f"({str(error).rstrip('.')})."
         ) from error
-    finally:
-        channel.close()

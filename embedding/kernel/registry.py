@@ -61,6 +61,10 @@ class Registry(Generic[T, S]):
         """Names that are accepted: the built-in ones, then those of other packages, both sorted."""
         return (*self._modules, *sorted({*self._entries, *self._known} - set(self._modules)))
 
+    def built_in(self) -> tuple[str, ...]:
+        """Names of the built-in ones, sorted."""
+        return tuple(self._modules)
+
     def register(self, name: str, traits: S) -> Callable[[D], D]:
         """Decorator: the class or function below it is known under `name` and does `traits`."""
         wrong = traits.contradiction()
@@ -217,10 +221,10 @@ class Need:
 
 
 def table_of(registry: Registry[Any, Any]) -> str:
-    """All traits of a registry as a table in Markdown, for the documentation."""
+    """The traits of what is built in as a table in Markdown, for the documentation."""
     from embedding.kernel.markdown import table  # DAGs are parsed without it
 
-    names = registry.names()
+    names = registry.built_in()
     head = [each.name for each in fields(registry.traits(names[0])) if each.repr]
     rows = [
         [f"`{name}`", *(_cell(getattr(registry.traits(name), each)) for each in head)]

@@ -12,13 +12,13 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
+from embedding.trends.distributions import student_half_width
 from embedding.trends.likeness import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
@@ -165,7 +165,7 @@ def _point(
         spread = np.sqrt(
             (share**2 * (each - share @ each) ** 2).sum() * len(held) / (len(held) - 1)
         )
-        half = float(student.ppf(0.975, len(held) - 1) * spread)
+        half = student_half_width(0.95, len(held) - 1) * float(spread)
         low, high = max(position - half, -1.0), min(position + half, 1.0)
     return AxisPoint(
         snapshot=snapshot.id,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from embedding.bench.results import free_port
 from embedding.kernel.errors import ConfigError
 from embedding.settings import TraceConfig
 from embedding.snapshots.store import SnapshotStore
@@ -25,80 +26,115 @@ import json, sys
 from airflow.dag_processing.dagbag import DagBag
 dag = DagBag(dag_folder=sys.argv[1]).dags["trend_report"]
 dag.deadline = None  # with one, Airflow 3.3 cannot end a run like this
-ran = dag.test(run_conf=json.loads(sys.argv[2]))
-sys.exit(ran.state != "success")
+for conf in sys.stdin:
+    ran = dag.test(run_conf=json.loads(conf))
+    print("RAN", ran.state, flush=True)
 """
 pytest.importorskip("openlineage", reason="the extra `lineage`")
 
 
+class Collector:
+    """An address that takes events, and those that it took."""
+
+    def __init__(self) -> None:
+        taken: list[dict[str, Any]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                assert self.path == "/api/v1/lineage"
+                taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(201)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.taken = taken
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def go_away(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@dataclass(frozen=True)
+class Reports:
+    """An Airflow of its own that runs the DAG `trend_report`, once for each line of its input."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    def on(self, snapshot: str) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"snapshot_id": snapshot}) + "\n")
+        self.process.stdin.flush()
+        ended = next((one for one in self.process.stdout if one.startswith("RAN ")), "")
+        assert ended == "RAN success\n", self.log.read_text(errors="replace")[-3000:]
+
+
 @pytest.fixture
-def collector() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Its address, and the events that it took."""
-    taken: list[dict[str, Any]] = []
+def collector() -> Iterator[Collector]:
+    each = Collector()
+    yield each
+    each.go_away()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.path == "/api/v1/lineage"
-            taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(201)
-            self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", taken
-        server.shutdown()
+@pytest.fixture
+def reports(
+    airflow_home: Path, installed: Path, collector: Collector, planted: Any, tmp_path: Path
+) -> Iterator[Reports]:
+    planted.make_store(str(tmp_path / "snapshots"))
+    log = tmp_path / "airflow.log"
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-c", RUN, str(ROOT / "dags")],
+            env={
+                **os.environ,
+                **TraceConfig(lineage=collector.address).airflow,
+                "PYTHONPATH": os.pathsep.join(map(str, (installed, ROOT, ROOT / "plugins"))),
+                "YEORON_PATHS__HOME": str(tmp_path),
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        ) as process,
+    ):
+        yield Reports(process, log)
+        process.kill()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_report_was_made_of_its_snapshot(
-    airflow_home: Path, installed: Path, collector: Any, planted: Any, tmp_path: Path
+def test_a_report_was_made_of_its_snapshot_and_a_collector_that_is_away_fails_no_task(
+    reports: Reports, collector: Collector, tmp_path: Path
 ) -> None:
-    address, taken = collector
-    planted.make_store(str(tmp_path / "snapshots"))
     newest = SnapshotStore(str(tmp_path / "snapshots")).list()[-1].id
-    report_on(newest, address, installed, tmp_path)
+    reports.on(newest)
     ended = {
         one["job"]["name"]: one
-        for one in taken
+        for one in collector.taken
         if one["eventType"] == "COMPLETE" and one["job"]["namespace"] == "yeoron"
     }
     report = ended["trend_report.report"]
     assert version(report["inputs"]) == {"snapshots": newest}
     assert version(report["outputs"]) == {"trends": newest}
     # Arguments may be secrets, and code is long.
-    assert not any("sourceCode" in one["job"]["facets"] for one in taken)
+    assert not any("sourceCode" in one["job"]["facets"] for one in collector.taken)
 
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_collector_that_is_away_fails_no_task(
-    airflow_home: Path, installed: Path, planted: Any, tmp_path: Path
-) -> None:
-    planted.make_store(str(tmp_path / "snapshots"))
-    newest = SnapshotStore(str(tmp_path / "snapshots")).list()[-1].id
-    report_on(newest, f"http://127.0.0.1:{free_port()}", installed, tmp_path)
+    collector.go_away()
+    heard = len(collector.taken)
+    shutil.rmtree(tmp_path / "trends")
+    reports.on(newest)
     assert any((tmp_path / "trends").iterdir())
-
-
-def report_on(snapshot: str, collector: str, installed: Path, home: Path) -> None:
-    """Run the DAG `trend_report` in an Airflow of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(ROOT / "dags"), json.dumps({"snapshot_id": snapshot})],
-        env={
-            **os.environ,
-            **TraceConfig(lineage=collector).airflow,
-            "PYTHONPATH": os.pathsep.join(map(str, (installed, ROOT, ROOT / "plugins"))),
-            "YEORON_PATHS__HOME": str(home),
-        },
-        capture_output=True,
-        text=True,
-        timeout=250,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(collector.taken) == heard
 
 
 def version(datasets: list[dict[str, Any]]) -> dict[str, str]:
