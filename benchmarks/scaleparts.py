@@ -215,7 +215,7 @@ def _heartbeats(
             tokens=tokens,
             seconds=later - at,
             released=view.leaving - frozenset(view.debts),
-            settled=frozenset(view.debts),
+            cleared=frozenset(view.debts),
         )
         heappush(events, (later, node, following))
     taken: float | None = here.notes.pop("s", None)

@@ -153,7 +153,7 @@ class Rig:
             n = min(ADMITTED, rows - self.admitted)
             self.log.admit(self.admitted, n, none)
             self.admitted += n
-        if not self.links.settle(600):
+        if not self.links.catch_up(600):
             raise TimeoutError("the shards did not make their rows within 600 s")
 
     def tick(self, ids: Sequence[IntArray], values: np.ndarray) -> None:

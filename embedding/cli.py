@@ -137,8 +137,10 @@ def main() -> None:
         extra = _extra_with(error.name or "")
         if extra is None:
             raise
-        said = f"yeoron: {error.name} is not installed; pip install 'yeoron[{extra}]' brings it."
-        errors.print(said, style="red", markup=False, highlight=False, soft_wrap=True)
+        sentence = (
+            f"yeoron: {error.name} is not installed; pip install 'yeoron[{extra}]' brings it."
+        )
+        errors.print(sentence, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(ConfigError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")

@@ -231,7 +231,9 @@ class ObjectPlace:
         return f"{self.root}/{name}"
 
     def _asked(self, call: Callable[[], _Value]) -> _Value:
-        return asked(call, lambda said: PlatformError(f"{self.address}: the store says: {said}."))
+        return asked(
+            call, lambda answer: PlatformError(f"{self.address}: the store says: {answer}.")
+        )
 
     def _stored(self, call: Callable[[], object]) -> None:
         """A call that writes, for which there must be a bucket."""

@@ -41,10 +41,10 @@ _VERIFIED = "verified"
 _HARMLESS = frozenset((STAGE, "lost+found"))
 """What an empty home may hold."""
 
-Told = Callable[[str], None]
+Tell = Callable[[str], None]
 
 
-def restore(settings: Settings, address: str, *, tell: Told = lambda _: None) -> BackupManifest:
+def restore(settings: Settings, address: str, *, tell: Tell = lambda _: None) -> BackupManifest:
     """Fill the empty home of `settings` from a backup; its manifest.
 
     ConfigError or InputError for a backup or a home that cannot be used, and PlatformError for
@@ -64,7 +64,7 @@ def restore(settings: Settings, address: str, *, tell: Told = lambda _: None) ->
             _check_room(stage, manifest)
             _fetch(place, manifest, stage)
             tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
-            _deal_out(settings, manifest, stage, tell)
+            _reshard(settings, manifest, stage, tell)
             _load(settings, stage, manifest)
             with replaced(stage / _VERIFIED) as file:
                 file.write(manifest.digest.encode())
@@ -186,7 +186,7 @@ def _now(settings: Settings) -> Layout:
     return Layout(settings.server.shards, settings.server.split, settings.model.width)
 
 
-def _deal_out(settings: Settings, manifest: BackupManifest, stage: Path, tell: Told) -> None:
+def _reshard(settings: Settings, manifest: BackupManifest, stage: Path, tell: Tell) -> None:
     """Rows to as many shards as the settings say."""
     was, now = _was(settings, manifest), _now(settings)
     folder = stage / "checkpoints"

@@ -73,9 +73,9 @@ def evaluate(
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
     if as_json:
-        told = {"passed": verdict.passed, "failed": verdict.reasons, "aside": verdict.aside}
+        outcome = {"passed": verdict.passed, "failed": verdict.reasons, "aside": verdict.aside}
         figures = {"id": snapshot.id, "corpus": corpus, "metrics": found.metrics}
-        print_json({**figures, "skipped": found.skipped, "gate": told if bounds else None})
+        print_json({**figures, "skipped": found.skipped, "gate": outcome if bounds else None})
     else:
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:

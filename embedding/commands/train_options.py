@@ -335,12 +335,12 @@ def request_of(
     from embedding.training import TrainRequest
 
     found = {name: dict(values) for name, values in (settings or {}).items()}
-    reading = _settled(options.reading, given, found)
-    placement = _settled(options.placement, given, found)
-    output = _settled(options.output, given, found)
-    model = _settled(options.model, given, found)
-    sync = _settled(options.sync, given, found)
-    exchange = _settled(options.exchange, given, found)
+    reading = _completed(options.reading, given, found)
+    placement = _completed(options.placement, given, found)
+    output = _completed(options.output, given, found)
+    model = _completed(options.model, given, found)
+    sync = _completed(options.sync, given, found)
+    exchange = _completed(options.exchange, given, found)
     context = _context(model.words_each_side)
     unit = _unit(reading.window or [], reading.dated)
     values: dict[str, Any] = {
@@ -383,7 +383,7 @@ def request_of(
     return validate(TrainRequest, values, "train")
 
 
-def _settled(group: Group, given: Collection[str], found: dict[str, dict[str, Any]]) -> Group:
+def _completed(group: Group, given: Collection[str], found: dict[str, dict[str, Any]]) -> Group:
     """The group with what settings say where no option does; what is used leaves `found`."""
     taken = {}
     for field in fields(group):

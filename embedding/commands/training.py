@@ -130,12 +130,12 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
             "missing in its counts.",
             highlight=False,
         )
-    if result.ways.get("lost_tokens") or result.ways.get("from_server"):
+    lost, again = (int(result.transports.get(name) or 0) for name in ("lost_tokens", "from_server"))
+    if lost or again:
         errors.print(
-            f"nodes died together: what {result.ways['lost_tokens']:,} tokens had taught died with "
-            f"them, and {result.ways['from_server']} times what up to write_back_blocks "
-            "blocks of each "
-            "node had; all tokens are counted (docs/concepts/topologies.md).",
+            f"nodes died together: what {lost:,} tokens had taught died with them, and {again} "
+            "times what up to write_back_blocks blocks of each node had; all tokens are counted "
+            "(docs/concepts/topologies.md).",
             highlight=False,
         )
     return result

@@ -284,8 +284,8 @@ def bias(
     else:
         console.print(bias_table(found))
         if found.predicted is not None:
-            said = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
-            console.print(said, markup=False, highlight=False, soft_wrap=True)
+            proposal = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
+            console.print(proposal, markup=False, highlight=False, soft_wrap=True)
 
 
 def report(

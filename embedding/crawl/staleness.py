@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.diurnal import Rhythm
+from embedding.crawl.diurnal import DiurnalRate
 
 _FALLS_TO = 0.1
 _FAILURES = 5
@@ -64,7 +64,7 @@ class YieldWatch:
     def __init__(self, zone: str, every: float, config: CrawlConfig) -> None:
         self.alarm: Alarm | None = None
         self.raised: Counter[str] = Counter()
-        self._rhythm = Rhythm(zone)
+        self._diurnal = DiurnalRate(zone)
         self._enough = config.silence_evidence
         self._least = max(config.silence_least, 3.0 * every)
         self._last: float | None = None
@@ -78,7 +78,7 @@ class YieldWatch:
     def state(self) -> dict[str, Any]:
         """What was learnt of the source, JSON-safe; `restore` takes it."""
         return {
-            "rhythm": self._rhythm.state(),
+            "rhythm": self._diurnal.state(),
             "evidence": self._evidence,
             "quiet_since": self._quiet_since,
             "listed": self._listed_before,
@@ -90,7 +90,7 @@ class YieldWatch:
         The time between is nobody's silence: nothing was watched. What is not whole is left alone.
         """
         rhythm, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
-        usual = isinstance(rhythm, Mapping) and self._rhythm.restore(rhythm, away)
+        usual = isinstance(rhythm, Mapping) and self._diurnal.restore(rhythm, away)
         # Evidence is against what is usual: without that there is none.
         if usual and isinstance(evidence, float) and 0.0 < evidence <= 1.5 * self._enough:
             self._evidence = evidence
@@ -125,7 +125,7 @@ class YieldWatch:
         self._judge(now)
 
     def _weigh(self, start: float, end: float, new: int) -> None:
-        rhythm = self._rhythm
+        rhythm = self._diurnal
         expected = rhythm.expected(start, end) if rhythm.items >= _LEARN else 0.0
         weight = 1.0 / rhythm.dispersion
         change = weight * (expected * (1.0 - _FALLS_TO) + new * math.log(_FALLS_TO))
@@ -160,7 +160,7 @@ class YieldWatch:
             self._start_anew()
 
     def _start_anew(self) -> None:
-        self._rhythm = Rhythm(str(self._rhythm.zone))
+        self._diurnal = DiurnalRate(str(self._diurnal.zone))
         self._evidence, self._quiet_since, self.alarm = 0.0, None, None
 
     def _fixed(self) -> tuple[Event, str] | None:

@@ -18,7 +18,7 @@ def _backend(given: object) -> object:
 
 
 class TopologyConfig(Config):
-    """The ways that rows travel (docs/concepts/topologies.md)."""
+    """How rows travel (docs/concepts/topologies.md)."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {
         "groups": "aggregators",

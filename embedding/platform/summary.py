@@ -72,7 +72,7 @@ def experiment_url(settings: Settings) -> str:
             client.post(f"{base}/set-experiment-tag", json=tag).raise_for_status()
     except (httpx.HTTPError, ValueError, KeyError):
         return settings.mlflow_url
-    return settings.mlflow_url + views.address(place, views.SNAPSHOTS)
+    return settings.mlflow_url + views.address(place, views.SNAPSHOTS_VIEW)
 
 
 def mlflow_runs(settings: Settings) -> list[dict[str, Any]]:

@@ -219,7 +219,7 @@ class ParameterServer:
         if self.link is not None:
             self.link.stop()
         if self._shards is not None:
-            self.state.rows.settle()
+            self.state.rows.catch_up()
         self._release()
 
     def serve_forever(

@@ -385,7 +385,7 @@ class ServerState:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
         return self.reports.living(self.machine.board.members)
 
-    def told(self) -> list[tuple[float, dict[str, Any]]]:
+    def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each node that is there told last."""
         with self.lock:
             reports = self.reports

@@ -42,17 +42,17 @@ class Placement:
     def put(self, spec: NodeSpec, node: int) -> NodeSpec:
         """The specification of node 0, 1, … with its place."""
         topology = self._request.topology
-        told: dict[str, Any] = {"topology": topology, "ring": self._meeting}
+        placed: dict[str, Any] = {"topology": topology, "ring": self._meeting}
         if self._aggregators:
             group = node * len(self._aggregators) // self._request.nodes
-            told |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
+            placed |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
         if len(self.servers) > 1:
-            told["server"] = self.servers[node % len(self.servers)]
+            placed["server"] = self.servers[node % len(self.servers)]
         if topology.traits.replicas:
             # Rows are pulled once, when they are new: nothing is gained by rounding them.
             whole = {"rows": "float32", "compression": "none"}
-            told["exchange"] = spec.exchange.model_copy(update=whole)
-        return spec.model_copy(update=told)
+            placed["exchange"] = spec.exchange.model_copy(update=whole)
+        return spec.model_copy(update=placed)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def train(
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
         # A goodbye may not have come through: nothing that was pushed is missing in a window.
         server.state.flush()
-        server.groups.settle()
+        server.groups.catch_up()
         _cut(request, server)
         return _result(server, seconds, before)
 
@@ -160,7 +160,7 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         bytes_by_part=meters.parts.describe(),
         peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
         nodes=reports,
-        ways=status["topology"],
+        transports=status["topology"],
         snapshots=server.snapshotter.refs(),
         resumed_tokens=before,
         replayed_tokens=int(status["replayed_tokens"]),

@@ -107,6 +107,6 @@ class NotifyConfig(Config):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The ways that are set: `email`, `webhook`."""
+        """The channels that are set: `email`, `webhook`."""
         found = {"email": bool(self.email_to), "webhook": bool(self.webhook.get_secret_value())}
         return tuple(name for name, there in found.items() if there)

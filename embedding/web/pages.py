@@ -25,7 +25,7 @@ from embedding.web.handout.writing import FORMATS
 from embedding.web.plain import plain_history, plain_report
 from embedding.web.site import Site
 from embedding.web.timeline import WindowTimeline, timeline
-from embedding.web.wordview import said_of, word_view
+from embedding.web.wordview import history_sentences, word_view
 
 log = logging.getLogger(__name__)
 
@@ -132,8 +132,8 @@ def nothing(site: Site, request: Request) -> HTMLResponse:
     """No window holds a day that was asked for."""
     t = site.words(request)
     first, last = site.reader.days()
-    said = t("filter_no_window", first=t.window(first), last=t.window(last))
-    return site.render(request, "nothing.html", said=said)
+    sentence = t("filter_no_window", first=t.window(first), last=t.window(last))
+    return site.render(request, "nothing.html", sentence=sentence)
 
 
 def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
@@ -246,7 +246,7 @@ def _word(
         beside=site.answers.beside(view.now.snapshot, word),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
-        lede=said_of(history, t),
+        lede=history_sentences(history, t),
         latest=latest,
         before=history.points[-2] if len(history.points) > 1 else None,
         notes=brief.say(history.notes, latest.label, t),

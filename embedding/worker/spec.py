@@ -116,7 +116,7 @@ class NodeSpec(Config):
     evidence: Path | None = None
     """Folder for addresses of documents by word (`snapshots/evidence.py`); None notes none."""
     topology: TopologyConfig = TopologyConfig()
-    """Which way rows travel."""
+    """How rows travel."""
     ring: MeetingSpec | None = None
     """Where this node meets those that all-reduce; None when none does."""
     group: str = ""

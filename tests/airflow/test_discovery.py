@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import world
 
-from embedding_airflow.operators.discovery import NONE
+from embedding_airflow.operators.discovery import NO_CANDIDATE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MOMENT = iter(datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(1000))
@@ -80,7 +80,7 @@ def test_a_person_approves_and_rejects(place, dag_bag) -> None:
     assert states(first) == dict.fromkeys(("discover", "approve", "add_sources"), "success")
     offered = json.loads(told.read_text(encoding="utf-8"))
     *names, last = offered
-    assert last == NONE
+    assert last == NO_CANDIDATE
     sources = load_sources(place.settings.paths.sources)
     assert [one.name for one in sources] == ["known", names[0]]
     assert sources[1].group == "discovered"
@@ -95,7 +95,7 @@ def test_a_person_approves_and_rejects(place, dag_bag) -> None:
         second = run(dag_bag)
     assert second.state == "success"
     asked = json.loads(told.read_text(encoding="utf-8"))
-    assert asked[-1] == NONE
+    assert asked[-1] == NO_CANDIDATE
     assert not set(names) & set(asked)
     assert place.settings.paths.sources.read_text(encoding="utf-8") == before
     assert len(json.loads(place.settings.paths.rejected.read_text())) > len(kept)

@@ -503,7 +503,7 @@ def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
     assert experiment_url(settings) == url
     store.publish(make())
     tracked = track(store, tracking_uri=server, experiment="여론")
-    view = f"viewStateShareKey={views.SNAPSHOTS}"
+    view = f"viewStateShareKey={views.SNAPSHOTS_VIEW}"
     assert url == f"{server}/#/experiments/{tracked.experiment_id}/runs?{view}"
     experiment = runs.connect(server).get_experiment(tracked.experiment_id)
     assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
@@ -526,7 +526,12 @@ def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
         comparison.track_training(parent, given, figures, None, tracking_uri=server, seconds=3)
     place = runs.connect(server).get_run(parent).info.experiment_id
     shown = {
-        views.address(tracked.experiment_id, views.SNAPSHOTS): ("gate", "nll", "window", "policy"),
+        views.address(tracked.experiment_id, views.SNAPSHOTS_VIEW): (
+            "gate",
+            "nll",
+            "window",
+            "policy",
+        ),
         views.address(place, parent): ("nll", "policy", "dim", "policy=bsp dim=16"),
         views.address(place, parent, charts=True): ("Parallel Coordinates", "policy=bsp dim=8"),
     }

@@ -91,13 +91,13 @@ class LedGroups:
             return self._state.ack(group)
 
     def changes(
-        self, group: str, seen: int, epoch: int, told: Mapping[str, Any]
+        self, group: str, seen: int, epoch: int, about: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[Table, IntArray]]:
         """What to tell the group of changes since `seen` of this server's incarnation `epoch`."""
         self._check_leads()
         with self._state.changed:
             led = self._heard(group)
-            self._hear(led, told)
+            self._hear(led, about)
             # Another incarnation of this server numbers changes from 0: the group hears of all
             # rows.
             ids = self._state.rows.unknown(group, seen if epoch == self._state.epoch else -1)
@@ -172,7 +172,7 @@ class LedGroups:
                         if not self._is_elsewhere(node, led):
                             self._state.accounts.tracker.leave(node)
 
-    def settle(self, timeout_s: float = FLUSH_S) -> list[str]:
+    def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
         """Wait until every group has told what it had by now; the names of those that did not.
 
         For `timeout_s`, or for as long as a group may be silent before it counts as gone.
@@ -221,9 +221,11 @@ class LedGroups:
         """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
         names = {"rows_in": "rows_out", "rows_out": "rows_in", "bytes_in": "bytes_out"}
         names["bytes_out"] = "bytes_in"
-        told = {own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()}
+        reported = {
+            own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()
+        }
         if not self._state.rows.local:
-            return told
+            return reported
         seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
         return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 
@@ -319,12 +321,12 @@ class LedGroups:
         self._state.ledger.apply(group, entry.sequence)
         self._state.pushes.departures.advance()
 
-    def _hear(self, led: Led, told: Mapping[str, Any]) -> None:
+    def _hear(self, led: Led, about: Mapping[str, Any]) -> None:
         """What a group says of itself and of its nodes."""
-        nodes, age = told.get("nodes"), told.get("age_s")
+        nodes, age = about.get("nodes"), about.get("age_s")
         if type(age) in (int, float) and 0 <= age < 1e9:  # type: ignore[operator]
             led.taken_at = led.seen - age  # type: ignore[operator]
-        figures = told.get("figures")
+        figures = about.get("figures")
         led.figures = dict(figures) if isinstance(figures, dict) else {}
         if not isinstance(nodes, dict):
             return

@@ -55,8 +55,8 @@ logger = logging.getLogger(__name__)
 _Key = tuple[float, float]
 _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
-_SETTLING_S = 0.1
-"""Seconds between two looks whether a window has settled."""
+_CONVERGENCE_LOOK_S = 0.1
+"""Seconds between two looks whether a window has converged."""
 _ROWS = 1024
 """Sums that are divided at a time, so that they stay in a core's cache."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
@@ -179,7 +179,7 @@ class Snapshotter:
         while not self._published(window) and not self._convergence.may_cut(window):
             if self._state.closing:
                 raise UnavailableError(f"cut {window.label}: the server is ending.")
-            time.sleep(_SETTLING_S)
+            time.sleep(_CONVERGENCE_LOOK_S)
         for _ in range(_TRIES - 1):
             try:
                 return self.start(window).result()
@@ -214,7 +214,7 @@ class Snapshotter:
             return future
 
     def complete(self, window: Window) -> None:
-        """Begin to publish a complete window that has settled; else it is tried again later."""
+        """Begin to publish a complete window that has converged; else it is tried again later."""
         if not self._convergence.may_cut(window):
             return
         try:
@@ -339,18 +339,18 @@ class Snapshotter:
     def _weights(self) -> dict[str, float]:
         """weight.SOURCE, as the nodes that are there tell of it."""
         with self._state.lock:
-            told = self._reports()
-        return {f"weight.{name}": weight for name, weight in read_weights(told).items()}
+            reports = self._reports()
+        return {f"weight.{name}": weight for name, weight in read_weights(reports).items()}
 
     def _readability(self, data: SnapshotData) -> dict[str, float]:
         """Whether the snapshot can be read (snapshots/readability.py)."""
         with self._state.lock:
-            told = self._reports() or list(self._state.reports.last.values())
+            reports = self._reports() or list(self._state.reports.last.values())
         vectors = np.asarray(data.vectors[frequent(data.counts)])
         return {
             "words_read": float(np.asarray(data.counts).sum()),
             **spread(vectors),
-            **read_held_out(told),
+            **read_held_out(reports),
         }
 
     def _reports(self) -> list[dict[str, Any]]:

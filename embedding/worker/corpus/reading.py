@@ -51,7 +51,7 @@ def blocks(
 ) -> Iterator[TokenBlock]:
     """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
 
-    start   the place behind the last tick that was learnt; None reads from the beginning
+    start   the offset behind the last tick that was learnt; None reads from the beginning
     wanted  tokens wanted in the next tick; None takes the node's `block_tokens`
 
     A tick is one block, or one of each source where lines name theirs. Its last block alone has a

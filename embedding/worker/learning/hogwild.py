@@ -86,7 +86,7 @@ class HogwildTraining:
             seed=prepared.seed,
         )
         check_loss(parts.setup.node, parts.setup.model, loss)
-        rare = parts.observer.surroundings(prepared)
+        rare = parts.observer.rare_contexts(prepared)
         return Trained(prepared, rows.clock, (), loss, rare, held_loss=held_loss)
 
     def _vectors(self, ids: IntArray) -> FloatArray:

@@ -32,7 +32,7 @@ class Observer:
         """
         return () if self._rare is None else self._rare.sight(blocks, planned.block, rows())
 
-    def surroundings(self, prepared: Prepared) -> WordContexts | None:
+    def rare_contexts(self, prepared: Prepared) -> WordContexts | None:
         """What stood around young words."""
         return None if self._rare is None else self._rare.learn_all(prepared.sightings)
 

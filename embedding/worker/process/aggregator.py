@@ -31,7 +31,7 @@ from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.worker.lifetime import end_with_parent
-from embedding.worker.process.forking import adopt, processes, surroundings
+from embedding.worker.process.forking import adopt, current_environment, processes
 from embedding.worker.process.gathering import Gathering, NodePush
 from embedding.worker.process.upstreams import Upstreams
 
@@ -192,7 +192,7 @@ def running_aggregator(
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(
         target=aggregate_forever,
-        args=(server, config.model_dump_json(), wait_s, theirs, surroundings()),
+        args=(server, config.model_dump_json(), wait_s, theirs, current_environment()),
         name=f"{group}-aggregator",
     )
     process.start()

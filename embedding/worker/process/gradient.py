@@ -137,7 +137,7 @@ class GradientProcess:
         try:
             pipeline.run()
             self._flush()
-            self._settle()
+            self._flush_residuals()
             if not self.stop.is_set():
                 self.transport.finish()
             if self.spec.corpus is not None:
@@ -258,7 +258,7 @@ class GradientProcess:
         self.acknowledgements.confirm()
         counters = self.counters
         if learnt.close is not None:
-            self.closings.told(learnt.close.window)
+            self.closings.acknowledge(learnt.close.window)
             self._report()
             return
         if learnt.order is not None:
@@ -328,14 +328,14 @@ class GradientProcess:
         self._flush()
         self.acknowledgements.confirm(ask=True)
         if not self._idle and not self.learner.pending:
-            self._settle()
+            self._flush_residuals()
             self.transport.idle()
             self._write_evidence()
             self._idle = True
 
-    def _settle(self) -> None:
+    def _flush_residuals(self) -> None:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
-        ack = self.client.settle(self.learner.turn.clock, self.learner.turn.sequence + 1)
+        ack = self.client.flush_residuals(self.learner.turn.clock, self.learner.turn.sequence + 1)
         if ack is not None:
             self.learner.turn.flushed(ack)
 

@@ -89,9 +89,9 @@ class NotifyOfReport(YeoronOperator):
         config = with_team(settings.notify, TeamStore(team)) if team else settings.notify
         report = load(folder, self.snapshot_id)
         attach = partial(_attachment, settings, config, report) if config.attach != "none" else None
-        told = notify(report, store, folder, config, page, attach)
-        self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
-        return {"id": told.id, "sent": list(told.sent), "words": told.words}
+        notified = notify(report, store, folder, config, page, attach)
+        self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")
+        return {"id": notified.id, "sent": list(notified.sent), "words": notified.words}
 
 
 def _attachment(settings: Settings, chosen: NotifyConfig, report: TrendReport) -> Attachment:

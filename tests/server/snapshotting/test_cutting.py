@@ -181,7 +181,7 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
     with running_server(chosen, dim=DIM) as server:
         node = connect(server)
         node.words("말")
-        node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT}})
+        node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT}})
         node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
         node.push(
             counts=counted(["말"], window=AT + DAY), window=AT + DAY, published=AT + DAY + 10.0
@@ -190,7 +190,7 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
             asked = pool.submit(server.snapshotter.cut, WINDOW) if by_hand else None
             time.sleep(1.0)
             assert not server.snapshotter.refs()
-            node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT + DAY}})
+            node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT + DAY}})
             if asked is not None:
                 asked.result(timeout=60)
             until(lambda: server.snapshotter.refs())
@@ -199,12 +199,12 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
         assert quality["settled"] == 1.0
 
 
-def test_a_window_that_does_not_settle_in_time_is_cut_and_says_so(tmp_path, connect):
+def test_a_window_that_does_not_converge_in_time_is_cut_and_says_so(tmp_path, connect):
     chosen = config(tmp_path, convergence_seconds=0.5)
     with running_server(chosen, dim=DIM) as server:
         node = connect(server)
         node.words("말")
-        node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT}})
+        node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT}})
         node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
         ref = node.client.cut(WINDOW)
         quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
