@@ -49,4 +49,6 @@ def test_log_tails_of_a_binomial(share, random):
     trials = random.integers(0, 60, 5000)
     more = random.integers(-1, np.maximum(trials, 1))
     expected = stats.binom.logsf(more, trials, share)
-    np.testing.assert_allclose(log_binomial_tail(more, trials, share), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        log_binomial_tail(more, trials, share), expected, rtol=1e-9, atol=1e-12
+    )
