@@ -41,10 +41,10 @@ _VERIFIED = "verified"
 _HARMLESS = frozenset((STAGE, "lost+found"))
 """What an empty home may hold."""
 
-Tell = Callable[[str], None]
 
-
-def restore(settings: Settings, address: str, *, tell: Tell = lambda _: None) -> BackupManifest:
+def restore(
+    settings: Settings, address: str, *, tell: Callable[[str], None] = lambda _: None
+) -> BackupManifest:
     """Fill the empty home of `settings` from a backup; its manifest.
 
     ConfigError or InputError for a backup or a home that cannot be used, and PlatformError for
@@ -186,7 +186,9 @@ def _now(settings: Settings) -> Layout:
     return Layout(settings.server.shards, settings.server.split, settings.model.width)
 
 
-def _reshard(settings: Settings, manifest: BackupManifest, stage: Path, tell: Tell) -> None:
+def _reshard(
+    settings: Settings, manifest: BackupManifest, stage: Path, tell: Callable[[str], None]
+) -> None:
     """Rows to as many shards as the settings say."""
     was, now = _was(settings, manifest), _now(settings)
     folder = stage / "checkpoints"

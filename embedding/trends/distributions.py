@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _NORMAL = NormalDist()
@@ -23,14 +23,14 @@ _STEPS = 10_000
 """Terms of a series at most; a thousand are enough for a shape of 10,000."""
 
 
-def normal_sf(z: npt.ArrayLike) -> Floats:
+def normal_sf(z: npt.ArrayLike) -> _Floats:
     """P(Z ≥ z) of a standard normal, of any shape."""
     values = np.asarray(z, dtype=np.float64) / math.sqrt(2.0)
     found = np.array([math.erfc(one) for one in values.ravel().tolist()], dtype=np.float64)
     return 0.5 * found.reshape(values.shape)
 
 
-def normal_isf(p: Floats) -> Floats:
+def normal_isf(p: _Floats) -> _Floats:
     """z float64 [n] with P(Z ≥ z) = p (Wichura 1988, algorithm AS 241)."""
     inverse = _NORMAL.inv_cdf
     return np.array([_end(one) if one in (0.0, 1.0) else -inverse(one) for one in p.tolist()])
@@ -40,7 +40,7 @@ def _end(p: float) -> float:
     return -math.inf if p else math.inf
 
 
-def pearson3_sf(z: Floats, skew: Floats) -> Floats:
+def pearson3_sf(z: _Floats, skew: _Floats) -> _Floats:
     """P(X ≥ z) float64 [n] of mean 0, deviation 1 and a positive skewness (Pearson's type III).
 
     With a = 4 / skew², X is (G - a) / √a for G of a gamma distribution of shape a.
@@ -49,7 +49,7 @@ def pearson3_sf(z: Floats, skew: Floats) -> Floats:
     return gamma_sf(shape, shape + z * np.sqrt(shape))
 
 
-def gamma_sf(shape: Floats, x: Floats) -> Floats:
+def gamma_sf(shape: _Floats, x: _Floats) -> _Floats:
     """Q(a, x) float64 [n], the upper regularised incomplete gamma function; 1 where x ≤ 0.
 
     Below a + 1 by the series of its complement (DLMF 8.11.4), above by the continued fraction
@@ -63,17 +63,18 @@ def gamma_sf(shape: Floats, x: Floats) -> Floats:
     return found
 
 
-def _scale(shape: Floats, x: Floats) -> Floats:
+def _scale(shape: _Floats, x: _Floats) -> _Floats:
     """xᵃ e⁻ˣ / Γ(a)."""
     logs = np.array([math.lgamma(one) for one in shape.tolist()], dtype=np.float64)
-    found: Floats = np.exp(shape * np.log(x) - x - logs)
+    found: _Floats = np.exp(shape * np.log(x) - x - logs)
     return found
 
 
-def _series(shape: Floats, x: Floats) -> Floats:
+def _series(shape: _Floats, x: _Floats) -> _Floats:
     """Σ xᵏ / (a (a + 1) … (a + k))."""
     found = np.zeros(len(x))
-    left, total = np.arange(len(x)), 1.0 / shape
+    left: npt.NDArray[np.int64] = np.arange(len(x))
+    total = 1.0 / shape
     term = total
     for k in range(1, _STEPS):
         term = term * x / (shape + k)
@@ -81,17 +82,19 @@ def _series(shape: Floats, x: Floats) -> Floats:
         going = term > _EPSILON * total
         if not going.all():
             found[left[~going]] = total[~going]
-            left, shape, x, term, total = (one[going] for one in (left, shape, x, term, total))
+            left = left[going]
+            shape, x, term, total = (one[going] for one in (shape, x, term, total))
         if not len(left):
             break
     found[left] = total
     return found
 
 
-def _fraction(shape: Floats, x: Floats) -> Floats:
+def _fraction(shape: _Floats, x: _Floats) -> _Floats:
     """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)))."""
     found = np.zeros(len(x))
-    left, below = np.arange(len(x)), x + 1.0 - shape
+    left: npt.NDArray[np.int64] = np.arange(len(x))
+    below = x + 1.0 - shape
     over, under = np.full(len(x), 1.0 / _SMALLEST), 1.0 / below
     total = under
     for k in range(1, _STEPS):
@@ -102,8 +105,9 @@ def _fraction(shape: Floats, x: Floats) -> Floats:
         going = np.abs(over * under - 1.0) > _EPSILON
         if not going.all():
             found[left[~going]] = total[~going]
-            left, shape, below, over, under, total = (
-                one[going] for one in (left, shape, below, over, under, total)
+            left = left[going]
+            shape, below, over, under, total = (
+                one[going] for one in (shape, below, over, under, total)
             )
         if not len(left):
             break
@@ -111,11 +115,11 @@ def _fraction(shape: Floats, x: Floats) -> Floats:
     return found
 
 
-def _off_zero(values: Floats) -> Floats:
+def _off_zero(values: _Floats) -> _Floats:
     return np.where(np.abs(values) < _SMALLEST, _SMALLEST, values)
 
 
-def pareto_sf(x: Floats, shape: Floats, scale: Floats) -> Floats:
+def pareto_sf(x: _Floats, shape: _Floats, scale: _Floats) -> _Floats:
     """P(X ≥ x) float64 [n] of a generalised Pareto distribution; 0 where its scale is not positive.
 
     (1 + ξ x / σ)^(-1/ξ), and e^(-x/σ) at ξ = 0.
@@ -130,7 +134,7 @@ def pareto_sf(x: Floats, shape: Floats, scale: Floats) -> Floats:
     return found
 
 
-def binomial_log_sf(least: Integers, n: Integers, share: float) -> Floats:
+def binomial_log_sf(least: Integers, n: Integers, share: float) -> _Floats:
     """log P(X ≥ least) float64 [k] of n tries each, which succeed with the chance `share`.
 
     The terms of the sum, n - least + 1 each, are added up.
