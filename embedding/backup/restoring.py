@@ -28,7 +28,7 @@ from embedding.backup.manifest import (
     BackupManifest,
     parse_backup,
 )
-from embedding.backup.places import BackupPlace, open_place
+from embedding.backup.repositories import BackupRepository, open_repository
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
@@ -50,8 +50,8 @@ def restore(
     ConfigError or InputError for a backup or a home that cannot be used, and PlatformError for
     what failed on the way: then the home is empty.
     """
-    place = open_place(address)
-    manifest = _read(place)
+    repository = open_repository(address)
+    manifest = _read(repository)
     _check(settings, manifest)
     home = settings.paths.home
     stage = home / STAGE
@@ -62,7 +62,7 @@ def restore(
         private_folder(stage)
         try:
             _check_room(stage, manifest)
-            _fetch(place, manifest, stage)
+            _fetch(repository, manifest, stage)
             tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
             _reshard(settings, manifest, stage, tell)
             _load(settings, stage, manifest)
@@ -80,18 +80,18 @@ def unfinished(home: Path) -> bool:
     return (home / STAGE / _VERIFIED).is_file()
 
 
-def _read(place: BackupPlace) -> BackupManifest:
-    data = place.read(BACKUP_MANIFEST)
+def _read(repository: BackupRepository) -> BackupManifest:
+    data = repository.read(BACKUP_MANIFEST)
     if data is not None:
-        manifest = parse_backup(data, place.address)
-        check_formats(manifest.formats, place.address)
+        manifest = parse_backup(data, repository.address)
+        check_formats(manifest.formats, repository.address)
         return manifest
-    if place.read(UNFINISHED) is not None:
+    if repository.read(UNFINISHED) is not None:
         raise InputError(
-            f"restore: the backup at {place.address} was cut off; run `yeoron backup` again."
+            f"restore: the backup at {repository.address} was cut off; run `yeoron backup` again."
         )
     raise InputError(
-        f"restore: there is no backup at {place.address}: it has no {BACKUP_MANIFEST}."
+        f"restore: there is no backup at {repository.address}: it has no {BACKUP_MANIFEST}."
     )
 
 
@@ -166,14 +166,14 @@ def _check_room(stage: Path, manifest: BackupManifest) -> None:
         )
 
 
-def _fetch(place: BackupPlace, manifest: BackupManifest, stage: Path) -> None:
+def _fetch(repository: BackupRepository, manifest: BackupManifest, stage: Path) -> None:
     for name, expected in manifest.files.items():
-        found = place.get(name, stage / name)
+        found = repository.get(name, stage / name)
         if found is None:
-            raise InputError(f"restore: {place.address} has no {name}; nothing was restored.")
+            raise InputError(f"restore: {repository.address} has no {name}; nothing was restored.")
         if found != expected:
             raise InputError(
-                f"restore: {name} in {place.address} is not as it was written: it is damaged; "
+                f"restore: {name} in {repository.address} is not as it was written: it is damaged; "
                 "nothing was restored."
             )
 
