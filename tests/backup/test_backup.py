@@ -26,7 +26,7 @@ from backup.conftest import (
     serving_home,
     tree,
 )
-from embedding.backup import collecting, restoring, writing
+from embedding.backup import collecting, repositories, restoring, writing
 from embedding.backup.manifest import BACKUP_MANIFEST, UNFINISHED, parse_backup
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
