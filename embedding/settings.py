@@ -488,9 +488,10 @@ class Settings(BaseSettings):
             return chosen
         try:
             logins = json.loads((self.paths.airflow / "passwords.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            user, password = next(iter(logins.items()))
+        except (OSError, ValueError, AttributeError, StopIteration):
             return self.mlflow_url  # no platform has run here
-        (login, *_) = (f"{user}:{quote(word, safe='')}@" for user, word in logins.items())
+        login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
         return self.mlflow_url.replace("://", f"://{login}", 1)
 
     @property

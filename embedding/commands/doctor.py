@@ -47,12 +47,10 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _table(found: Sequence[Diagnosis]) -> Table:
-    table = Table("check", "", "found", "what to do")
+    table = Table(box=None, show_header=False, pad_edge=False)
     for one in found:
-        table.add_row(
-            Text(one.check),
-            Text(one.state, style=_STYLES[one.state]),
-            Text(one.found, overflow="fold"),
-            Text(one.advice, overflow="fold"),
-        )
+        sentences = Text(one.found, overflow="fold")
+        if one.advice:
+            sentences.append(f"\n→ {one.advice}", style=_STYLES[one.state])
+        table.add_row(Text(one.state, style=_STYLES[one.state]), Text(one.check), sentences)
     return table

@@ -252,7 +252,7 @@ def _server_status(chosen: Settings) -> dict[str, Any]:
     except (httpx.HTTPError, ValueError) as error:
         raise UnavailableError(
             f"no parameter server answers at {chosen.server_status_url}; start the platform with "
-            "`make up`."
+            "`yeoron up`."
         ) from error
     if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
         if server.get("status") == "away":

@@ -53,10 +53,21 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
         return
     from rich.table import Table
 
+    from embedding.kernel.records import Window
+
+    if not (refs or broken or gone):
+        console.print(
+            f"{store.uri} holds no snapshot yet; `yeoron train … --out FOLDER` or a running "
+            "platform writes some.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        return
     table = Table("snapshot", "window", "words", "parent")
     for ref in refs:
-        window = f"{ref.window_start:%Y-%m-%d %H:%M} – {ref.window_end:%Y-%m-%d %H:%M}"
-        table.add_row(ref.id, window, f"{ref.words:,}", ref.parent or "–")
+        window = Window(ref.window_start, ref.window_end)
+        table.add_row(ref.id, window.label, f"{ref.words:,}", ref.parent or "–")
     console.print(table)
     for name, why in broken.items():
         console.print(f"broken: {name}: {why}", style="red", markup=False)

@@ -41,7 +41,8 @@ class CrawlConfig(Config):
     robots_ttl: float = Field(86400.0, gt=0, le=86400.0)
     """Seconds that a robots.txt is believed; RFC 9309 allows at most a day."""
     allow_private_hosts: tuple[str, ...] = ()
-    """Hosts (`name` or `name:port`) that may have private, loopback or link-local addresses."""
+    """Hosts that may have private, loopback or link-local addresses: `name:port`, or `name` for its
+    ports 80 and 443."""
     queue: int = Field(64, gt=0)
     """Documents that wait for the consumer before fetching pauses."""
     extract_processes: int = Field(1, ge=0)

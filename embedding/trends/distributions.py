@@ -13,8 +13,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-_Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from embedding.kernel.records import IntArray
+
+TailArray = npt.NDArray[np.float64]
 
 _NORMAL = NormalDist()
 _EPSILON = 1e-15
@@ -23,14 +24,14 @@ _STEPS = 10_000
 """Terms of a series at most; a thousand are enough for a shape of 10,000."""
 
 
-def normal_sf(z: npt.ArrayLike) -> _Floats:
+def normal_sf(z: npt.ArrayLike) -> TailArray:
     """P(Z ≥ z) of a standard normal, of any shape."""
     values = np.asarray(z, dtype=np.float64) / math.sqrt(2.0)
     found = np.array([math.erfc(one) for one in values.ravel().tolist()], dtype=np.float64)
     return 0.5 * found.reshape(values.shape)
 
 
-def normal_isf(p: _Floats) -> _Floats:
+def normal_isf(p: TailArray) -> TailArray:
     """z float64 [n] with P(Z ≥ z) = p (Wichura 1988, algorithm AS 241)."""
     inverse = _NORMAL.inv_cdf
     return np.array([_end(one) if one in (0.0, 1.0) else -inverse(one) for one in p.tolist()])
@@ -40,7 +41,7 @@ def _end(p: float) -> float:
     return -math.inf if p else math.inf
 
 
-def pearson3_sf(z: _Floats, skew: _Floats) -> _Floats:
+def pearson3_sf(z: TailArray, skew: TailArray) -> TailArray:
     """P(X ≥ z) float64 [n] of mean 0, deviation 1 and a positive skewness (Pearson's type III).
 
     With a = 4 / skew², X is (G - a) / √a for G of a gamma distribution of shape a.
@@ -49,7 +50,7 @@ def pearson3_sf(z: _Floats, skew: _Floats) -> _Floats:
     return gamma_sf(shape, shape + z * np.sqrt(shape))
 
 
-def gamma_sf(shape: _Floats, x: _Floats) -> _Floats:
+def gamma_sf(shape: TailArray, x: TailArray) -> TailArray:
     """Q(a, x) float64 [n], the upper regularised incomplete gamma function; 1 where x ≤ 0.
 
     Below a + 1 by the series of its complement (DLMF 8.11.4), above by the continued fraction
@@ -63,18 +64,17 @@ def gamma_sf(shape: _Floats, x: _Floats) -> _Floats:
     return found
 
 
-def _scale(shape: _Floats, x: _Floats) -> _Floats:
+def _scale(shape: TailArray, x: TailArray) -> TailArray:
     """xᵃ e⁻ˣ / Γ(a)."""
     logs = np.array([math.lgamma(one) for one in shape.tolist()], dtype=np.float64)
-    found: _Floats = np.exp(shape * np.log(x) - x - logs)
+    found: TailArray = np.exp(shape * np.log(x) - x - logs)
     return found
 
 
-def _series(shape: _Floats, x: _Floats) -> _Floats:
+def _series(shape: TailArray, x: TailArray) -> TailArray:
     """Σ xᵏ / (a (a + 1) … (a + k))."""
     found = np.zeros(len(x))
-    left: npt.NDArray[np.int64] = np.arange(len(x))
-    total = 1.0 / shape
+    left, total = np.arange(len(x)), 1.0 / shape
     term = total
     for k in range(1, _STEPS):
         term = term * x / (shape + k)
@@ -82,19 +82,18 @@ def _series(shape: _Floats, x: _Floats) -> _Floats:
         going = term > _EPSILON * total
         if not going.all():
             found[left[~going]] = total[~going]
-            left = left[going]
-            shape, x, term, total = (one[going] for one in (shape, x, term, total))
+            left, shape, x = left[going], shape[going], x[going]
+            term, total = term[going], total[going]
         if not len(left):
             break
     found[left] = total
     return found
 
 
-def _fraction(shape: _Floats, x: _Floats) -> _Floats:
+def _fraction(shape: TailArray, x: TailArray) -> TailArray:
     """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)))."""
     found = np.zeros(len(x))
-    left: npt.NDArray[np.int64] = np.arange(len(x))
-    below = x + 1.0 - shape
+    left, below = np.arange(len(x)), x + 1.0 - shape
     over, under = np.full(len(x), 1.0 / _SMALLEST), 1.0 / below
     total = under
     for k in range(1, _STEPS):
@@ -105,21 +104,19 @@ def _fraction(shape: _Floats, x: _Floats) -> _Floats:
         going = np.abs(over * under - 1.0) > _EPSILON
         if not going.all():
             found[left[~going]] = total[~going]
-            left = left[going]
-            shape, below, over, under, total = (
-                one[going] for one in (shape, below, over, under, total)
-            )
+            left, shape, below = left[going], shape[going], below[going]
+            over, under, total = over[going], under[going], total[going]
         if not len(left):
             break
     found[left] = total
     return found
 
 
-def _off_zero(values: _Floats) -> _Floats:
+def _off_zero(values: TailArray) -> TailArray:
     return np.where(np.abs(values) < _SMALLEST, _SMALLEST, values)
 
 
-def pareto_sf(x: _Floats, shape: _Floats, scale: _Floats) -> _Floats:
+def pareto_sf(x: TailArray, shape: TailArray, scale: TailArray) -> TailArray:
     """P(X ≥ x) float64 [n] of a generalised Pareto distribution; 0 where its scale is not positive.
 
     (1 + ξ x / σ)^(-1/ξ), and e^(-x/σ) at ξ = 0.
@@ -134,7 +131,7 @@ def pareto_sf(x: _Floats, shape: _Floats, scale: _Floats) -> _Floats:
     return found
 
 
-def binomial_log_sf(least: Integers, n: Integers, share: float) -> _Floats:
+def binomial_log_sf(least: IntArray, n: IntArray, share: float) -> TailArray:
     """log P(X ≥ least) float64 [k] of n tries each, which succeed with the chance `share`.
 
     The terms of the sum, n - least + 1 each, are added up.

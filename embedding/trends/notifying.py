@@ -10,6 +10,9 @@ from embedding.kernel.config import Config, Secret
 from embedding.kernel.ports import is_loopback
 from embedding.trends.rows import RANKINGS
 
+ReportFormat = Literal["none", "html", "pdf", "pptx"]
+"""Formats of a report that goes with a mail."""
+
 
 class NotifyConfig(Config):
     """Notices of the `trend_report` DAG; without an address nobody is told.
@@ -39,12 +42,15 @@ class NotifyConfig(Config):
     email_from: str = "yeoron@localhost"
     """Address that mail comes from."""
 
-    attach: Literal["none", "html", "pdf", "pptx"] = "none"
+    attach: ReportFormat = "none"
     """Report that goes with a mail, as `yeoron report` writes it; pdf and pptx need the extra
     `report`."""
 
     attach_language: str = "ko"
     """Language of that report, of those that the page has."""
+
+    attach_quiet: bool = False
+    """Whether that report is mailed of windows with nothing to tell, too."""
 
     smtp_host: str = ""
     """Mail server; needed with `email_to`."""

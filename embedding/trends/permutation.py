@@ -352,8 +352,8 @@ def pareto_tail(null: TestArray, beyond: TestArray) -> TestArray:
     least, above = largest[:, 0], largest[:, 1:] - largest[:, :1]
     mean, variance = above.mean(axis=1), np.maximum(above.var(axis=1), _SURE)
     shape = 0.5 * (1.0 - mean**2 / variance)
-    tail: TestArray = pareto_sf(beyond - least, shape, mean * (1.0 - shape)) * LARGEST / k
-    return tail
+    share: TestArray = pareto_sf(beyond - least, shape, mean * (1.0 - shape)) * (LARGEST / k)
+    return share
 
 
 def permutations(units: Units, times: int, among: Labels | None = None) -> Labels:

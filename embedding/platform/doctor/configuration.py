@@ -99,7 +99,7 @@ def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Symptom
         yield warn(f"{origin}: it has no effect, as {_IDLE[name][1]}.", "Leave it out.")
     if not idle:
         where = given.file or "no file, defaults and environment"
-        yield fine(f"The settings ({where}) mean something.")
+        yield fine(f"The settings ({where}) are valid, and all have an effect.")
 
 
 def named_settings() -> tuple[str, ...]:
