@@ -211,6 +211,20 @@ def test_what_is_wrong_with_a_record_is_counted_and_named(folder: Folder) -> Non
     assert folder.out.stat().st_mode & 0o77 == 0
 
 
+def test_a_formula_in_a_spreadsheet_counts_as_what_was_computed_last(folder: Folder) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["date", "text"])
+    book.active.append(["2024-02-01", "a text that somebody wrote"])
+    book.active.append(["2024-02-02", '=CONCATENATE("never", " computed")'])
+    held = io.BytesIO()
+    book.save(held)
+    result = folder.take("a.xlsx", held.getvalue())
+    assert (result.records, sum(result.wrong.values())) == (1, 1)
+    assert "computed" not in folder.out.read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     "tail", ['2024-02-03,"cut in the mid', '2024-02-03,"cut\nin the mid', "2024-02-03"]
 )
