@@ -256,9 +256,9 @@ def test_a_packed_table_that_is_cut_off(folder: Folder) -> None:
         ("a.csv", b"\x89PNG\r\n\x1a\n\0\0", "a picture, a document or a program; csv, feed, gkg"),
         ("a.csv", b"a\0\1\2b" * 50, "binary data; a file of text is expected."),
         ("a.bin", b"whatever this is", "neither its name nor its beginning says what it is"),
-        ("a.xlsx", b"PK\x03\x04 no zip", "no whole .xlsx file"),
-        ("a.parquet", b"PAR1 no such thing", "no whole Parquet file"),
-        ("a.jsonl", '[{"date": "2024-01-01"', "no valid JSON"),
+        ("a.xlsx", b"PK\x03\x04 no zip", "not a complete .xlsx file"),
+        ("a.parquet", b"PAR1 no such thing", "not a complete Parquet file"),
+        ("a.jsonl", '[{"date": "2024-01-01"', "not valid JSON"),
         ("a.xml", "<rss><channel></channel></rss>", "no entry of RSS or Atom in it."),
         ("a.csv.gz", b"\x1f\x8b\x08 no such thing", "damaged, it cannot be unpacked"),
         (
