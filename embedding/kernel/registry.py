@@ -169,7 +169,8 @@ class Registry(Generic[T, S]):
 @cache
 def installed() -> EntryPoints:
     """Entry points of every package: each file of them is read once for all registries."""
-    return entry_points()
+    found = entry_points()
+    return EntryPoints(one for group in found.groups for one in found.select(group=group))
 
 
 def _sources(package: str) -> Iterator[tuple[str, str]]:
