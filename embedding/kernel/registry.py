@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -113,7 +113,8 @@ class Registry(Generic[T, S]):
     def _entries(self) -> dict[str, EntryPoint]:
         """Entry points of other packages; none may take a name that is taken."""
         found: dict[str, EntryPoint] = {}
-        for entry in sorted(installed().select(group=self.group), key=lambda each: each.name):
+        own = (entry for entry in installed() if entry.group == self.group)
+        for entry in sorted(own, key=lambda each: each.name):
             if entry.name in found or entry.name in self._modules:
                 other = _whose(found[entry.name]) if entry.name in found else "Yeoron itself"
                 raise ConfigError(
@@ -163,9 +164,10 @@ class Registry(Generic[T, S]):
 
 
 @cache
-def installed() -> EntryPoints:
+def installed() -> tuple[EntryPoint, ...]:
     """Entry points of every package: each file of them is read once for all registries."""
-    return entry_points()
+    found = entry_points()
+    return tuple(entry for group in found.groups for entry in found.select(group=group))
 
 
 def _sources(package: str) -> Iterator[tuple[str, str]]:
