@@ -54,7 +54,8 @@ Lines = list[list[str]]
 
 def windows(lines: Lines, n: int) -> list[Lines]:
     """A source's sentences as `n` windows of about as many words."""
-    total, found, held = sum(map(len, lines)), [[] for _ in range(n)], 0
+    total, held = sum(map(len, lines)), 0
+    found: list[Lines] = [[] for _ in range(n)]
     for line in lines:
         found[min(n - 1, held * n // max(total, 1))].append(line)
         held += len(line)

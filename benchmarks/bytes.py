@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,41 @@ from embedding.kernel.errors import InputError, YeoronError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"
-SIDES = ("fp16", "none", "fp16+changes", "threshold+changes")
-SIDES += ("threshold=0.005:1.5+changes", "threshold=0.005:2+changes", "onebit+changes")
-SIDES += ("fp16+cache",)
-KEPT = ("tokens_trained", "vocabulary", "words_per_second", "loss", "bytes_per_entry")
-KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token", "bytes_by_part")
-COLUMNS = ("nodes", "pushes as", "pushed", "pulled", "both", "all-reduce", "all-reduce / both")
-COLUMNS += ("half of all-reduce / pushed", "loss", "quality", "±")
+SIDES: tuple[str, ...] = (
+    "fp16",
+    "none",
+    "fp16+changes",
+    "threshold+changes",
+    "threshold=0.005:1.5+changes",
+    "threshold=0.005:2+changes",
+    "onebit+changes",
+    "fp16+cache",
+)
+KEPT = (
+    "tokens_trained",
+    "vocabulary",
+    "words_per_second",
+    "loss",
+    "bytes_per_entry",
+    "bytes_pushed_per_token",
+    "bytes_pulled_per_token",
+    "bytes_by_part",
+)
+COLUMNS = (
+    "nodes",
+    "pushes as",
+    "pushed",
+    "pulled",
+    "both",
+    "all-reduce",
+    "all-reduce / both",
+    "half of all-reduce / pushed",
+    "loss",
+    "quality",
+    "±",
+)
 CACHE_MB = 256
+THROTTLED_WORDS = 1_500_000
 LEAST_SHOWN = 0.02
 OPTIONS = {"threshold": "--threshold", "topk": "--top-share"}
 PULLS = {"": [], "cache": [f"--cache-mb={CACHE_MB}"], "changes": ["--pulls=changes"]}
@@ -98,7 +126,7 @@ def run(command: list[str], timeout: float | None = None) -> str:
     return done.stdout
 
 
-def dense(vocabulary: int, dim: int, nodes: int, block: int) -> float:
+def dense(vocabulary: int, dim: int, nodes: int, block: float) -> float:
     """Bytes a token that a ring all-reduce of both tables (float32) would send."""
     # One node has nobody to reduce with.
     return 2 * (nodes - 1) / nodes * 2 * vocabulary * dim * 4 / block
@@ -148,7 +176,9 @@ def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for side in dict.fromkeys(run["side"] for run in of):
             own = [run for run in of if run["side"] == side]
             names = ("bytes_pushed_per_token", "bytes_pulled_per_token", "bytes_per_token")
-            row = {name: statistics.fmean(run[name] for run in own) for name in names}
+            row: dict[str, float | None] = {
+                name: statistics.fmean(run[name] for run in own) for name in names
+            }
             row["dense"] = statistics.fmean(run["dense_bytes_per_token"] for run in own)
             row["loss"] = statistics.fmean(run["loss"] for run in own)
             judged = [run["quality"]["mean"] for run in own if run["quality"]]
@@ -158,42 +188,54 @@ def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What is trained.
+
+    sides  how rows are written
+    nodes  numbers of nodes; block: tokens of a node's block, None: as `yeoron train` has it
+    words  of the corpus, None: all
+    seeds  trainings of each
+    """
+
+    sides: Sequence[str] = SIDES
+    nodes: Sequence[int] = (2, 4)
+    block: int | None = None
+    words: int | None = None
+    seeds: int = 1
+
+
 def bench_bytes(
     corpus: Path,
+    plan: Plan,
     *,
-    sides: Sequence[str] = SIDES,
-    nodes: Sequence[int] = (2, 4),
-    block: int | None = None,
-    words: int | None = None,
-    seeds: int = 1,
     gold: Sequence[Path] = (),
     rate: float | None = None,
-    throttled_words: int = 1_500_000,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Measure; write a dated result file."""
     setting, load = Setting(), hardware()
-    blocks = {n: block_tokens(n, block) for n in (*nodes, 2)}
-    with prepared(corpus, words, gold) as plain:
+    blocks = {n: block_tokens(n, plan.block) for n in (*plan.nodes, 2)}
+    with prepared(corpus, plan.words, gold) as plain:
         runs = [
             measured(plain, side, n, setting, 1 + seed, blocks[n], gold)
-            for seed in range(seeds)
-            for n in nodes
-            for side in sides
+            for seed in range(plan.seeds)
+            for n in plan.nodes
+            for side in plan.sides
         ]
     speeds = []
     if rate is not None:
-        with prepared(corpus, throttled_words) as plain, ExitStack() as stack:
+        with prepared(corpus, THROTTLED_WORDS) as plain, ExitStack() as stack:
             before = stack.enter_context(throttled(int(rate)))
-            for side in sides:
+            for side in plan.sides:
                 run_ = train(plain, side, 2, setting, 1, blocks[2], before)
                 del run_["vectors"]
                 speeds.append({"side": side, **run_})
     report = {
         **facts("bytes", PACKAGES, load),
-        "corpus": {"file": corpus.name, "words": words, "throttled_words": throttled_words},
+        "corpus": {"file": corpus.name, "words": plan.words, "throttled_words": THROTTLED_WORDS},
         "setting": vars(setting),
-        "blocks": {str(n): blocks[n] for n in nodes},
+        "blocks": {str(n): blocks[n] for n in plan.nodes},
         "rate": rate,
         "runs": runs,
         "throttled": speeds,
@@ -305,11 +347,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return ended(
         lambda: bench_bytes(
             given.corpus,
-            sides=given.sides or SIDES,
-            nodes=given.nodes or (2, 4),
-            block=given.block,
-            words=given.words,
-            seeds=given.seeds,
+            Plan(
+                sides=given.sides or SIDES,
+                nodes=given.nodes or (2, 4),
+                block=given.block,
+                words=given.words,
+                seeds=given.seeds,
+            ),
             gold=given.gold,
             rate=given.rate,
             results=given.results,

@@ -319,13 +319,13 @@ def bench_chaos(
                 group[how]["held_out_loss"] = held_out_loss(snapshot, held, shared)
                 print(json.dumps({"seed": seed, how: group[how]}), flush=True)
             groups.append(group)
-            report |= told(setting, began, groups)
+            report |= outcome(setting, began, groups)
             keep(report, results=results, part=part)
     print(json.dumps({"setting": report["setting"], "verdict": report["verdict"]}, indent=1))
     return report
 
 
-def told(setting: Setting, began: float, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def outcome(setting: Setting, began: float, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The result of the seeds that there are."""
     return {
         "setting": asdict(setting),

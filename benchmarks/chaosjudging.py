@@ -29,7 +29,7 @@ def judge(
     )
     figures = evaluate_snapshot(snapshot, gold, "cpu").metrics
     gold_figures = {name: value for name, value in figures.items() if is_gold(name)}
-    ways = status["topology"]
+    topology = status["topology"]
     return {
         "killed": run["killed"],
         "not_killed": run["not_killed"],
@@ -45,7 +45,7 @@ def judge(
         "pushes_lost_by_shards": sum(shard["lost_pushes"] for shard in status["shards"]),
         "resent": status["duplicates"],
         "restarts_of_shards": [shard["restarts"] for shard in status["shards"]],
-        **{name: ways[name] for name in ("regrouped", "lost_tokens", "from_server")},
+        **{name: topology[name] for name in ("regrouped", "lost_tokens", "from_server")},
         **gold_figures,
         **({"gold_mean": _mean(list(gold_figures.values()))} if gold_figures else {}),
     }
@@ -89,18 +89,18 @@ def verdict(groups: Sequence[dict[str, dict[str, Any]]]) -> dict[str, Any]:
         for name, value in groups[0]["quiet"].items()
         if name in ("held_out_loss", "gold_mean") or (is_gold(name) and isinstance(value, float))
     ]
-    told: dict[str, Any] = {
+    judged: dict[str, Any] = {
         "exact": all(exact(run) for group in groups for run in group.values()),
         "kills": [len(group["killed"]["killed"]) for group in groups],
     }
     for name in figures:
         calm = [_mean([group[how][name] for how in CALM if how in group]) for group in groups]
         killed = [group["killed"][name] for group in groups]
-        told[name] = {"quiet": round(_mean(calm), 4), **apart(killed, calm)}
+        judged[name] = {"quiet": round(_mean(calm), 4), **apart(killed, calm)}
         if all("again" in group for group in groups):
             again, quiet = ([group[how][name] for group in groups] for how in ("again", "quiet"))
-            told[name]["noise"] = apart(again, quiet)
-    return told
+            judged[name]["noise"] = apart(again, quiet)
+    return judged
 
 
 def apart(these: Sequence[float], those: Sequence[float]) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def apart(these: Sequence[float], those: Sequence[float]) -> dict[str, Any]:
     n, base = len(these), _mean(those)
     differences = [a - b for a, b in zip(these, those, strict=True)]
     mean = _mean(differences)
-    told = {"difference": round(mean, 4), "percent": _percent(mean, base)}
+    judged = {"difference": round(mean, 4), "percent": _percent(mean, base)}
     if n < 2:
-        return {**told, "standard_error": None, "interval_percent": None, "spread_percent": None}
+        return {**judged, "standard_error": None, "interval_percent": None, "spread_percent": None}
     spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / (n - 1))
     error = spread / math.sqrt(n)
     reach = float(stats.t.ppf((1 + SURE) / 2, n - 1)) * error
     return {
-        **told,
+        **judged,
         "standard_error": round(error, 4),
         "interval_percent": [_percent(mean - reach, base), _percent(mean + reach, base)],
         "spread_percent": _percent(spread, base),

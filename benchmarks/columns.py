@@ -38,11 +38,11 @@ def run_side(side: Side, corpus: Path, setting: Setting, seed: int) -> Run:
     dim, split, shards = side
     load, cpu = os.getloadavg()[0], cpu_seconds()
     options = [*replace(setting, dim=dim).options(), f"--shards={shards}", f"--split={split}"]
-    told, _ = call("embedding.cli", "train", str(corpus), *options, f"--seed={seed}", "--json")
+    trained, _ = call("embedding.cli", "train", str(corpus), *options, f"--seed={seed}", "--json")
     names = ("tokens_trained", "loss", "words_per_second", "train_seconds", "bytes_sent_per_token")
     return {
-        **{name: told[name] for name in names},
-        "cpu_us_per_token": (cpu_seconds() - cpu) / told["tokens_trained"] * 1e6,
+        **{name: trained[name] for name in names},
+        "cpu_us_per_token": (cpu_seconds() - cpu) / trained["tokens_trained"] * 1e6,
         "load_1min": load,
     }
 

@@ -3,7 +3,7 @@
     python -m benchmarks combining CORPUS --nodes 4 --block 12500 --gold GOLD_DIRECTORY
 
 In one process and without a network: in each round every node reads the same tables, trains a
-block of its own, and all deltas are added up in one of the ways of `worker/learning`.
+block of its own, and all deltas are added up by one of the rules of `worker/learning`.
 One node is the sequential training that the others are held against. The last figure of `loss`
 that is not finite means that the way diverges.
 """
@@ -130,7 +130,7 @@ def bench_combining(
     gold: Path | None = None,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
-    """Compare the ways for some numbers of nodes; write a dated JSON file and print each run."""
+    """Compare the rules for some numbers of nodes; write a dated JSON file and print each run."""
     encoded = encode(list(sentences(corpus, words)))
     plans = [(1, "sum"), *((n, how) for n in nodes for how in ("sum", "mean", "share"))]
     runs = []

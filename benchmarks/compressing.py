@@ -64,7 +64,7 @@ class Side:
         except ValueError as error:
             raise InputError(f"side {text}: RELATIVE[/PULL][:DIRECTIONS] is accepted.") from error
 
-    def ways(self) -> dict[str, Threshold]:
+    def thresholds(self) -> dict[str, Threshold]:
         """The compressors of pushes and of pulls."""
         return {
             "push": Threshold(LEAST, self.push, self.directions),
@@ -78,7 +78,7 @@ class Compressed(Nodes):
     def __init__(self, corpus: Corpus, config: ModelConfig, nodes: int, side: Side | None) -> None:
         super().__init__(corpus, config, nodes, CURVATURE)
         self.bytes = {"push": 0, "pull": 0}
-        self._ways = None if side is None else side.ways()
+        self._thresholds = None if side is None else side.thresholds()
         tables = (self.vectors, self.contexts)
         self._tables = tables
         self._has = [[table.copy() for table in tables] for _ in range(nodes)]
@@ -129,13 +129,13 @@ class Compressed(Nodes):
     def _packed(self, what: str, ids: IntArray, values: FloatArray) -> FloatArray:
         """What is sent of `values`, which keep the rest."""
         whole = values.copy()
-        if self._ways is None:
+        if self._thresholds is None:
             self.bytes[what] += values.nbytes
             values[:] = 0
             return whole
         order = np.argsort(ids)
         rest = values[order]
-        self.bytes[what] += self._ways[what].pack(Table.IN, ids[order], rest).data.nbytes
+        self.bytes[what] += self._thresholds[what].pack(Table.IN, ids[order], rest).data.nbytes
         values[order] = rest
         return whole - values
 

@@ -75,19 +75,19 @@ def meanings(snapshot: Snapshot) -> tuple[dict[str, int], FloatArray]:
     weight = (FREQUENT / (FREQUENT + share)).astype(np.float32)
     heavy = (share * weight).astype(np.float32)
     centre = heavy @ units / max(float(heavy.sum()), 1e-12)
-    told: FloatArray = (units - centre) * weight[:, None]
-    return {word: at for at, word in enumerate(snapshot.words)}, told
+    vectors: FloatArray = (units - centre) * weight[:, None]
+    return {word: at for at, word in enumerate(snapshot.words)}, vectors
 
 
 def uses_of(
     documents: Sequence[Text],
     rows: Mapping[str, int],
-    told: FloatArray,
+    vectors: FloatArray,
     units: int,
     random: np.random.Generator,
 ) -> Uses:
     """What the documents of a window say of their words."""
-    dim = told.shape[1]
+    dim = vectors.shape[1]
     sums: dict[str, FloatArray] = defaultdict(lambda: np.zeros((units, dim), np.float32))
     counts: dict[str, FloatArray] = defaultdict(lambda: np.zeros(units, np.float32))
     seen: set[tuple[str, ...]] = set()
@@ -99,7 +99,7 @@ def uses_of(
                 continue
             seen.add(key)
             known = [word for word in sentence if word in rows]
-            own.append((known, told[[rows[word] for word in known]]))
+            own.append((known, vectors[[rows[word] for word in known]]))
         length = sum(len(words) for words, _ in own)
         topic = sum((said.sum(axis=0) for _, said in own), np.zeros(dim)) / (length + BRIEF)
         unit = int(random.integers(units))
@@ -172,8 +172,8 @@ def compare(
 ) -> list[tuple[str, float, float]]:
     """Word, z and q, surest first."""
     random = np.random.default_rng(seed)
-    rows, told = meanings(snapshot)
-    before, after = (uses_of(side, rows, told, given.units, random) for side in (one, other))
+    rows, vectors = meanings(snapshot)
+    before, after = (uses_of(side, rows, vectors, given.units, random) for side in (one, other))
     observed = np.repeat([0.0, 1.0], given.units).astype(np.float32)[None]
     deals = random.permuted(np.repeat(observed, given.deals, axis=0), axis=1)
     labels = np.concatenate([observed, deals])
@@ -193,8 +193,8 @@ def compare(
 def measure(given: Any) -> None:
     texts: dict[str, list[Text]] = defaultdict(list)
     for line in given.tokens.read_text(encoding="utf-8").splitlines():
-        told = json.loads(line)
-        texts[told["date"][:7]].append([one.split() for one in told["text"].split("\n")])
+        record = json.loads(line)
+        texts[record["date"][:7]].append([one.split() for one in record["text"].split("\n")])
     store = SnapshotStore(str(given.store))
     snapshots = {f"{ref.window_start:%Y-%m}": ref.id for ref in store.list()}
     months = sorted(set(texts) & set(snapshots))
@@ -210,8 +210,9 @@ def measure(given: Any) -> None:
     both = [*one, *other]
     for seed in range(1, given.null + 1):
         order = np.random.default_rng(seed).permutation(len(both)).tolist()
-        sides = order[: len(one)], order[len(one) :]
-        false = compare(*([both[at] for at in side] for side in sides), snapshot, given, seed)
+        first_side = [both[at] for at in order[: len(one)]]
+        other_side = [both[at] for at in order[len(one) :]]
+        false = compare(first_side, other_side, snapshot, given, seed)
         n = sum(q <= 0.05 for *_, q in false)
         print(f"    dealt out by chance: {n} of {len(false)} called", flush=True)
 

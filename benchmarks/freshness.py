@@ -64,27 +64,28 @@ class World:
 
 
 def _rates(name: str, rng: np.random.Generator, n: int) -> Floats:
-    drawn = {
+    draw: dict[str, Callable[[], Floats]] = {
         "lognormal": lambda: rng.lognormal(0, 1.5, n),
         "pareto": lambda: rng.pareto(1.2, n) + 0.05,
         "two kinds": lambda: np.where(rng.random(n) < 0.2, 10.0, 0.3) * rng.uniform(0.7, 1.3, n),
         "uniform": lambda: rng.uniform(0.05, 2.0, n),
         "alike": lambda: np.ones(n),
-    }[name]()
+    }
+    drawn = draw[name]()
     return np.asarray(drawn / drawn.mean(), dtype=np.float64)
 
 
 def _drift(phases: Floats, times: Floats, horizon: float) -> Floats:
     """Each source's rate goes from 3 × to 1/3 × its mean and back, once over the run."""
     swing = np.exp(math.log(3.0) * np.sin(2 * np.pi * (times[None] / horizon + phases)))
-    return swing / swing.mean(axis=1, keepdims=True)
+    return np.asarray(swing / swing.mean(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _rhythm(phases: Floats, times: Floats, _horizon: float) -> Floats:
     """Days of 24 units, in which nights have a tenth of the rate of days; all in one zone."""
     hour = (times[None] + 0 * phases) % 24
     level = np.where((hour >= 8) & (hour < 24), 1.0, 0.1)
-    return level / level.mean(axis=1, keepdims=True)
+    return np.asarray(level / level.mean(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _world(case: str, setting: Setting, seed: int) -> World:

@@ -154,7 +154,7 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
             status = server.status()
             seen = _stages(f"{folder}/frontier.db", base)
     row = status["sources"].get("news") or {}
-    told = status["nodes"]["node"]["report"].get("stages", {})
+    reported = status["nodes"]["node"]["report"].get("stages", {})
     return {
         "case": case,
         **setting,
@@ -165,7 +165,7 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
         "lag_p95_s": row.get("lag_p95_s"),
         "tokens": status["tokens"],
         "replayed_tokens": status["replayed_tokens"],
-        "stages": {**seen, **told},
+        "stages": {**seen, **reported},
         "node_peak_memory_mb": memory,
         "faults": status["nodes"]["node"]["report"]
         .get("sources", {})

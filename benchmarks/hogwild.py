@@ -25,7 +25,7 @@ from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.snapshots.store import SnapshotStore
 
-WAYS = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))
+SIDES = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))
 """Nodes and policy; the first is what the others are held against."""
 MIN_COUNT = 5
 
@@ -63,21 +63,21 @@ def bench_hogwild(
     words: int,
     seeds: Sequence[int],
     *,
-    ways: Sequence[tuple[int, str]] = WAYS,
+    sides: Sequence[tuple[int, str]] = SIDES,
     dim: int = 100,
     held_out: int = HELD_OUT,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Measure in turn, write a dated JSON and Markdown file and print it; returns the report."""
     text = read(corpus, words, 5_000, held_out)
-    runs: dict[str, list[dict[str, float]]] = {f"{sync}, {nodes}": [] for nodes, sync in ways}
+    runs: dict[str, list[dict[str, float]]] = {f"{sync}, {nodes}": [] for nodes, sync in sides}
     with tempfile.TemporaryDirectory() as folder:
         learnt = Path(folder) / "learnt.txt"
         lines = (" ".join(sentence) for block in text.blocks for sentence in block)
         learnt.write_text("\n".join(lines) + "\n")
         for seed in seeds:
             model = ModelConfig(dim=dim, sample=0.0, seed=seed)
-            for nodes, sync in ways:
+            for nodes, sync in sides:
                 store = Path(folder) / f"{seed}-{nodes}-{sync}"
                 said = trained(learnt, store, model, nodes, sync)
                 loss = held_out_loss(text, model, *rows(text, store, model.dim))

@@ -138,7 +138,8 @@ class Local:
         look_ahead = LookAhead(ahead, self.learner.setup.unit, threading.Event())
         lexicon.look_ahead_with(look_ahead)
         for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
-            self.learner.learn(tick)
+            if tick:
+                self.learner.learn(tick)
         lexicon.look_ahead_with(None)
 
     def block(

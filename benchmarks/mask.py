@@ -92,9 +92,9 @@ def bench_mask(
             f"{style}: recall {verdict['recall']:.2%} ({kinds}), "
             f"precision {verdict['precision']:.2%}"
         )
-    for name, told in report["corpora"].items():
-        kinds = ", ".join(f"{kind} {n:,}" for kind, n in told["by_kind"].items())
-        print(f"{name}: {told['with_any']:,} of {told['documents']:,} documents: {kinds}")
+    for name, figures in report["corpora"].items():
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in figures["by_kind"].items())
+        print(f"{name}: {figures['with_any']:,} of {figures['documents']:,} documents: {kinds}")
     print(f"Written to {keep(report, results=results)}.")
     return report
 

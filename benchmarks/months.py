@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks.kept import RESULTS
 from embedding.bench.results import hardware, versions
@@ -50,7 +51,7 @@ class Asked:
 class Bare(RowWriter):
     """Rows with counts and figures only: neighbours of thousands of words would take hours."""
 
-    def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
+    def rows(self, words: Sequence[str], values: Sequence[dict[str, Any]]) -> list[TrendRow]:
         found = counts_of(words, self._material.now, self._material.past[-1])
         return [
             TrendRow(word=w, **vars(counts), **each, neighbours=(), neighbours_before=(), series=())

@@ -129,7 +129,8 @@ def ticks(documents: Sequence[Text]) -> Iterator[list[Text]]:
 
 def read(documents: Sequence[Text], config: TextConfig) -> tuple[list[Month], Cost, int]:
     """The months, what the step of phrases cost, and the bytes it holds at the end."""
-    phrases, months = Phrases(config), {}
+    phrases = Phrases(config)
+    months: dict[float, Month] = {}
     found: dict[str, Phrase] = {}
     seconds, tokens, number = 0.0, 0, 0
     for tick in ticks(documents):

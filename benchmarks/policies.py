@@ -16,12 +16,12 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from benchmarks.unlike import Text, speeds, train
+from benchmarks.unlike import Text, Wait, speeds, train
 from embedding.bench.corpora import cut, encode, sentences
 from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import ConfigError
@@ -30,8 +30,10 @@ from embedding.models.config import LearningRateSchedule, ModelConfig
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000
 ONE = "one node"
-ASKED = {"speed": 2.5, "loss": 1.02, "quick": ("ssp", "backup", "asp", "auto")}
-WAYS: dict[str, dict[str, Any]] = {
+ASKED_SPEED = 2.5
+ASKED_LOSS = 1.02
+QUICK = ("ssp", "backup", "asp", "auto")
+VARIANTS: dict[str, dict[str, Any]] = {
     "bsp": {"policy": "bsp"},
     "ssp": {"policy": "ssp"},
     "backup": {"policy": "backup"},
@@ -73,53 +75,62 @@ def read(corpus: Path, words: int, block: int, held_out: int = HELD_OUT) -> Text
     return Text(known.words, known.counts, blocks, block, lines[:first])
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """The nodes of a run.
+
+    nodes    how many
+    block    tokens of a block
+    block_s  seconds that a block takes at a fast node
+    slower   times as many at a slow one
+    turns    0: the last node is slow; above 0: the chance of any block to be a slow one
+    """
+
+    nodes: int = 4
+    block: int = 5_000
+    block_s: float = 0.1
+    slower: float = 10.0
+    turns: float = 0.0
+
+    def waits(self) -> list[Wait]:
+        """How long a block takes at each node, drawn anew for each run."""
+        return speeds(self.nodes, self.block_s, self.slower, self.turns)
+
+
 def bench_policies(
     corpus: Path,
+    cluster: Cluster = Cluster(),
     *,
-    ways: Sequence[str] = tuple(WAYS),
+    variants: Sequence[str] = tuple(VARIANTS),
     words: int = 2_000_000,
-    block: int = 5_000,
-    block_s: float = 0.1,
-    slower: float = 10.0,
-    turns: float = 0.0,
-    nodes: int = 4,
     model: ModelConfig | None = None,
     held_out: int = HELD_OUT,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
-    """Train once with each policy and once with one node; write dated files, print a table.
-
-    block_s  seconds that a block takes at a fast node; slower: times as many at a slow one
-    turns    0: the last node is slow; above 0: the chance of any block to be a slow one
-    """
-    for way in ways:
-        if way not in WAYS:
-            raise ConfigError(f"--policy {way}: one of {', '.join(WAYS)} is accepted.")
+    """Train once with each variant and once with one node; write dated files, print a table."""
+    for variant in variants:
+        if variant not in VARIANTS:
+            raise ConfigError(f"--policy {variant}: one of {', '.join(VARIANTS)} is accepted.")
     model = model or ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR)
-    text = read(corpus, words, block, held_out)
+    text = read(corpus, words, cluster.block, held_out)
     machine = hardware()
     warm = replace(text, blocks=text.blocks[:2])
-    train(warm, model, WAYS["bsp"], [lambda: 0.0])
+    train(warm, model, VARIANTS["bsp"], [lambda: 0.0])
     runs = {ONE: asdict(train(text, model, {"policy": "bsp"}, [lambda: 0.0]))}
     print(f"{ONE}: held-out loss {runs[ONE]['loss']:.4f}", file=sys.stderr)
-    for way in ways:
-        waits = speeds(nodes, block_s, slower, turns)
-        runs[way] = asdict(train(text, model, {"balance": False, **WAYS[way]}, waits))
+    for variant in variants:
+        sync = {"balance": False, **VARIANTS[variant]}
+        run = runs[variant] = asdict(train(text, model, sync, cluster.waits()))
         print(
-            f"{way}: {runs[way]['tokens_per_second']:,.0f} tokens/s, held-out loss "
-            f"{runs[way]['loss']:.4f}",
+            f"{variant}: {run['tokens_per_second']:,.0f} tokens/s, held-out loss {run['loss']:.4f}",
             file=sys.stderr,
         )
     report = {
         **facts("policies", PACKAGES, machine),
         "config": {
-            "nodes": nodes,
-            "block": block,
-            "block_s": block_s,
-            "slower": slower,
-            "turns": turns,
+            **asdict(cluster),
             "model": model.model_dump(mode="json"),
-            "ways": {way: WAYS[way] for way in ways},
+            "variants": {name: VARIANTS[name] for name in variants},
         },
         "corpus": {"file": corpus.name, "tokens": text.tokens, "vocabulary": len(text.words)},
         "summary": summary(runs),
@@ -133,18 +144,18 @@ def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Speed against bsp, loss against one node, and whether what was asked is met."""
     base, one = runs.get("bsp"), runs[ONE]
     found = {}
-    for way, run in runs.items():
+    for variant, run in runs.items():
         speed = run["tokens_per_second"] / base["tokens_per_second"] if base else None
         loss = run["loss"] / one["loss"]
-        found[way] = {
-            "speed_to_bsp": None if way == ONE else speed,
+        found[variant] = {
+            "speed_to_bsp": None if variant == ONE else speed,
             "loss_to_one_node": loss,
             "diverges": not math.isfinite(run["loss"]) or run["longest_row"] > 1e3,
             "dropped": run["dropped_tokens"] / max(run["tokens"], 1),
-            "quick_enough": speed is not None and speed >= ASKED["speed"]
-            if way in ASKED["quick"]
+            "quick_enough": speed is not None and speed >= ASKED_SPEED
+            if variant in QUICK
             else None,
-            "good_enough": loss <= ASKED["loss"],
+            "good_enough": loss <= ASKED_LOSS,
         }
     return found
 
@@ -177,32 +188,32 @@ def table(report: dict[str, Any]) -> str:
         ),
         "",
         (
-            "| way | tokens/s | speed / bsp | seconds | loss | loss / one node | dropped | pushes "
-            "| diverges |"
+            "| variant | tokens/s | speed / bsp | seconds | loss | loss / one node | dropped "
+            "| pushes | diverges |"
         ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for way, figures in report["summary"].items():
-        run, speed = report["runs"][way], figures["speed_to_bsp"]
+    for variant, figures in report["summary"].items():
+        run, speed = report["runs"][variant], figures["speed_to_bsp"]
         lines.append(
-            f"| {way} | {run['tokens_per_second']:,.0f} | {'' if speed is None else f'{speed:.2f}'}"
-            f" | {run['seconds']:.1f} | {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} "
-            f"| {figures['dropped']:.1%} | {run['pushes']} "
-            f"| {'yes' if figures['diverges'] else 'no'} |"
+            f"| {variant} | {run['tokens_per_second']:,.0f} "
+            f"| {'' if speed is None else f'{speed:.2f}'} | {run['seconds']:.1f} "
+            f"| {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} | {figures['dropped']:.1%} "
+            f"| {run['pushes']} | {'yes' if figures['diverges'] else 'no'} |"
         )
-    for way, run in report["runs"].items():
+    for variant, run in report["runs"].items():
         rounds = run["rounds"]
         if rounds["rounds"]:
-            lines += ["", _rounds(way, rounds)]
+            lines += ["", _rounds(variant, rounds)]
     switches = [(w, s) for w, run in report["runs"].items() for s in run["switches"]]
     lines += ["", *(f"{w} after {s['s']:.1f} s: {s['to']}; {s['why']}." for w, s in switches), ""]
     return "\n".join(lines)
 
 
-def _rounds(way: str, rounds: dict[str, Any]) -> str:
+def _rounds(variant: str, rounds: dict[str, Any]) -> str:
     by_node = ", ".join(f"{node} {n}" for node, n in sorted(rounds["by_node"].items()))
     return (
-        f"{way}: {rounds['rounds']} rounds of L-BFGS, {rounds['evaluations']} evaluations, "
+        f"{variant}: {rounds['rounds']} rounds of L-BFGS, {rounds['evaluations']} evaluations, "
         f"{rounds['tokens']:,} tokens gone through in them. Of {rounds['portions']} portions "
         f"{rounds['copies']} were given out twice, and {rounds['copies_won']} times the copy was "
         f"first. Portions by node: {by_node}."
@@ -212,7 +223,7 @@ def _rounds(way: str, rounds: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
-    parser.add_argument("--policy", action="append", help=f"one of {', '.join(WAYS)}")
+    parser.add_argument("--policy", action="append", help=f"one of {', '.join(VARIANTS)}")
     parser.add_argument("--words", type=int, default=2_000_000)
     parser.add_argument("--block", type=int, default=5_000)
     parser.add_argument("--block-s", type=float, default=0.1)
@@ -223,12 +234,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return ended(
         lambda: bench_policies(
             given.corpus,
-            ways=given.policy or tuple(WAYS),
+            Cluster(
+                block=given.block,
+                block_s=given.block_s,
+                slower=given.slower,
+                turns=given.turns,
+            ),
+            variants=given.policy or tuple(VARIANTS),
             words=given.words,
-            block=given.block,
-            block_s=given.block_s,
-            slower=given.slower,
-            turns=given.turns,
             results=given.results,
         )
     )

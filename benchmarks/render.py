@@ -85,7 +85,7 @@ async def _render_all(
     for post in posts:
         url = base + post["url"]
         more = dict(_ANSWER if setting.answers else _POST)
-        source = SourceConfig(name="board", kind="rendered", url=url, **more)  # type: ignore[arg-type]
+        source = SourceConfig(name="board", kind="rendered", url=url, **more)
         try:
             found = await pool.render(source, Request(url), _never)
         except FetchError as error:

@@ -109,10 +109,10 @@ def _runs(
     stream: Stream, config: ModelConfig, settings: StreamConfig, seeds: int, ratio: float
 ) -> dict[str, list[Run]]:
     """Every arm with every seed, the arms in turn."""
-    told: dict[str, list[FloatArray] | None] = {"uniform": None}
+    measured_by: dict[str, list[FloatArray] | None] = {"uniform": None}
     for measure in ("loss", "gradient"):
         crawler = InitialPriorities(measure, sample=config.sample, min_count=MIN_COUNT)
-        told[measure] = [
+        measured_by[measure] = [
             of_sentences(crawler.priorities(block), block.documents) for block in stream.blocks
         ]
     runs: dict[str, list[Run]] = {arm: [] for arm in ARMS}
@@ -120,7 +120,7 @@ def _runs(
         for name, arm in ARMS.items():
             found = run(
                 stream if seed else stream.first(2),  # compile before the clock runs
-                told[arm.kind] if arm.crawler else None,
+                measured_by[arm.kind] if arm.crawler else None,
                 config.model_copy(update={"learning_rate": arm.rate * config.learning_rate}),
                 settings.model_copy(update={"replay": arm.kind}),
                 ratio=ratio,

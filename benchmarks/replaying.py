@@ -165,9 +165,9 @@ def run(
     return found
 
 
-def _rank(told: FloatArray, measured: FloatArray) -> float:
+def _rank(estimated: FloatArray, measured: FloatArray) -> float:
     """Spearman's rank correlation over the sentences that have both figures."""
-    both = (told > 0) & (measured > 0)
-    if len(set(told[both].tolist())) < 2:
+    both = (estimated > 0) & (measured > 0)
+    if len(set(estimated[both].tolist())) < 2:
         return 0.0
-    return float(stats.spearmanr(told[both], measured[both]).statistic)
+    return float(stats.spearmanr(estimated[both], measured[both]).statistic)

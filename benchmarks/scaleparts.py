@@ -215,10 +215,11 @@ def _heartbeats(
             tokens=tokens,
             seconds=later - at,
             released=view.leaving - frozenset(view.debts),
-            settled=frozenset(view.debts),
+            cleared=frozenset(view.debts),
         )
         heappush(events, (later, node, following))
-    return here.notes.pop("s", None)
+    taken: float | None = here.notes.pop("s", None)
+    return taken
 
 
 def polling(load: Load) -> Station:

@@ -153,7 +153,7 @@ class Rig:
             n = min(ADMITTED, rows - self.admitted)
             self.log.admit(self.admitted, n, none)
             self.admitted += n
-        if not self.links.settle(600):
+        if not self.links.catch_up(600):
             raise TimeoutError("the shards did not make their rows within 600 s")
 
     def tick(self, ids: Sequence[IntArray], values: np.ndarray) -> None:
@@ -274,7 +274,7 @@ def fitting(shards: Sequence[int], rows: Sequence[int], dim: int) -> int:
     free = FREE_SHARE * psutil.virtual_memory().available
     processes = PROCESS * (1 + max(shards) * len(rows))
     # Growing by doubling, the largest table is there one and a half times for a moment.
-    while dim > 1 and processes + 4 * sum(2 * rows) * dim + 4 * max(rows) * dim > free:
+    while dim > 1 and processes + 8 * sum(rows) * dim + 4 * max(rows) * dim > free:
         dim //= 2
     return dim
 

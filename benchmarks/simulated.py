@@ -27,8 +27,8 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from benchmarks.local import Line
-from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
-from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
+from benchmarks.policies import HELD_OUT, ONE, PACKAGES, VARIANTS, Cluster, read
+from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss
 from embedding.bench.results import ended, facts, keep
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
@@ -250,35 +250,32 @@ def simulate(
 
 
 SIMULATED = ("bsp", "ssp-balanced", "backup", "asp", "auto", "easgd", "averaging")
-"""Those of `WAYS` that need no rounds and no replay."""
+"""Those of `VARIANTS` that need no rounds and no replay."""
 
 
 def bench_simulated(
     corpus: Path,
+    cluster: Cluster = Cluster(),  # noqa: B008 - frozen
     *,
-    ways: Sequence[str] = SIMULATED,
+    variants: Sequence[str] = SIMULATED,
     words: int = 2_400_000,
-    block: int = 5_000,
-    block_s: float = 0.1,
-    slower: float = 10.0,
-    nodes: int = 4,
     seeds: Sequence[int] = (1,),
     schedule: LearningRateSchedule = LearningRateSchedule.LINEAR,
     held_out: int = HELD_OUT,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
-    """Train with each policy and with one node, for each seed; write a dated file, print it."""
-    text = read(corpus, words, block, held_out)
-    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in (ONE, *ways)}
+    """Train with each variant and with one node, for each seed; write a dated file, print it."""
+    text = read(corpus, words, cluster.block, held_out)
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in (ONE, *variants)}
     for seed in seeds:
         model = ModelConfig(sample=0.0, schedule=schedule, seed=seed)
-        for way, own in runs.items():
-            alone = way == ONE
-            waits = [lambda: block_s] if alone else speeds(nodes, block_s, slower, 0.0)
-            sync = {"policy": "bsp"} if alone else {"balance": False, **WAYS[way]}
+        for variant, own in runs.items():
+            alone = variant == ONE
+            waits = [lambda: cluster.block_s] if alone else cluster.waits()
+            sync = {"policy": "bsp"} if alone else {"balance": False, **VARIANTS[variant]}
             own.append(asdict(simulate(text, model, sync, waits, 5)))
             print(
-                f"seed {seed} {way}: held-out loss {own[-1]['loss']:.4f}, "
+                f"seed {seed} {variant}: held-out loss {own[-1]['loss']:.4f}, "
                 f"{own[-1]['loss'] / runs[ONE][-1]['loss']:.4f} of one node's; "
                 f"{own[-1]['tokens_per_second']:,.0f} tokens/s",
                 flush=True,
@@ -286,13 +283,10 @@ def bench_simulated(
     report = {
         **facts("simulated", PACKAGES),
         "config": {
-            "nodes": nodes,
-            "block": block,
-            "block_s": block_s,
-            "slower": slower,
+            **asdict(cluster),
             "seeds": list(seeds),
             "schedule": schedule.value,
-            "ways": {way: WAYS[way] for way in ways},
+            "variants": {name: VARIANTS[name] for name in variants},
         },
         "corpus": {"file": corpus.name, "tokens": text.tokens, "vocabulary": len(text.words)},
         "summary": summary(runs),
@@ -306,7 +300,7 @@ def bench_simulated(
 def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float | None]]:
     """Loss to one node's of the same seed: mean and worst; tokens/s to bsp."""
     found = {}
-    for way, own in runs.items():
+    for variant, own in runs.items():
         ratios = [run["loss"] / one["loss"] for run, one in zip(own, runs[ONE], strict=True)]
         # Swings show while the learning rate is high; the end of a schedule hides them.
         early = [
@@ -317,12 +311,12 @@ def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float 
         base = runs.get("bsp")
         speed = statistics.fmean(run["tokens_per_second"] for run in own)
         slow = None if base is None else statistics.fmean(r["tokens_per_second"] for r in base)
-        found[way] = {
+        found[variant] = {
             "loss": statistics.fmean(run["loss"] for run in own),
             "to_one_node": statistics.fmean(ratios),
             "worst": max(ratios),
-            "worst_on_the_way": max(early, default=None),
-            "speed_to_bsp": None if slow is None or way == ONE else speed / slow,
+            "worst_early": max(early, default=None),
+            "speed_to_bsp": None if slow is None or variant == ONE else speed / slow,
         }
     return found
 
@@ -339,12 +333,12 @@ def table(report: dict[str, Any]) -> str:
             f"{', '.join(map(str, config['seeds']))}; {config['schedule']} learning rate."
         ),
         "",
-        "| way | held-out loss | to one node | worst seed | worst on the way | speed / bsp |",
+        "| variant | held-out loss | to one node | worst seed | worst early | speed / bsp |",
         "|---|---|---|---|---|---|",
     ]
-    for way, each in report["summary"].items():
+    for variant, each in report["summary"].items():
         cells = ["" if figure is None else f"{figure:.4f}" for figure in each.values()]
-        lines.append(f"| {way} | {' | '.join(cells)} |")
+        lines.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 
@@ -364,11 +358,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return ended(
         lambda: bench_simulated(
             given.corpus,
-            ways=given.policy or SIMULATED,
+            Cluster(nodes=given.nodes, block=given.block, slower=given.slower),
+            variants=given.policy or SIMULATED,
             words=given.words,
-            block=given.block,
-            slower=given.slower,
-            nodes=given.nodes,
             seeds=given.seed or (1,),
             schedule=given.schedule,
         )

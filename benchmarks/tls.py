@@ -11,54 +11,23 @@ the median over rounds of the quotient within a round.
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, hardware, keep
-from embedding.bench.wire import WIRE_SIDES, WORDS, Batches, timed
+from embedding.bench.wire import PLAIN, WIRE_SIDES, Batches, serving, timed
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.certificates import ensure_certificate, ensure_issued
-from embedding.server.config import ServerConfig
 
 WARM = 5
 SIDES = ("float32", "float16")
 CALLS = ("pull", "push")
-SERVE = """
-import sys
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.service import running_server
-config = ServerConfig.model_validate_json(sys.argv[1])
-with running_server(config, SyncConfig(policy="asp"), dim=int(sys.argv[2])) as server:
-    print(server.location, flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def serving(config: ServerConfig, dim: int) -> Iterator[str]:
-    """A server in a process of its own; its address."""
-    command = [sys.executable, "-c", SERVE, config.model_dump_json(), str(dim)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    if child.stdin is None or child.stdout is None:
-        raise RuntimeError("a process without pipes")
-    try:
-        yield child.stdout.readline().strip()
-    finally:
-        child.stdin.close()
-        try:
-            child.wait(20)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait(20)
-        child.stdout.close()
 
 
 def measure(side: str, folder: Path, rows: int, dim: int, rounds: int) -> dict[str, Any]:
@@ -66,7 +35,6 @@ def measure(side: str, folder: Path, rows: int, dim: int, rounds: int) -> dict[s
     precision, compression = WIRE_SIDES[side]
     own = ensure_certificate(folder, "authority")
     cert, key = ensure_issued(folder, "server", own, ("127.0.0.1",))
-    plain = ServerConfig(min_count=1, initial_rows=WORDS, device="cpu")
     known = {"tls_cert": cert, "tls_key": key, "tls_ca": own[0], "tls_client_ca": own[0]}
     line = ExchangeConfig(rows=precision, compression=compression)
     shown = {"tls_ca": own[0], "tls_cert": own[0], "tls_key": own[1]}
@@ -74,8 +42,8 @@ def measure(side: str, folder: Path, rows: int, dim: int, rounds: int) -> dict[s
         f"{call}_{how}": [] for call in CALLS for how in ("plain", "tls")
     }
     with (
-        serving(plain, dim) as at,
-        serving(plain.model_copy(update=known), dim) as secret,
+        serving(PLAIN, dim) as (_, at),
+        serving(PLAIN.model_copy(update=known), dim) as (_, secret),
         ParameterClient(at, node="bench", config=line) as one,
         ParameterClient(secret, node="bench", config=line.model_copy(update=shown)) as other,
     ):

@@ -40,7 +40,7 @@ KINDS = {
     "servers": ("--server-groups=2", "--exchange-every=1", "--sync=ssp"),
     "servers-slow": ("--server-groups=2", "--exchange-every=4", "--sync=ssp"),
 }
-WAYS = ("server", "groups", "allreduce", "host")
+TRANSPORTS = ("server", "groups", "allreduce", "host")
 REFERENCE = "ps-1"
 Run = dict[str, Any]
 
@@ -67,30 +67,30 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, gold: Sequenc
         store, vectors = str(Path(folder) / "store"), Path(folder) / "vectors"
         options = [*setting.options(), *KINDS[kind], f"--nodes={nodes}", f"--seed={seed}"]
         command = ("train", str(corpus), *options, "--json", "--out", store)
-        told, seconds = call("embedding.cli", *command)
+        trained, seconds = call("embedding.cli", *command)
         cpu = cpu_seconds() - cpu
         quality = {}
         if gold:
             out = ("--format=word2vec", f"--out={vectors}")
             call("embedding.cli", "export", "vectors", store, *out)
             quality = judge(vectors, gold)
-    tokens = told["tokens_trained"]
-    ways = told["ways"]
+    tokens = trained["tokens_trained"]
+    transports = trained["transports"]
     waited = [
         float(node["topology"].get("waited_s", 0.0))
-        for node in told["nodes"].values()
+        for node in trained["nodes"].values()
         if "topology" in node
     ]
     return {
-        **{name: told[name] for name in ("tokens_trained", "vocabulary", "loss")},
-        **{name: told[name] for name in ("words_per_second", "train_seconds", "peak_memory")},
+        **{name: trained[name] for name in ("tokens_trained", "vocabulary", "loss")},
+        **{name: trained[name] for name in ("words_per_second", "train_seconds", "peak_memory")},
         "process_seconds": seconds,
         "cpu_seconds": cpu,
         "tokens_per_cpu_second": tokens / cpu,
-        "bytes_per_token": {way: n / tokens for way, n in ways["bytes"].items()},
-        "rows_per_token": {way: n / tokens for way, n in ways["rows"].items()},
-        "density": ways["density"],
-        "dense_rows": ways["dense_rows"],
+        "bytes_per_token": {name: n / tokens for name, n in transports["bytes"].items()},
+        "rows_per_token": {name: n / tokens for name, n in transports["rows"].items()},
+        "density": transports["density"],
+        "dense_rows": transports["dense_rows"],
         "waited_s": max(waited, default=0.0),
         "quality": quality,
         "load_1min": load,
@@ -101,7 +101,7 @@ def summary(runs: dict[str, list[Run]]) -> dict[str, Run]:
     """Medians by side, and the loss against that of one node."""
 
     def middle(side: str, name: str) -> float:
-        return statistics.median(run[name] for run in runs[side])
+        return float(statistics.median(run[name] for run in runs[side]))
 
     found = {}
     for side, several in runs.items():
@@ -142,12 +142,12 @@ def table(report: dict[str, Any]) -> str:
     ]
     for side, found in report["summary"].items():
         sent = found["bytes_per_token"]
-        ways = [f"{sent[way]:,.1f}" if way in sent else "" for way in WAYS]
+        columns = [f"{sent[name]:,.1f}" if name in sent else "" for name in TRANSPORTS]
         dense = sum(found["dense_rows"].values())
         cells = [
             f"{found['words_per_second']:,.0f}",
             f"{found['tokens_per_cpu_second']:,.0f}",
-            *ways,
+            *columns,
             f"{dense:,}" if dense else "",
             f"{found['loss']:.4f}",
             f"{found['loss_to_one_node']:.4f}",

@@ -101,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for folder in (given.one, given.other):
             if not folder.is_dir():
                 raise InputError(f"{folder}: no store; a folder that yeoron train --out wrote.")
-        stores = [SnapshotStore(str(folder)) for folder in (given.one, given.other)]
-        report["windows"] = compare(*stores, given.first)
+        one, other = SnapshotStore(str(given.one)), SnapshotStore(str(given.other))
+        report["windows"] = compare(one, other, given.first)
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -56,7 +56,7 @@ class Text:
 
     words: list[str]
     counts: IntArray
-    blocks: list[Sentences]
+    blocks: Sequence[Sentences]
     block: int
     held_out: Sentences
 
@@ -312,7 +312,7 @@ def held_out_loss(
     ids = np.array([rows.get(w, -1) for s in text.held_out for w in s], dtype=np.int64)
     ends = np.cumsum([0, *map(len, text.held_out)]).astype(np.int32)
     noise = NoiseTable.build(text.counts, model.noise_exponent)
-    pool = noise.draw(max(model.negative, len(ids) // 2), 1)
+    pool = noise.draw(max(model.negative, len(ids) // 2), 1).astype(np.int64)
     planned = plan([CodedText.of_ids(ids, ends)], pool, _Rows(len(text.words)))
     loss = make_trainer(model).train(
         planned.block,

@@ -14,6 +14,7 @@ import time
 import tracemalloc
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, keep
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import VocabularyDelta
+from embedding.kernel.records import IntArray
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.worker.words.lexicon import NodeLexicon
 
@@ -72,17 +75,21 @@ def admitted(words: int) -> Vocabulary:
 def counted(words: int) -> Vocabulary:
     made = vocabulary(1, words)
     ones = np.ones(words, dtype=np.int64)
-    made.count(ones[:0], ones[:0], ones[:0] * 1.0, names(0, words), ones, ones * 1.0, words)
+    made.count(
+        ones[:0], ones[:0], np.empty(0), names(0, words), ones, ones.astype(np.float64), words
+    )
     return made
 
 
-class Told:
-    """A server that tells a vocabulary, with text of its own as a message has."""
+class VocabularyServer:
+    """Answers with a vocabulary whose words are texts of their own, as those of a message are."""
 
     def __init__(self, words: int) -> None:
         self._words = words
 
-    def admit(self, words: list[str], counts: np.ndarray) -> np.ndarray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
+    ) -> IntArray:
         raise NotImplementedError
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
@@ -90,13 +97,13 @@ class Told:
         ids = np.arange(self._words)
         ones = np.ones(self._words, dtype=np.int64)
         return VocabularyDelta(
-            1, names(0, self._words), ids, ones, alive=ids, alive_counts=ones * 1.0
+            1, names(0, self._words), ids, ones, alive=ids, alive_counts=ones.astype(np.float64)
         )
 
 
 def mirrored(words: int) -> NodeLexicon:
     made = NodeLexicon()
-    made.refresh(Told(words))
+    made.refresh(VocabularyServer(words))
     return made
 
 
@@ -135,7 +142,9 @@ def stream(words: int, candidates: int, ticks: int = 50) -> list[dict[str, int]]
         for at in range(0, len(fresh), max(1, words // 20)):
             made.admit(fresh[at : at + words // 20])
         none = np.empty(0, dtype=np.int64)
-        made.count(none, none, none * 1.0, read, counts, counts * 1.0, int(counts.sum()))
+        made.count(
+            none, none, np.empty(0), read, counts, counts.astype(np.float64), int(counts.sum())
+        )
         if (tick + 1) % (ticks // 10) == 0:
             gc.collect()
             sizes.append(
@@ -157,7 +166,7 @@ def bench_vocabulary(
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
     measured = {
-        name: allocated(lambda make=make: make(words))[0] / words
+        name: allocated(partial(make, words))[0] / words
         for name, make in (("server", admitted), ("candidate", counted), ("node", mirrored))
     }
     tables = 2 * 4 * dim + 2 * 4

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, hardware, keep
-from embedding.bench.wire import process
+from embedding.bench.wire import PLAIN, serving
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import TokenBlock, WindowUnit
@@ -92,7 +92,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     """The ticks before and after a window begins."""
     text = Text(given.words, 1)
     with (
-        process("--serve", str(given.dim), "--threads", "1") as (_, location),
+        serving(PLAIN.model_copy(update={"threads": 1}), given.dim) as (_, location),
         ParameterClient(location, node="bench", config=ExchangeConfig()) as client,
     ):
         learner = learner_of(client, given)

@@ -34,6 +34,7 @@ from embedding.commands import (
     trends,
 )
 from embedding.commands.common import errors, use_settings_file
+from embedding.commands.panels import OrderedGroup, arrange
 from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.private import leave_no_core
 
@@ -44,6 +45,7 @@ _MISUSE: Any = next(
 
 app = typer.Typer(
     name="yeoron",
+    cls=OrderedGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -80,6 +82,7 @@ for _group in (
     bench,
 ):
     _group.register(app)
+arrange(app)
 
 
 def _version(value: bool) -> None:
@@ -134,8 +137,10 @@ def main() -> None:
         extra = _extra_with(error.name or "")
         if extra is None:
             raise
-        said = f"yeoron: {error.name} is not installed; pip install 'yeoron[{extra}]' brings it."
-        errors.print(said, style="red", markup=False, highlight=False, soft_wrap=True)
+        sentence = (
+            f"yeoron: {error.name} is not installed; pip install 'yeoron[{extra}]' brings it."
+        )
+        errors.print(sentence, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(ConfigError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")

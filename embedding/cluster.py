@@ -240,7 +240,7 @@ def dask_security(settings: Settings) -> Any:
     cert, key = settings.paths.dask_certificate
     if not (cert.is_file() and key.is_file()):
         raise PlatformError(
-            f"{cert}: there is no certificate of the Dask cluster; `make up` makes one."
+            f"{cert}: there is no certificate of the Dask cluster; `yeoron up` makes one."
         )
     files = {
         f"tls_{role}_{name}": str(path)
@@ -266,7 +266,7 @@ def dask_client(settings: Settings) -> Iterator[Any]:
     except (OSError, TimeoutError) as error:
         raise PlatformError(
             f"no Dask scheduler answers at {settings.dask_url} within {CONNECT_SECONDS:.0f} s; "
-            "start the platform with `make up`, or set ports.dask."
+            "start the platform with `yeoron up`, or set ports.dask."
         ) from error
     try:
         yield client

@@ -18,7 +18,7 @@ from embedding.crawl.addresses import canonical
 from embedding.crawl.erasing import erase_address, erase_before, erase_source
 from embedding.crawl.rewinding import block
 from embedding.evaluation import erasing as mlflow
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.recovery.erasing import Erased, erase_state
@@ -42,7 +42,7 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Wish:
+class ErasureRequest:
     """What is to be forgotten: one of a source, an address, a word."""
 
     source: str | None = None
@@ -60,7 +60,7 @@ class Wish:
             )
 
 
-def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
+def forget(settings: Settings, request: ErasureRequest, *, dry: bool = False) -> list[str]:
     """Take it out of every store; a sentence for each, and what a model still holds.
 
     dry  only say what would be done
@@ -73,25 +73,25 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
     if not dry:
         _refuse_a_server_elsewhere(settings)
     # First, since a store that cannot be read is refused before anything is changed.
-    holding = [] if wish.address is not None else _holding(settings, wish)
-    if wish.address is None:
-        done += _in_checkpoints(settings, wish, verb, dry=dry)
-    done.append(_in_frontier(settings, wish, verb, dry=dry))
-    page = None if wish.address is None else page_of(canonical(wish.address))
+    holding = [] if request.address is not None else _holding(settings, request)
+    if request.address is None:
+        done += _in_checkpoints(settings, request, verb, dry=dry)
+    done.append(_in_frontier(settings, request, verb, dry=dry))
+    page = None if request.address is None else page_of(canonical(request.address))
     rows = EvidenceStore(paths.evidence).erase(
-        word=wish.word, source=wish.source, page=page, dry=dry
+        word=request.word, source=request.source, page=page, dry=dry
     )
     done.append(f"Evidence: {rows:,} addresses of documents {verb} removed.")
     kept = HeadlineStore(settings.page.headlines_file).erase(
-        word=wish.word, source=wish.source, page=page, dry=dry
+        word=request.word, source=request.source, page=page, dry=dry
     )
-    if wish.word is not None and settings.page.team is not None:
-        shared = TeamStore(settings.page.team).erase(wish.word, dry=dry)
+    if request.word is not None and settings.page.team is not None:
+        shared = TeamStore(settings.page.team).erase(request.word, dry=dry)
         if shared:
             done.append(f"The team's words and notes: {shared:,} {verb} removed.")
     if kept:
         done.append(f"Headlines: {kept:,} {verb} removed.")
-    wanted = wish.word or wish.source or page or ""
+    wanted = request.word or request.source or page or ""
     if paths.trends.is_dir():
         reports = storage.holding(paths.trends, wanted)
         for name in () if dry else reports:
@@ -103,22 +103,26 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
             "snapshots."
         )
     if page is None:
-        done += _in_snapshots(holding, wish, verb, dry=dry)
+        done += _in_snapshots(holding, request, verb, dry=dry)
         tables = settings.database_address("mlflow")
-        models = mlflow.erase(paths.mlflow, tables, word=wish.word, source=wish.source, dry=dry)
+        models = mlflow.erase(
+            paths.mlflow, tables, word=request.word, source=request.source, dry=dry
+        )
         done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
         if settings.evaluation.tracking_address:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
-    return done + _remains(wish, versions="://" in settings.snapshot_store)
+    return done + _remains(request, versions="://" in settings.snapshot_store)
 
 
-def _in_checkpoints(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> list[str]:
+def _in_checkpoints(
+    settings: Settings, request: ErasureRequest, verb: str, *, dry: bool
+) -> list[str]:
     if settings.hosts.server:
         return [
             f"Checkpoints: they lie on the host {settings.hosts.server}; call the same there, too."
         ]
-    found = _state(settings, wish, dry=dry)
-    if wish.word is not None:
+    found = _state(settings, request, dry=dry)
+    if request.word is not None:
         where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
         done = [f"Checkpoints: the word {where} in the server's state."]
     else:
@@ -128,7 +132,7 @@ def _in_checkpoints(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> 
     return done
 
 
-def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
+def _state(settings: Settings, request: ErasureRequest, *, dry: bool) -> Erased:
     server = settings.server
     config = server.model_copy(
         update={
@@ -160,8 +164,8 @@ def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
         config,
         make,
         elsewhere=None if here else on_shards,
-        word=wish.word,
-        source=wish.source,
+        word=request.word,
+        source=request.source,
         dry=dry,
     )
 
@@ -170,19 +174,19 @@ def _state_dir(settings: Settings) -> Path:
     return settings.server.state_dir or settings.paths.checkpoints
 
 
-def _in_frontier(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> str:
+def _in_frontier(settings: Settings, request: ErasureRequest, verb: str, *, dry: bool) -> str:
     frontier = settings.database_address("frontier")
-    if wish.word is not None or not has_frontier(settings):
+    if request.word is not None or not has_frontier(settings):
         return "Frontier: nothing of it is kept there."
-    if wish.source is not None:
-        n = erase_source(frontier, wish.source, dry=dry)
+    if request.source is not None:
+        n = erase_source(frontier, request.source, dry=dry)
         if not dry:
-            block(frontier, wish.source, "forgotten on request")
+            block(frontier, request.source, "forgotten on request")
         return (
             f"Frontier: {n:,} addresses {verb} removed. The source is blocked; take it out of the "
             "sources file too."
         )
-    n = erase_address(frontier, str(wish.address), dry=dry)
+    n = erase_address(frontier, str(request.address), dry=dry)
     return (
         f"Frontier: what was kept of {n:,} addresses {verb} removed. The address itself stays as "
         "one that is not read again."
@@ -193,13 +197,10 @@ def _refuse_a_server_elsewhere(settings: Settings) -> None:
     """ConfigError while the server of another host answers: it would publish the word again."""
     if not settings.hosts.server:
         return
-    channel = Channel(settings.server_location, settings.line(operator=True))
     try:
-        channel.action("status", {})
+        ask(settings.server_location, settings.line(operator=True), "status")
     except UnavailableError:
         return
-    finally:
-        channel.close()
     raise ConfigError(
         f"forget: the server on the host {settings.hosts.server} is running; stop it first with "
         "`yeoron down` there."
@@ -219,48 +220,48 @@ def _stores(settings: Settings) -> list[tuple[str, SnapshotStore]]:
 _Holding = tuple[str, SnapshotStore, list[str]]
 
 
-def _holding(settings: Settings, wish: Wish) -> list[_Holding]:
+def _holding(settings: Settings, request: ErasureRequest) -> list[_Holding]:
     return [
-        (name, store, store.holding(word=wish.word, source=wish.source))
+        (name, store, store.holding(word=request.word, source=request.source))
         for name, store in _stores(settings)
     ]
 
 
 def _in_snapshots(
-    holding: Sequence[_Holding], wish: Wish, verb: str, *, dry: bool
+    holding: Sequence[_Holding], request: ErasureRequest, verb: str, *, dry: bool
 ) -> Iterator[str]:
     for name, store, ids in holding:
         if not dry:
-            store.erase(ids, word=wish.word, source=wish.source)
+            store.erase(ids, word=request.word, source=request.source)
             store.sweep()
         yield f"{name}: {len(ids)} {verb} changed; they keep their ids."
 
 
-def _remains(wish: Wish, *, versions: bool) -> list[str]:
+def _remains(request: ErasureRequest, *, versions: bool) -> list[str]:
     """What is not taken out, in plain sentences; `versions`: a bucket may keep old ones."""
-    said = []
-    if wish.word is not None:
-        said.append(
+    sentences = []
+    if request.word is not None:
+        sentences.append(
             "The word's own row is gone and it gets none again. Rows of other words were trained "
             "beside it and still hold a trace of that, which nobody can read back as text."
         )
     else:
-        said.append(
+        sentences.append(
             "Rows of words were trained on its text too. They hold a trace of it, which nobody can "
             "read back as text; `yeoron rollback` learns again without it."
         )
-    if wish.address is not None:
-        said.append("Counts of words hold what its text added to them; they name no document.")
-    if versions and wish.address is None:
-        said.append(
+    if request.address is not None:
+        sentences.append("Counts of words hold what its text added to them; they name no document.")
+    if versions and request.address is None:
+        sentences.append(
             "A bucket that keeps versions, or uploads that were cut off, has them until a rule of "
             "its own removes them."
         )
-    said.append(
+    sentences.append(
         "Airflow's database and logs may hold names of sources and addresses (`airflow db clean`). "
         "Copies that you made, exports and backups are yours to change."
     )
-    return said
+    return sentences
 
 
 def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -> list[str]:
@@ -327,7 +328,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
 def _tracking(settings: Settings) -> str:
     """Address of MLflow's store, its database where no other is set; "": there is none."""
     if settings.evaluation.tracking_address:
-        return settings.evaluation.tracking_address
+        return settings.tracking_address
     address = settings.database_address("mlflow")
     there = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
     return address if there else ""

@@ -48,7 +48,7 @@ def submit_node(client: Any, spec: NodeSpec, pool: str, folder: Path) -> Any:
     file.unlink(missing_ok=True)
     ensure_secret(file, text)
     return client.submit(
-        told_node, str(file), pool, key=spec.name, resources=RESOURCE, retries=1000, pure=False
+        node_of_file, str(file), pool, key=spec.name, resources=RESOURCE, retries=1000, pure=False
     )
 
 
@@ -57,15 +57,15 @@ def spec_file(folder: Path, name: str) -> Path:
     return folder.resolve() / f"{name}.json"
 
 
-def told_node(file: str, pool: str) -> dict[str, Any]:
+def node_of_file(file: str, pool: str) -> dict[str, Any]:
     """The Dask task of a node of a pool, which is told the file of its specification."""
     from distributed import get_client
 
     try:
-        told = get_client().run_on_scheduler(Path(file).read_text, "utf-8")
+        text = get_client().run_on_scheduler(Path(file).read_text, "utf-8")
     except OSError as error:
         raise PlatformError(f"{file}: {error.strerror}; start the pool again.") from error
-    spec = NodeSpec.model_validate_json(told)
+    spec = NodeSpec.model_validate_json(text)
     here = os.environ.get(HOME_VARIABLE)
     if here is not None:
         spec = placed(spec, Path(file).parents[2], Path(here))

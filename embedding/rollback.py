@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from embedding.cluster import attach_pool, stop_pool
 from embedding.crawl.rewinding import Rewound, block, rewind
 from embedding.evaluation.withdrawing import withdraw_versions
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError, PlatformError, UnavailableError
 from embedding.kernel.private import private_folder
@@ -183,7 +183,7 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
     aliases = withdraw_versions(
         plan.withdrawn,
         plan.reason,
-        tracking_uri=wanted.tracking_address or settings.mlflow_url,
+        tracking_uri=settings.tracking_address,
         model_name=wanted.model_name,
         best_by=wanted.best_by,
     )
@@ -234,11 +234,7 @@ def _before(manifests: dict[str, Manifest], first: Manifest) -> str | None:
 
 
 def _ask(settings: Settings, name: str, body: dict[str, Any]) -> Any:
-    channel = Channel(settings.server_location, settings.line(operator=True))
-    try:
-        return channel.action(name, body)
-    finally:
-        channel.close()
+    return ask(settings.server_location, settings.line(operator=True), name, body)
 
 
 def _restart_server(settings: Settings, to: str) -> None:

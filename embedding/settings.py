@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import (
@@ -477,6 +477,22 @@ class Settings(BaseSettings):
     def mlflow_url(self) -> str:
         """Address of MLflow."""
         return f"http://127.0.0.1:{self.ports.mlflow}"
+
+    @property
+    def tracking_address(self) -> str:
+        """Where MLflow is, for programs: `evaluation.tracking_uri`, else the platform's own with
+        its login, where `yeoron up` has made one.
+        """
+        chosen = self.evaluation.tracking_address
+        if chosen and chosen.rstrip("/") != self.mlflow_url:
+            return chosen
+        try:
+            logins = json.loads((self.paths.airflow / "passwords.json").read_text(encoding="utf-8"))
+            user, password = next(iter(logins.items()))
+        except (OSError, ValueError, AttributeError, StopIteration):
+            return self.mlflow_url  # no platform has run here
+        login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
+        return self.mlflow_url.replace("://", f"://{login}", 1)
 
     @property
     def airflow_url(self) -> str:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from embedding.cli import app
+from embedding.commands.naming import known_names, named
 from embedding.crawl import reasons
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
@@ -45,7 +46,7 @@ def cell(text: object) -> str:
 
 def _link(found: re.Match[str]) -> str:
     link = f"[{found[1].rpartition('/')[2]}](../{found[1]}.md)"
-    return f"({link})" if found[0].startswith("(") and found[0].endswith(")") else link
+    return "(" * found[0].startswith("(") + link + ")" * found[0].endswith(")")
 
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
@@ -145,7 +146,7 @@ def settings() -> str:
     head = ("setting", "type", "default", "meaning")
     for path, model in sections(Settings):
         rows = rows_of(model)
-        if rows:
+        if rows and path != "web.trends":  # the page takes those of [trends]
             page += [f"\n## [{path}]\n\n", _first(model), table(head, rows)]
     page += [
         "\n## [[source]] of sources.toml\n\n",
@@ -177,8 +178,9 @@ def commands(command: Any, path: str) -> Iterator[str]:
         rows = [row for row in rows if "--show-completion" not in row[0]]
         if rows:
             yield "\n" + table((head, "default", "meaning"), rows)
-    for name, each in getattr(command, "commands", {}).items():
-        yield from commands(each, f"{path} {name}")
+    if hasattr(command, "commands"):
+        for name in command.list_commands(None):
+            yield from commands(command.commands[name], f"{path} {name}")
 
 
 def _parameter(each: Any) -> tuple[str, ...]:
@@ -192,7 +194,7 @@ def _parameter(each: Any) -> tuple[str, ...]:
         default = ""
     else:
         default = f"`{each.default}`"
-    return names, cell(default), cell(each.help or "")
+    return names, cell(default), cell(named(each.help or "", known_names(built_in=True)))
 
 
 def cli() -> str:

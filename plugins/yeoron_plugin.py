@@ -12,7 +12,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from embedding_airflow import naming
 from embedding_airflow.links import LINKS
-from embedding_airflow.mount import PREFIX, GuardedPage
+from embedding_airflow.mount import URL_PREFIX, GuardedPage
 
 # A rising line, inline: the navigation is drawn before anybody may fetch the page's own files.
 ICON = (
@@ -27,12 +27,12 @@ class YeoronPlugin(AirflowPlugin):
 
     name = "yeoron"
     fastapi_apps: list[Any] = [  # noqa: RUF012 - the attribute's form is Airflow's
-        {"app": GuardedPage(), "url_prefix": PREFIX, "name": "Yeoron trends"}
+        {"app": GuardedPage(), "url_prefix": URL_PREFIX, "name": "Yeoron trends"}
     ]
     external_views: list[Any] = [  # noqa: RUF012
         {
             "name": "Trends",
-            "href": f"{PREFIX}/",
+            "href": f"{URL_PREFIX}/",
             "destination": "nav",
             "url_route": "yeoron",
             "icon": ICON,

@@ -136,14 +136,14 @@ def _make_schema(url: URL, name: str) -> None:
 def _schema(url: URL) -> str | None:
     """The schema that an address names by its search path."""
     given = url.query.get("options") or ""
-    said = given if isinstance(given, str) else " ".join(given)
-    _, found, path = said.partition("search_path=")
+    options = given if isinstance(given, str) else " ".join(given)
+    _, found, path = options.partition("search_path=")
     return path.split()[0].split(",")[0] if found else None
 
 
 def _environment(url: URL) -> Mapping[str, str]:
     """Where and as whom: not as arguments, which everybody on the machine sees."""
-    said = {
+    variables = {
         "PGHOST": url.host,
         "PGPORT": None if url.port is None else str(url.port),
         "PGUSER": url.username,
@@ -153,8 +153,8 @@ def _environment(url: URL) -> Mapping[str, str]:
     names = {"host": "PGHOST", "passfile": "PGPASSFILE"}
     for name, value in url.query.items():
         if name != "options" and isinstance(value, str):
-            said[names.get(name, f"PG{name.upper()}")] = value
-    return {name: value for name, value in said.items() if value}
+            variables[names.get(name, f"PG{name.upper()}")] = value
+    return {name: value for name, value in variables.items() if value}
 
 
 def _run(command: list[str], url: URL) -> None:

@@ -23,9 +23,11 @@ _KIND = "yeoron backup"
 _FORMAT = 1
 _PACKAGES = ("apache-airflow", "distributed", "mlflow", "numpy", "pyarrow", "torch")
 
-Store = Literal["checkpoints", "frontier", "snapshots", "evidence", "trends", "mlflow", "airflow"]
+StoreName = Literal[
+    "checkpoints", "frontier", "snapshots", "evidence", "trends", "mlflow", "airflow"
+]
 """Folders of a home that a backup holds."""
-STORES: tuple[str, ...] = get_args(Store)
+STORES: tuple[str, ...] = get_args(StoreName)
 DUMPS = "databases"
 """Folder of a backup with what PostgreSQL's databases hold."""
 CONFIGURATION = "configuration"

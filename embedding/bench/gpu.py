@@ -27,10 +27,9 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.devices import on_gpu
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.devices import NO_GPU
 from embedding.server.rows.steps import RowSteps
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
@@ -176,9 +175,8 @@ def bench_gpu(
     rows: int = 1_000_000, dim: int = 100, repeats: int = 20, *, results: Path = RESULTS
 ) -> dict[str, Any]:
     """Measure and write a dated result; ConfigError without a GPU."""
+    on_gpu("cuda")
     device = gpu()
-    if device is None:
-        raise ConfigError(NO_GPU)
     kinds = {"one pass": device.steps(dim), "torch": TorchSteps()}
     machine = hardware() | {"gpu": torch.cuda.get_device_name(device.torch)}
     report = {

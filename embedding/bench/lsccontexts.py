@@ -52,7 +52,7 @@ def weighted(vectors: FloatArray, counts: IntArray, how: Weighing) -> FloatArray
 
 
 def context_sums(
-    side: Sentences, words: IntArray, rows: CodeArray, told: FloatArray, how: Weighing
+    side: Sentences, words: IntArray, rows: CodeArray, vectors: FloatArray, how: Weighing
 ) -> PrototypeSums:
     """What stood around `words` (int64 [n], words of the change set) on one side.
 
@@ -66,11 +66,11 @@ def context_sums(
     at = np.flatnonzero(place[side.tokens] >= 0)
     found = PrototypeSums(
         np.zeros((len(words), _UNITS), np.float32),
-        np.zeros((len(words), _UNITS, told.shape[1]), np.float32),
+        np.zeros((len(words), _UNITS, vectors.shape[1]), np.float32),
     )
     for first in range(0, len(at), _MENTIONS):
         part = at[first : first + _MENTIONS]
-        around = unit_rows(_around(part, tokens, sentence, told, how))
+        around = unit_rows(_around(part, tokens, sentence, vectors, how))
         there = around.any(axis=1)
         where = place[side.tokens[part[there]]], sentence[part[there]] % _UNITS
         np.add.at(found.counts, where, 1.0)
@@ -79,15 +79,15 @@ def context_sums(
 
 
 def _around(
-    at: IntArray, tokens: CodeArray, sentence: IntArray, told: FloatArray, how: Weighing
+    at: IntArray, tokens: CodeArray, sentence: IntArray, vectors: FloatArray, how: Weighing
 ) -> FloatArray:
     """float32 [n, dim]: sum over the words around each place, within its sentence."""
-    found = np.zeros((len(at), told.shape[1]), np.float32)
+    found = np.zeros((len(at), vectors.shape[1]), np.float32)
     for step in [*range(-how.window, 0), *range(1, how.window + 1)]:
         other = at + step
         inside = (other >= 0) & (other < len(tokens))
         other = np.where(inside, other, 0)
         inside &= (sentence[other] == sentence[at]) & (tokens[other] >= 0)
         factor = (how.window + 1 - abs(step)) / how.window if how.nearer else 1.0
-        found[inside] += factor * told[tokens[other[inside]]]
+        found[inside] += factor * vectors[tokens[other[inside]]]
     return found

@@ -114,9 +114,9 @@ def context_scores(
     data: ChangeSet, store: SnapshotStore, words: IntArray, how: Weighing
 ) -> dict[str, TestArray]:
     """APD, PRT and PRT without chance float64 [n] of `words`, by the vectors of the last window."""
-    rows, told = _told(data, store, how)
+    rows, vectors = _row_vectors(data, store, how)
     before, after = (
-        context_sums(side, words, rows, told, how) for side in (data.before, data.after)
+        context_sums(side, words, rows, vectors, how) for side in (data.before, data.after)
     )
     return {
         "APD": average_pairwise_distance(before, after),
@@ -125,7 +125,9 @@ def context_scores(
     }
 
 
-def _told(data: ChangeSet, store: SnapshotStore, how: Weighing) -> tuple[CodeArray, FloatArray]:
+def _row_vectors(
+    data: ChangeSet, store: SnapshotStore, how: Weighing
+) -> tuple[CodeArray, FloatArray]:
     """Row of each word of the change set (-1: none), and what each row says."""
     last = store.open()
     place = {word: at for at, word in enumerate(last.words)}

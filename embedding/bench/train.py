@@ -2,7 +2,7 @@
 
     yeoron bench train english.txt.xz --side gensim-2 --side nodes-1 --side nodes-2
 
-A side is a way to train and a number: `gensim-2` (workers), `nodes-2` (ssp over the wire),
+A side is a trainer and a number: `gensim-2` (workers), `nodes-2` (ssp over the wire),
 `hogwild-2`, `bsp-2`, `asp-2`, `growing-1` (no counting pass). All have the same settings: skip-gram
 with negative sampling unless another model is asked for, the learning rate falling linearly. Runs
 are interleaved, and the order turns from one repeat to the next; ratios are medians over repeats of
@@ -39,7 +39,7 @@ from embedding.bench.results import RESULTS, ended, facts, hardware, keep, need
 from embedding.kernel.errors import InputError, YeoronError
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
-WAYS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
+TRAINERS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
 SIDES = ("gensim-2", "nodes-1", "nodes-2", "hogwild-2")
 REFERENCE = "gensim-2"
 JUDGE = "gensim-1"
@@ -67,10 +67,12 @@ class Setting:
 
 
 def parse_side(side: str) -> tuple[str, int]:
-    way, _, number = side.rpartition("-")
-    if way not in WAYS or not number.isdecimal() or not int(number):
-        raise InputError(f"side {side!r}: one of {', '.join(WAYS)} with a number, as in nodes-2.")
-    return way, int(number)
+    trainer, _, number = side.rpartition("-")
+    if trainer not in TRAINERS or not number.isdecimal() or not int(number):
+        raise InputError(
+            f"side {side!r}: one of {', '.join(TRAINERS)} with a number, as in nodes-2."
+        )
+    return trainer, int(number)
 
 
 def call(module: str, *arguments: str, cores: int | None = None) -> tuple[dict[str, Any], float]:
@@ -93,15 +95,15 @@ def call(module: str, *arguments: str, cores: int | None = None) -> tuple[dict[s
 
 def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path) -> _Run:
     """Train one side; its vectors are in `vectors` then, as word2vec's binary file."""
-    way, number = parse_side(side)
+    trainer, number = parse_side(side)
     load = os.getloadavg()[0]
     common = [str(corpus), *setting.options(), f"--seed={seed}"]
-    if way == "gensim":
+    if trainer == "gensim":
         run, process = call(PEERS, *common, f"--out={vectors}", f"--workers={number}")
         return {**run, "process_seconds": process, "load_1min": load}
     more = {"hogwild": "--sync=hogwild", "bsp": "--sync=bsp", "asp": "--sync=asp"}
-    options = [more[way]] if way in more else []
-    options += ["--vocabulary=growing"] if way == "growing" else []
+    options = [more[trainer]] if trainer in more else []
+    options += ["--vocabulary=growing"] if trainer == "growing" else []
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store")
         run, train = call(
@@ -113,7 +115,7 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
             "--json",
             "--out",
             store,
-            cores=1 if way == "core" else None,
+            cores=1 if trainer == "core" else None,
         )
         _, export = call(
             "embedding.cli", "export", "vectors", store, "--format=word2vec", f"--out={vectors}"
@@ -248,10 +250,10 @@ def bench_train(
     gold   files of word pairs or analogies; none: speed only
     """
     setting = setting or Setting()
-    ways = {parse_side(side)[0] for side in sides}
-    if "gensim" in ways and setting.model not in _MODELS:
+    trainers = {parse_side(side)[0] for side in sides}
+    if "gensim" in trainers and setting.model not in _MODELS:
         raise InputError(f"model {setting.model!r}: gensim has {', '.join(_MODELS)}.")
-    if "gensim" in ways or gold:
+    if "gensim" in trainers or gold:
         need("gensim", "it is a side or judges by gold sets; --side nodes-1 alone does without")
     machine = hardware()
     with prepared(corpus, words, gold) as plain:
@@ -309,7 +311,9 @@ def table(report: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
-    parser.add_argument("--side", action="append", help=f"one of {', '.join(WAYS)} with a number")
+    parser.add_argument(
+        "--side", action="append", help=f"one of {', '.join(TRAINERS)} with a number"
+    )
     parser.add_argument("--words", type=int, help="words of the corpus to use; all when left out")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--model", choices=_MODELS, default=_MODELS[0])

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,11 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
+from embedding.server.config import ServerConfig, SyncConfig
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
+PLAIN = ServerConfig(min_count=1, initial_rows=WORDS, device="cpu")
 WIRE_SIDES = {
     "float32": ("float32", "none"),
     "float16": ("float16", "fp16"),
@@ -43,12 +45,10 @@ WIRE_SIDES = {
 """How rows are pulled and how deltas are pushed."""
 
 
-def serve(dim: int, threads: int) -> None:
+def serve(config: ServerConfig, dim: int) -> None:
     """The server's process: until its input ends."""
-    from embedding.server.config import ServerConfig, SyncConfig
     from embedding.server.service import running_server
 
-    config = ServerConfig(min_count=1, initial_rows=WORDS, device="cpu", threads=threads)
     with running_server(config, SyncConfig(policy="asp"), dim=dim) as server:
         print(server.location, flush=True)
         sys.stdin.read()
@@ -95,6 +95,11 @@ def process(*arguments: str) -> Iterator[tuple[psutil.Process, str]]:
             child.kill()
             child.wait(20)
         child.stdout.close()
+
+
+def serving(config: ServerConfig, dim: int) -> AbstractContextManager[tuple[psutil.Process, str]]:
+    """A server as a process of its own, and its address."""
+    return process("--serve", config.model_dump_json(), "--dim", str(dim))
 
 
 class Plain:
@@ -156,7 +161,7 @@ def measure(side: str, rows: int, dim: int, rounds: int, threads: int) -> dict[s
     width = 4 if precision == "float32" else 2
     times: dict[str, list[float]] = {name: [] for name in ("pull", "push", "in", "out")}
     with (
-        process("--serve", str(dim), "--threads", str(threads)) as (server, location),
+        serving(PLAIN.model_copy(update={"threads": threads}), dim) as (server, location),
         process("--echo") as (_, port),
         socket.create_connection(("127.0.0.1", int(port))) as line,
         ParameterClient(location, node="bench", config=config) as client,
@@ -241,7 +246,7 @@ def table(report: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for run in report["runs"]:
-        told = " | ".join(
+        cells = " | ".join(
             f"{run[name]:,.0f}"
             for name in (
                 "pull_rows_per_second",
@@ -252,7 +257,7 @@ def table(report: dict[str, Any]) -> str:
             )
         )
         lines.append(
-            f"| {run['side']} | {told} | {1 / run['ratio_to_plain']:.2f} | "
+            f"| {run['side']} | {cells} | {1 / run['ratio_to_plain']:.2f} | "
             f"{run['cpu_us_a_row']:.2f} | {run['pushed_bytes_an_entry']:.2f} |"
         )
     return "\n".join([*lines, ""])
@@ -260,17 +265,18 @@ def table(report: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--serve", type=int, metavar="DIM", help="be the server")
+    parser.add_argument("--serve", metavar="CONFIG", help="be the server; its settings as JSON")
+    parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--echo", action="store_true", help="be the plain socket's other end")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     if given.serve:
-        serve(given.serve, given.threads)
+        serve(ServerConfig.model_validate_json(given.serve), given.dim)
     elif given.echo:
         echo()
     else:
-        bench_wire(threads=given.threads, results=given.results)
+        bench_wire(dim=given.dim, threads=given.threads, results=given.results)
     return 0
 
 

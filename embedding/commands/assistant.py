@@ -22,10 +22,10 @@ def mcp(
         str | None, typer.Option(help="Address of the page, for links in answers.")
     ] = None,
 ) -> None:
-    """Answer an assistant over standard input (Model Context Protocol), read only.
+    """Answer an assistant by the Model Context Protocol over standard input. It only reads.
 
     Its tools are stories, moved, word, compare and sources. Register this command with the
-    assistant: it starts it and ends it.
+    assistant, which starts and ends it.
 
     Examples: `yeoron mcp` · `yeoron mcp --snapshots store`
     """

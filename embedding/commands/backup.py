@@ -33,9 +33,9 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(place: _Address, as_json: Json = False) -> None:
-    """Copy all that the platform keeps to an empty place, while it runs or not.
+    """Copy all that the platform keeps to an empty place. The platform may run.
 
-    Where the server runs on a host of its own, call it on both while no node trains.
+    Where the server has a host of its own, run it on both hosts while no node trains.
 
     Examples: `yeoron backup /mnt/backups/monday` · `yeoron backup s3://yeoron-backups/monday`
     """
@@ -59,7 +59,7 @@ def backup(place: _Address, as_json: Json = False) -> None:
 
 
 def restore(place: _Address, as_json: Json = False) -> None:
-    """Fill an empty home from a backup; every file is checked before it is put in place.
+    """Fill an empty home from a backup. Every file is checked before it is put in place.
 
     Example: `yeoron restore /mnt/backups/monday`, then `yeoron up`
     """

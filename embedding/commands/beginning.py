@@ -33,17 +33,21 @@ class BeginningOptions:
         list[str] | None, typer.Option(help="Address of a site or a feed; may be repeated.")
     ] = None
     language: Annotated[
-        str | None, typer.Option(help="Of the texts: two letters such as ko, or mixed.")
+        str | None, typer.Option(help="Language of the texts: two letters such as ko, or mixed.")
     ] = None
     tokenizer: Annotated[
-        str | None, typer.Option(help="How texts become words (default: by language).")
+        str | None,
+        typer.Option(help="How texts are cut into words (default: as the language needs)."),
     ] = None
     window: Annotated[
-        str | None, typer.Option(help="In which time is cut: hour, day, week or month.")
+        str | None, typer.Option(help="Length of a period: hour, day, week or month.")
     ] = None
-    home: Annotated[Path | None, typer.Option(help="Folder in which all data lie.")] = None
+    home: Annotated[Path | None, typer.Option(help="Folder for all data.")] = None
     contact: Annotated[
-        str, typer.Option(help="Mail or page by which sites can reach you; they are told.")
+        str,
+        typer.Option(
+            help="Mail or page by which sites can reach you; the crawler shows it to them."
+        ),
     ] = ""
 
 

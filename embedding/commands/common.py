@@ -52,8 +52,8 @@ def settings_of_what_runs() -> Settings:
     own = found is not None and found.home == chosen.paths.home
     if found is None or (os.environ.get(SETTINGS_VARIABLE) and not own):
         return chosen
-    said = f"yeoron: of the {found.name} that runs in {found.home}."
-    errors.print(said, style="dim", markup=False, highlight=False, soft_wrap=True)
+    sentence = f"yeoron: of the {found.name} that runs in {found.home}."
+    errors.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
     # Single settings of this call count, but not where it would keep its state.
     for name in [name for name in os.environ if name.startswith("YEORON_PATHS__")]:
         del os.environ[name]

@@ -83,7 +83,7 @@ class CrawlView:
     """The table on a terminal; elsewhere a line now and then."""
 
     def __init__(self) -> None:
-        self._said = 0.0
+        self._next_line = 0.0
         # Libraries and the morpheme analyser take seconds to load.
         starting = Text("Starting …")
         self._live = Live(starting, console=errors, transient=True, refresh_per_second=4)
@@ -100,6 +100,6 @@ class CrawlView:
         """Renew it."""
         if errors.is_terminal:
             self._live.update(crawl_table(report))
-        elif report["seconds"] >= self._said:
-            self._said = report["seconds"] + LINE_SECONDS
+        elif report["seconds"] >= self._next_line:
+            self._next_line = report["seconds"] + LINE_SECONDS
             errors.print(f"yeoron: {_summary(report)}", markup=False, highlight=False)

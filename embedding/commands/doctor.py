@@ -26,9 +26,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Try everything that could be wrong with machine, settings and stores, and say what to do.
+    """Check the machine, the settings and the stores, and say what to do about each fault.
 
-    While a demo runs, of its home. No service is started. Ends with 1 if something is wrong.
+    While a demo runs, its home is checked. No service is started. The exit code is 1 if
+    something is wrong.
 
     Examples: `yeoron doctor` · `yeoron doctor --json`
     """
@@ -46,12 +47,10 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _table(found: Sequence[Diagnosis]) -> Table:
-    table = Table("check", "", "found", "what to do")
+    table = Table(box=None, show_header=False, pad_edge=False)
     for one in found:
-        table.add_row(
-            Text(one.check),
-            Text(one.state, style=_STYLES[one.state]),
-            Text(one.found, overflow="fold"),
-            Text(one.advice, overflow="fold"),
-        )
+        sentences = Text(one.found, overflow="fold")
+        if one.advice:
+            sentences.append(f"\n→ {one.advice}", style=_STYLES[one.state])
+        table.add_row(Text(one.state, style=_STYLES[one.state]), Text(one.check), sentences)
     return table

@@ -34,15 +34,22 @@ def evaluate(
         Path | None, typer.Option("--floors", help="TOML file of floors; exit code 1 below one.")
     ] = None,
     pin: Annotated[
-        Path | None, typer.Option("--pin", help="Write this snapshot's figures as floors.")
+        Path | None,
+        typer.Option("--pin", help="Write the figures of this snapshot as floors into this file."),
     ] = None,
     margin: Annotated[
-        float, typer.Option("--margin", min=0.0, max=1.0, help="Room below what --pin measured.")
+        float,
+        typer.Option(
+            "--margin",
+            min=0.0,
+            max=1.0,
+            help="How far below the measured figures --pin sets the floors.",
+        ),
     ] = 0.05,
     snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
 ) -> None:
-    """Judge a snapshot; with floors, say whether it keeps them.
+    """Judge a snapshot as `yeoron evaluate` does, and compare it with floors where they are given.
 
     Examples:
 
@@ -66,9 +73,9 @@ def evaluate(
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
     if as_json:
-        told = {"passed": verdict.passed, "failed": verdict.reasons, "aside": verdict.aside}
+        outcome = {"passed": verdict.passed, "failed": verdict.reasons, "aside": verdict.aside}
         figures = {"id": snapshot.id, "corpus": corpus, "metrics": found.metrics}
-        print_json({**figures, "skipped": found.skipped, "gate": told if bounds else None})
+        print_json({**figures, "skipped": found.skipped, "gate": outcome if bounds else None})
     else:
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:

@@ -42,10 +42,17 @@ def export(
     ] = "latest",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        str | None, typer.Option("--format", help="See below; not given: as FILE ends.")
+        str | None,
+        typer.Option(
+            "--format", help="One of the formats above (default: by the ending of the file)."
+        ),
     ] = None,
-    words: Annotated[int, typer.Option(min=2, help="neighbours: words, most frequent.")] = 1000,
-    nearest: Annotated[int, typer.Option("-n", min=1, help="neighbours: of each word.")] = 10,
+    words: Annotated[
+        int, typer.Option(min=2, help="For neighbours: how many of the most frequent words.")
+    ] = 1000,
+    nearest: Annotated[
+        int, typer.Option("-n", min=1, help="For neighbours: nearest words of each word.")
+    ] = 10,
     snapshots: SnapshotStoreOption = None,
 ) -> None:
     """Write a file for other programs, whole or not at all.

@@ -42,22 +42,25 @@ def forget(
 
     `yeoron forget --source board --yes`
     """
-    from embedding.forgetting import Wish
+    from embedding.forgetting import ErasureRequest
     from embedding.forgetting import forget as erase
     from embedding.platform.operate import running_supervisor
 
-    wish, chosen = Wish(source, address, word), settings()
+    request, chosen = ErasureRequest(source, address, word), settings()
     if not dry_run and running_supervisor(chosen) is not None:
         raise ConfigError("forget: the platform is running; stop it first with `yeoron down`.")
     if not dry_run and not yes:
-        for sentence in erase(chosen, wish, dry=True) if not as_json else ():
+        for sentence in erase(chosen, request, dry=True) if not as_json else ():
             tell(sentence)
         typer.confirm("This cannot be undone. Go on?", abort=True)
-    _show(erase(chosen, wish, dry=dry_run), as_json=as_json)
+    _show(erase(chosen, request, dry=dry_run), as_json=as_json)
 
 
 def retain(dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Remove what is older than the settings `retention` say; to be run once a day."""
+    """Remove what is older than the settings under `retention` say. Run it once a day.
+
+    Example: `yeoron retain --dry-run`
+    """
     from embedding.forgetting import retain as expire
 
     _show(expire(settings(), dry=dry_run), as_json=as_json)

@@ -30,16 +30,20 @@ class ImportOptions:
     """How files are read."""
 
     reader: Annotated[
-        str | None, typer.Option(help="What the files are (default: as each says itself).")
+        str | None, typer.Option(help="Kind of the files (default: found from each file).")
     ] = None
     map: Annotated[
         list[str] | None,
-        typer.Option(help="FIELD=COLUMN, as in date=작성일; of date, text, title, source, author."),
+        typer.Option(
+            help="FIELD=COLUMN, as in date=작성일. Fields: date, text, title, source, author."
+        ),
     ] = None
-    encoding: Annotated[str | None, typer.Option(help="Of text files (default: found).")] = None
-    timezone: Annotated[str, typer.Option(help="Zone of times that are written without one.")] = (
-        "UTC"
-    )
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of text files (default: found).")
+    ] = None
+    timezone: Annotated[
+        str, typer.Option(help="Time zone of times that are written without one.")
+    ] = "UTC"
     date_format: Annotated[
         str | None, typer.Option(help="How dates are written, as in %d/%m/%Y (default: found).")
     ] = None
@@ -53,16 +57,18 @@ def register(app: typer.Typer) -> None:
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="Files to import.")],
     how: ImportOptions,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Corpus to write; a new file.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="New file for the corpus.")] = Path(
         "corpus.jsonl"
     ),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take the columns as found.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Take the columns that were found, without asking.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a dated corpus of CSV, Excel, JSON, Parquet, WARC, mbox, RSS, GDELT and the like.
+    """Make a dated corpus from CSV, Excel, JSON, Parquet, WARC, mbox, RSS, GDELT and the like.
 
-    The columns that were found are shown first. What has no date or no text is left out, counted
-    and named. The same command goes on after an interruption.
+    It shows first which columns it takes. Records without a date or a text are left out, counted
+    and named. After an interruption the same command goes on.
 
     Examples: `yeoron import posts.csv` · `yeoron import NewsResult.xlsx -o news.jsonl --yes` ·
     `yeoron import a.csv b.csv --map date=작성일 --map text=본문 --yes` ·

@@ -23,7 +23,7 @@ ServerOption = Annotated[
     str | None,
     typer.Option(
         "--server",
-        help="grpc://HOST:PORT or grpc+tls://HOST:PORT; as the settings say if not given.",
+        help="grpc://HOST:PORT or grpc+tls://HOST:PORT (default: as the settings say).",
     ),
 ]
 
@@ -41,12 +41,12 @@ def register(app: typer.Typer) -> None:
 
 
 def neighbours(
-    word: Annotated[str, typer.Argument(help="A word that has a row.")],
+    word: Annotated[str, typer.Argument(help="A word with a vector.")],
     n: Annotated[int, typer.Option("-n", "--n", help="How many words.", min=1, max=1000)] = 10,
     server: ServerOption = None,
     as_json: Json = False,
 ) -> None:
-    """The nearest words of a word, by the vectors that are trained at this moment.
+    """Show the nearest words of a word, by the vectors as they are now.
 
     Examples: `yeoron live neighbours 마스크` · `yeoron live neighbours 마스크 -n 20 --json`
     """
@@ -60,12 +60,12 @@ def neighbours(
 
 def evaluate(
     gold: Annotated[
-        Path | None, typer.Option(help="Word pairs or analogies; the server's own if not given.")
+        Path | None, typer.Option(help="Word pairs or analogies (default: those of the server).")
     ] = None,
     server: ServerOption = None,
     as_json: Json = False,
 ) -> None:
-    """Judge the vectors that are trained at this moment, on the server's device.
+    """Judge the vectors as they are now, on the device of the server.
 
     Examples: `yeoron live evaluate` · `yeoron live evaluate --gold wordsim353.tsv --json`
     """
@@ -97,9 +97,10 @@ def policy(
     server: ServerOption = None,
     as_json: Json = False,
 ) -> None:
-    """Change how nodes are kept in step, while they train; without a change, show it.
+    """Show the policy, or change it while the nodes train.
 
-    It holds until the server ends: one that is started again takes `--policy` or its settings.
+    A change holds until the server ends. A server that starts again takes the policy of
+    `--policy` or of its settings.
 
     Examples: `yeoron live policy` · `yeoron live policy asp` ·
     `yeoron live policy averaging --sync-setting tau=8`
@@ -120,14 +121,10 @@ def policy(
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
-    from embedding.exchange.channel import Channel
+    from embedding.exchange.channel import ask
 
     chosen = settings() if server else settings_of()
-    channel = Channel(server or chosen.server_location, chosen.line(server, operator=True))
-    try:
-        return channel.action(name, body)
-    finally:
-        channel.close()
+    return ask(server or chosen.server_location, chosen.line(server, operator=True), name, body)
 
 
 def _as_json(gold: PairGold | AnalogyGold) -> dict[str, Any]:

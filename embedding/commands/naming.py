@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
+if TYPE_CHECKING:
+    from embedding.kernel.registry import Registry
 
-def _names() -> dict[str, str]:
+
+def known_names(*, built_in: bool = False) -> dict[str, str]:
+    """What stands for each name in braces; `built_in`: without what other packages add."""
     from embedding.exchange.compression.traits import COMPRESSIONS
     from embedding.models.traits import COUNT_MODELS, MODELS
     from embedding.server.policies.traits import POLICIES
     from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 
-    known: dict[str, Iterable[str]] = {
-        "policies": POLICIES,
-        "compressions": COMPRESSIONS,
-        "models": (*MODELS, *COUNT_MODELS),
-        "tokenizers": (*TOKENIZERS, AUTO_TOKENIZER),
+    def names(registry: Registry[Any, Any]) -> tuple[str, ...]:
+        return registry.built_in() if built_in else registry.names()
+
+    known = {
+        "policies": names(POLICIES),
+        "compressions": names(COMPRESSIONS),
+        "models": (*names(MODELS), *names(COUNT_MODELS)),
+        "tokenizers": (*names(TOKENIZERS), AUTO_TOKENIZER),
     }
     return {name: ", ".join(each) for name, each in known.items()}
+
+
+def named(text: str, names: Mapping[str, str]) -> str:
+    """A help text with the names in place of `{policies}`, `{models}` …."""
+    for name, known in names.items():
+        text = text.replace(f"{{{name}}}", known)
+    return text
 
 
 class NamingCommand(TyperCommand):
@@ -28,11 +42,8 @@ class NamingCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """As every command, with the names put in."""
-        names = _names()
+        names = known_names()
         for param in self.params:
-            text = getattr(param, "help", None)
-            for name, known in names.items():
-                text = text.replace(f"{{{name}}}", known) if text else text
-            if text:
-                param.help = text  # type: ignore[attr-defined]
+            if text := getattr(param, "help", None):
+                param.help = named(text, names)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)

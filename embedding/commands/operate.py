@@ -14,6 +14,7 @@ from embedding.commands.common import (
     keep_private,
     log_to_stderr,
     print_json,
+    print_line,
     settings,
     settings_of,
 )
@@ -30,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command(hidden=True)(door)
     app.command(hidden=True)(deliver)
     app.command(hidden=True)(relay)
+    app.command(hidden=True)(mlflow)
     app.command()(down)
     app.command()(demo)
     app.command()(status)
@@ -38,13 +40,18 @@ def register(app: typer.Typer) -> None:
 def up(
     join: Annotated[
         Path | None,
-        typer.Option(help="Join a control host with this file (`yeoron invite`); once."),
+        typer.Option(
+            help="Join the platform of another host: the file that `yeoron invite` wrote there."
+        ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Stay until SIGTERM, then end every process.")
+        bool,
+        typer.Option(
+            "--wait", help="Stay in the foreground until SIGTERM, then end every process."
+        ),
     ] = False,
 ) -> None:
-    """Start every service of the platform on this machine; of a host that has joined, its workers.
+    """Start the platform on this machine, or the workers of a host that has joined one.
 
     Examples: `yeoron up`, then open the addresses it prints · `yeoron up --join host-b.json` ·
     `yeoron up --wait`, for containers and systemd
@@ -52,13 +59,14 @@ def up(
     from embedding.kernel.stopping import stop_on_signals
     from embedding.platform.hosts import join as join_host
     from embedding.platform.hosts import joined_host, on_its_host, read_joining_file
-    from embedding.platform.operate import bring_down, bring_up
+    from embedding.platform.operate import bring_down, bring_up, require_stopped
     from embedding.platform.summary import addresses
 
     keep_private()
     chosen = settings()
     stop = stop_on_signals(terminal=True) if wait else None
     if join is not None:
+        require_stopped(chosen)
         join_host(chosen, read_joining_file(join))
     with console.status("Starting the platform …") as line:
         bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
@@ -77,14 +85,18 @@ def up(
 
 
 def invite(
-    out: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
-    hours: Annotated[float, typer.Option(min=0.01, max=720, help="For how long it is good.")] = 1.0,
+    out: Annotated[Path, typer.Argument(help="New file to write.")],
+    hours: Annotated[
+        float, typer.Option(min=0.01, max=720, help="Hours for which the file is good.")
+    ] = 1.0,
     role: Annotated[
         str,
-        typer.Option(help="What that host does: node (workers) or server (parameter server)."),
+        typer.Option(help="What that host runs: node (workers) or server (the parameter server)."),
     ] = "node",
 ) -> None:
-    """Write a file with which another host joins this platform, once (`yeoron up --join FILE`).
+    """Write a file with which another host joins this platform (`yeoron up --join FILE`).
+
+    The file is good for one host.
 
     Examples: `yeoron invite host-b.json`, then copy it there and remove it here ·
     `yeoron invite server.json --role server`, where hosts.server is set
@@ -138,8 +150,16 @@ def relay() -> None:
     show(chosen, stop_on_signals())
 
 
+def mlflow() -> None:
+    """Serve MLflow behind the platform's login; `yeoron up` starts it."""
+    from embedding.platform.mlflow_app import serve
+
+    keep_private()
+    serve(settings())
+
+
 def down() -> None:
-    """End every process the platform started, orphans too, and free its ports.
+    """Stop the platform: end every process that it started, and free its ports.
 
     Example: `yeoron down`
     """
@@ -152,13 +172,14 @@ def down() -> None:
 
 def demo(
     corpus: Annotated[
-        Path | None, typer.Option(help="Dated corpus, a folder with one, or what is imported.")
+        Path | None,
+        typer.Option(help="Your own dated texts: what `yeoron train` or `yeoron import` reads."),
     ] = None,
     seconds_per_month: Annotated[
-        float | None, typer.Option(help="Wall seconds in which a month is played.")
+        float | None, typer.Option(help="Seconds in which a month of the corpus is played.")
     ] = None,
 ) -> None:
-    """Start the platform, play a dated corpus through it, and print what moved.
+    """Start the platform, play dated texts through it, and print what changed.
 
     Examples: `yeoron demo` · `yeoron demo --corpus posts.jsonl` · `yeoron demo --corpus posts.xlsx`
     """
@@ -174,7 +195,7 @@ def demo(
 
 
 def status(as_json: Json = False) -> None:
-    """What runs now: services, nodes, sources, lag.
+    """Show what runs: services, nodes, sources, and how far behind they are.
 
     Examples: `yeoron status` · `yeoron status --json`
     """
@@ -197,6 +218,11 @@ def status(as_json: Json = False) -> None:
         for name, state in states.items():
             table.add_row(name, state, style=None if state == "RUNNING" else "red")
         console.print(table)
+        if "airflow-api-server" in states:
+            print_line(f"Trends   {chosen.trends_url}")
+            print_line(f"Airflow  {chosen.airflow_url}")
+            print_line(f"MLflow   {chosen.mlflow_url}")
+            print_line(f"Login    in {chosen.paths.airflow / 'passwords.json'}")
     console.print(source_table(server, console.width))
     if (sync := sync_table(server)) is not None:
         console.print(sync)
@@ -226,7 +252,7 @@ def _server_status(chosen: Settings) -> dict[str, Any]:
     except (httpx.HTTPError, ValueError) as error:
         raise UnavailableError(
             f"no parameter server answers at {chosen.server_status_url}; start the platform with "
-            "`make up`."
+            "`yeoron up`."
         ) from error
     if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
         if server.get("status") == "away":

@@ -21,19 +21,27 @@ def report(
         str, typer.Argument(help="A window (2020-01), the id of a snapshot, or latest.")
     ] = "latest",
     format: Annotated[  # noqa: A002 - the option's name
-        str | None, typer.Option("--format", help="html, pdf or pptx; not given: as FILE ends.")
+        str | None,
+        typer.Option(
+            "--format", help="html, pdf or pptx (default: by the ending of the file, else html)."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write; not given: here.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write (default: a file in this folder, named by the window).",
+        ),
     ] = None,
-    lang: Annotated[str, typer.Option("--lang", help="Language: ko or en.")] = "ko",
+    lang: Annotated[str, typer.Option("--lang", help="Language of the report: ko or en.")] = "ko",
     snapshots: SnapshotStoreOption = None,
     evidence: EvidenceOption = None,
     page: Annotated[
         str | None, typer.Option(help="Address of the page, for links in the report.")
     ] = None,
 ) -> None:
-    """Write what happened in a window as one file to hand on: stories, charts, how sure, addresses.
+    """Write what happened in a window as one file: stories, charts, how sure each is, addresses.
 
     Examples: `yeoron report` · `yeoron report 2020-03 --format pdf -o march.pdf` ·
     `yeoron report 2020-03 -o march.pptx --lang en`

@@ -23,12 +23,15 @@ def rollback(
         str | None, typer.Option("--to", help="Snapshot to go back to, or `nothing`.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", help="Source to block and to learn without.")
+        str | None,
+        typer.Option("--source", help="Source to block; the windows are learnt again without it."),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="First window to forget, as in 2020-02.")
     ] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept with all of it.")] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; it is kept with the withdrawn snapshots.")
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be done.")
     ] = False,
@@ -38,7 +41,7 @@ def rollback(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Withdraw snapshots, take the server back, and learn their windows again.
+    """Go back to before a bad window: withdraw its snapshots and learn the windows again.
 
     Examples:
 

@@ -13,9 +13,10 @@ def register(app: typer.Typer) -> None:
 
 
 def rotate(as_json: Json = False) -> None:
-    """Replace the platform's tokens and certificates; what holds old ones begins again.
+    """Replace the tokens and certificates of the platform while it runs.
 
-    Pages, Airflow and MLflow stay up. Nodes pause for some seconds, and nothing is lost.
+    Nodes, server and Dask start again with the new ones. Pages, Airflow and MLflow stay up.
+    Nodes pause for some seconds, and nothing is lost.
 
     Example: `yeoron rotate`
     """

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _Leader = Annotated[
     str | None,
-    typer.Option(help="Follow this server, grpc://HOST:PORT, as a replica of its rows."),
+    typer.Option(help="Follow this server (grpc://HOST:PORT) and keep a replica of its rows."),
 ]
-Group = Annotated[str | None, typer.Option(help="Name of this group; with --leader.")]
+Group = Annotated[str | None, typer.Option(help="Name of this group; only with --leader.")]
 _SyncSettingOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -48,10 +48,11 @@ class TableOptions:
 
     device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None
     shards: Annotated[
-        int | None, typer.Option(help="Processes that hold the rows; 1: this one alone.")
+        int | None, typer.Option(help="Processes that hold the tables; 1: this one alone.")
     ] = None
     split: Annotated[
-        str | None, typer.Option(help="What of the tables a shard holds: rows or columns.")
+        str | None,
+        typer.Option(help="What a shard holds: whole rows, or some columns of every row."),
     ] = None
 
 
@@ -75,7 +76,10 @@ class ListenOptions:
     tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None
     tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None
     tls_client_ca: Annotated[
-        Path | None, typer.Option(help="PEM authority whose certificates clients must show.")
+        Path | None,
+        typer.Option(
+            help="PEM certificate of an authority; clients must show a certificate of it."
+        ),
     ] = None
     http_port: Annotated[
         int | None, typer.Option(help="Loopback port of /health, /metrics, /status; 0: a free one.")
@@ -91,9 +95,21 @@ class PlayedOptions:
     ] = None
     first_day: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.")] = None
     last_day: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD.")] = None
-    seconds_per_month: Annotated[float, typer.Option(help="Wall seconds a month lasts.")] = 20.0
-    speed: Annotated[float | None, typer.Option(help="Event seconds a second, instead.")] = None
-    max_backlog: Annotated[int, typer.Option(help="Unfetched documents the clock waits at.")] = 0
+    seconds_per_month: Annotated[
+        float, typer.Option(help="Seconds in which a month is played.")
+    ] = 20.0
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds of the corpus for each second; in place of --seconds-per-month."
+        ),
+    ] = None
+    max_backlog: Annotated[
+        int,
+        typer.Option(
+            help="The clock waits while this many documents are not fetched (0: it never waits)."
+        ),
+    ] = 0
     autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False
     seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0
 
@@ -104,8 +120,12 @@ class SimulatedOptions:
 
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8899
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
-    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, seconds.")] = 0.05
-    fault_rate: Annotated[float, typer.Option(help="Share of articles that fail once.")] = 0.0
+    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, in seconds.")] = (
+        0.05
+    )
+    fault_rate: Annotated[
+        float, typer.Option(help="Share of articles whose first request fails.")
+    ] = 0.0
 
 
 def register(app: typer.Typer) -> None:
@@ -126,7 +146,7 @@ def serve(
     ] = None,
     sync_setting: _SyncSettingOption = None,
 ) -> None:
-    """Run the parameter server until SIGTERM; it writes a last checkpoint then.
+    """Run the parameter server until SIGTERM. It writes a checkpoint before it ends.
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
     `yeoron serve --shards 4 --split columns` ·
@@ -190,7 +210,7 @@ def _tell(running: ParameterServer) -> None:
 def node(
     name: Annotated[str, typer.Option(help="Name of the node in the pool.")],
 ) -> None:
-    """Run one node of the pool by hand, without Dask (for a look at what a node does).
+    """Run one node by hand, without Dask, to see what it does.
 
     Example: `yeoron node --name yeoron-node-0`
     """
@@ -220,7 +240,7 @@ def web(
     tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
 ) -> None:
-    """Serve the trends page alone, without Airflow, behind a token it prints.
+    """Serve the trends page without Airflow. It prints the address, and a token to log in with.
 
     Examples: `yeoron web --port 8090` ·
     `yeoron web --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem`
@@ -260,10 +280,12 @@ def simweb(
         bool, typer.Option("--truth", help="Print the planted events and end.")
     ] = False,
     write: Annotated[
-        Path | None, typer.Option(help="Write the corpus as dated JSONL, for `train`, and end.")
+        Path | None, typer.Option(help="Write the corpus to this file for `yeoron train`, and end.")
     ] = None,
 ) -> None:
-    """Play a dated corpus as a small real web: news, board, comments, robots, faults.
+    """Play dated texts as a small web with news, a board, comments, robots.txt and faults.
+
+    Without --corpus the texts are invented, with some changes planted in them (--truth).
 
     Examples: `yeoron simweb --autostart` · `yeoron simweb --corpus posts.jsonl --speed 86400` ·
     `yeoron simweb --truth` · `yeoron simweb --corpus generated --write posts.jsonl`

@@ -20,7 +20,9 @@ from embedding.kernel.errors import ConfigError
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    group = typer.Typer(help="Versioned embedding snapshots.", no_args_is_help=True)
+    group = typer.Typer(
+        help="Snapshots: what was learnt by the end of each window.", no_args_is_help=True
+    )
     group.command("list")(list_snapshots)
     group.command("show")(show)
     group.command("verify")(verify)
@@ -43,18 +45,29 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     refs = store.list()
     broken, gone = store.broken(), store.withdrawn()
     if as_json:
-        told = {
+        summary = {
             name: {"at": one.at.isoformat(), "reason": one.reason} for name, one in gone.items()
         }
         listed = [ref.to_dict() for ref in refs]
-        print_json({"snapshots": listed, "broken": broken, "withdrawn": told})
+        print_json({"snapshots": listed, "broken": broken, "withdrawn": summary})
         return
     from rich.table import Table
 
+    from embedding.kernel.records import Window
+
+    if not (refs or broken or gone):
+        console.print(
+            f"{store.uri} holds no snapshot yet; `yeoron train … --out FOLDER` or a running "
+            "platform writes some.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        return
     table = Table("snapshot", "window", "words", "parent")
     for ref in refs:
-        window = f"{ref.window_start:%Y-%m-%d %H:%M} – {ref.window_end:%Y-%m-%d %H:%M}"
-        table.add_row(ref.id, window, f"{ref.words:,}", ref.parent or "–")
+        window = Window(ref.window_start, ref.window_end)
+        table.add_row(ref.id, window.label, f"{ref.words:,}", ref.parent or "–")
     console.print(table)
     for name, why in broken.items():
         console.print(f"broken: {name}: {why}", style="red", markup=False)
@@ -65,7 +78,7 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
 
 
 def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002 - the argument's name
-    """Print a snapshot's manifest as JSON: window, sources, digests, quality.
+    """Print the manifest of a snapshot as JSON: window, sources, digests, quality.
 
     Example: `yeoron snapshot show latest`
     """
@@ -87,7 +100,7 @@ def withdraw(
     reason: Annotated[str, typer.Option("--reason", help="Why, for whoever asks later.")],
     snapshots: SnapshotStoreOption = None,
 ) -> None:
-    """Take one snapshot out of the series; its files stay. `yeoron rollback` does more.
+    """Take one snapshot out of the series. Its files stay. To learn it again: `yeoron rollback`.
 
     Example: `yeoron snapshot withdraw 2020-02-a1b2c3d4 --reason "a source was spammed"`
     """
@@ -114,7 +127,7 @@ def neighbours(
     snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
 ) -> None:
-    """Nearest words: by cosine, less what the vectors of rare words are unsure by.
+    """Show the nearest words of a word. Rare words count as less near, as their vectors are unsure.
 
     Example: `yeoron snapshot neighbours 마스크 -n 20`
     """

@@ -26,7 +26,9 @@ File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    group = typer.Typer(help="The sources that are read.", no_args_is_help=True)
+    group = typer.Typer(
+        help="The sources: list them, check them, find new ones.", no_args_is_help=True
+    )
     group.command("list")(list_sources)
     group.command("check")(check)
     group.command("unblock")(unblock)
@@ -70,7 +72,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
 
 
 def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source.")]) -> None:
-    """Let a source be read again that `yeoron rollback` has blocked.
+    """Read a source again that `yeoron rollback` blocked.
 
     Example: `yeoron sources unblock board`
     """
@@ -88,11 +90,12 @@ def check(
         list[str] | None, typer.Option(help="Name of a source to check; may be repeated.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--for", help="Time for each.", parser=duration, metavar="TIME")
+        float,
+        typer.Option("--for", help="Most time for each source.", parser=duration, metavar="TIME"),
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Explain each source: reachable, what robots.txt says, what a first page yields.
+    """Ask each source once: does it answer, what does robots.txt allow, what does it bring?
 
     Shows title, time and length of one text and what would be masked in it, never the text. Ends
     with 1 when a source yields nothing.
@@ -132,16 +135,16 @@ def crawled(file: Path | None, chosen: Settings) -> tuple[SourceConfig, ...]:
 def crawl(
     file: File = None,
     seconds: Annotated[
-        float, typer.Option("--for", help="Seconds to crawl.", parser=duration, metavar="TIME")
+        float, typer.Option("--for", help="How long to crawl.", parser=duration, metavar="TIME")
     ] = 60.0,
     documents: Annotated[
         int | None, typer.Option(help="End after so many documents.", min=1)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Dry run: crawl and prepare text into a counting sink; nothing is trained or kept.
+    """Try sources: crawl and count what they bring. Nothing is learnt, and no text is kept.
 
-    On a terminal the table is live; Ctrl-C ends early and shows the figures so far.
+    Ctrl-C ends it early and shows the figures so far.
 
     Examples: `yeoron crawl sources.toml --for 60s` · `yeoron crawl --for 10m --json` ·
     `yeoron crawl --documents 1000`

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from embedding.web.config import WebConfig
 
 SnapshotStoreOption = Annotated[
-    Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
+    Path | None,
+    typer.Option("--snapshots", help="Folder of the snapshots (default: the platform's)."),
 ]
 EvidenceOption = Annotated[
-    Path | None, typer.Option("--evidence", help="Folder of addresses; with --snapshots.")
+    Path | None,
+    typer.Option("--evidence", help="Folder with addresses of documents; only with --snapshots."),
 ]
 ID_HELP = (
-    "Snapshot id, a window (2020-01), latest, or a folder: a snapshot's, or a store's for its "
-    "latest."
+    "A window (2020-01), the id of a snapshot, latest, or a folder: of one snapshot, or of a store "
+    "for its latest."
 )
 Id = Annotated[str, typer.Argument(help=ID_HELP)]
 

@@ -18,7 +18,9 @@ from embedding.commands.common import (
 if TYPE_CHECKING:
     from embedding.web.tokens import AccessTokens
 
-NameArgument = Annotated[str, typer.Argument(help="Name of the token: who uses it.")]
+NameArgument = Annotated[
+    str, typer.Argument(help="Name of the token, such as that of the program that uses it.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def make(name: NameArgument) -> None:
-    """Make a token that reads, and print it; it is not shown again.
+    """Make a token and print it once. It can read, and nothing else.
 
     Example: `yeoron token make dashboard`
     """
@@ -43,7 +45,7 @@ def make(name: NameArgument) -> None:
 
 
 def list_tokens(as_json: Json = False) -> None:
-    """All tokens with their role, and when they were made, used last and withdrawn.
+    """List the tokens: their role, and when they were made, last used and withdrawn.
 
     Example: `yeoron token list --json`
     """
@@ -63,7 +65,7 @@ def list_tokens(as_json: Json = False) -> None:
 
 
 def withdraw(name: NameArgument) -> None:
-    """Accept a token no longer, from its next question on.
+    """Withdraw a token. Its next question is refused.
 
     Example: `yeoron token withdraw dashboard`
     """

@@ -57,8 +57,8 @@ class TrainBar:
             return
         loss = "" if at.loss is None else f", loss {at.loss:.3f}"
         again = f", {at.replayed:,} learnt again" if at.replayed else ""
-        told = f"{at.words_per_second:,.0f} words/s{again}{loss}"
-        self.progress.update(self._task, description=told)
+        text = f"{at.words_per_second:,.0f} words/s{again}{loss}"
+        self.progress.update(self._task, description=text)
         if at.share is None:
             return
         self.progress.update(self._task, total=1.0, completed=at.share)

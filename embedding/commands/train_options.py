@@ -24,39 +24,46 @@ NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
 CorpusOption = Annotated[
-    Path, typer.Argument(help="Text (a sentence a line) or, dated, what is imported.")
+    Path,
+    typer.Argument(
+        help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
+    ),
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
+    Path | None,
+    typer.Option(help="New or empty folder for the snapshots. Without it nothing is kept."),
 ]
-ModelOption = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
+ModelOption = Annotated[
+    str, typer.Option(help="One of {models}. sppmi counts instead of training.")
+]
 _Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
 ContextOption = Annotated[
     str | None,
-    typer.Option("--context", help="Words on each side that are context (5 when not given)."),
+    typer.Option("--context", help="Words on each side that count as context (default: 5)."),
 ]
 WindowOption = Annotated[
     list[str] | None,
-    typer.Option(help="With --dated: the unit in which time is cut: hour, day, week or month."),
+    typer.Option(help="With --dated: length of a window: hour, day, week or month."),
 ]
-Negative = Annotated[int, typer.Option(help="Noise words a pair.")]
-SampleOption = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
-MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a row.")]
-MaxWords = Annotated[int, typer.Option(help="Most words that have a row.")]
+Negative = Annotated[int, typer.Option(help="Noise words for each pair.")]
+SampleOption = Annotated[float, typer.Option(help="Subsampling threshold; 0: none.")]
+MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a vector.")]
+MaxWords = Annotated[int, typer.Option(help="Most words that get a vector.")]
 _Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
 Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
 BlockTokens = Annotated[
     int | None,
     typer.Option(
-        help="Tokens that a node learns between two pulls: fewer are less stale and cost more "
-        "bytes a token. 25,000; with n > 2 nodes 50,000 / n."
+        help="Tokens that a node learns between two pulls. With fewer it sees sooner "
+        "what others learnt, and sends more bytes (default: 25,000; with n > 2 "
+        "nodes 50,000 / n)."
     ),
 ]
 Sync = Annotated[
     str,
     typer.Option(
-        help="How nodes are kept in step: {policies}. sandblaster: rounds of L-BFGS on what was "
-        "read; hogwild: tables in memory that the nodes share."
+        help="When nodes see what others learnt: {policies}. sandblaster: rounds of "
+        "L-BFGS on what was read; hogwild: the nodes share the tables in memory."
     ),
 ]
 _SyncSettingOption = Annotated[
@@ -66,120 +73,128 @@ _SyncSettingOption = Annotated[
         "(docs/concepts/synchronisation.md); may be repeated."
     ),
 ]
-ShardsOption = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]
+ShardsOption = Annotated[
+    int, typer.Option(help="Processes that hold the tables; --split says how.")
+]
 Split = Annotated[
     str,
     typer.Option(
-        help="rows: a shard holds the rows of its ids. columns: a part of every row; no row "
-        "travels, and bytes do not depend on --dim."
+        help="rows: a shard holds whole rows. columns: a shard holds a part of every "
+        "row; no row travels, so bytes do not depend on --dim."
     ),
 ]
 Topology = Annotated[
     str,
     typer.Option(
-        help="ps: rows go by the server. allreduce: every node holds them all, and what moved is "
-        "summed. hybrid: rows of nearly every block by all-reduce, the others by the server."
+        help="ps: rows travel through the server. allreduce: every node holds all "
+        "rows, and changes are summed. hybrid: rows of nearly every block by "
+        "all-reduce, the others through the server."
     ),
 ]
 AggregatorsOption = Annotated[
     int,
     typer.Option(
-        help="Processes that add up the pushes of the nodes on their host and send one push each."
+        help="Processes that each add up the pushes of some nodes and send one push to the server."
     ),
 ]
 ServerGroupsOption = Annotated[
     int,
     typer.Option(
-        help="Parameter servers, each with all rows for a part of the nodes; they exchange what "
-        "changed every --exchange-every seconds."
+        help="Parameter servers. Each holds all rows for some of the nodes; every "
+        "--exchange-every seconds they exchange what changed."
     ),
 ]
 _ExchangeEveryOption = Annotated[
-    float, typer.Option(help="Seconds between two exchanges of --server-groups.")
+    float, typer.Option(help="Seconds between two exchanges of the --server-groups.")
 ]
 _Compression = Annotated[
     str,
     typer.Option(
-        help="How what was learnt is sent: {compressions}. none: float32; threshold: multiples of "
-        "a step; onebit: a bit a number; topk: what moved farthest."
+        help="How changes are sent: {compressions}. none: float32; threshold: "
+        "multiples of a step; onebit: one bit for each number; topk: the numbers "
+        "that changed most."
     ),
 ]
-ThresholdOption = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
+ThresholdOption = Annotated[
+    float, typer.Option(help="For threshold and changes: the smallest step.")
+]
 CacheMb = Annotated[
     int,
     typer.Option(
-        help="Megabytes of rows that each node keeps, so that only those that others changed are "
-        "sent again; 0 keeps none, and 256 with --pulls changes.",
+        help="Megabytes of rows that each node keeps; only rows that others changed "
+        "are sent again. 0: none; with --pulls changes 256.",
         min=0,
     ),
 ]
 PullsOption = Annotated[
     str,
     typer.Option(
-        help="What nodes pull: rows, or changes of the rows that they keep, in steps as pushes of "
-        "threshold have them: a tenth of the bytes."
+        help="What nodes pull: rows, or only the changes of rows that they keep, in "
+        "steps as threshold sends them, which takes fewer bytes."
     ),
 ]
 RelativeThreshold = Annotated[
     float,
     typer.Option(
-        help="threshold and changes: the step of a row, as a multiple of the root mean square of "
-        "what there is to send of it; 0: --threshold for every row."
+        help="For threshold and changes: the step of a row, as a multiple of the root "
+        "mean square of its changes; 0: --threshold for every row."
     ),
 ]
 DirectionsOption = Annotated[
     int,
     typer.Option(
-        help="threshold and changes: principal directions that are sent along with the rows."
+        help="For threshold and changes: principal directions that are sent with the rows."
     ),
 ]
-TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
+TopShare = Annotated[float, typer.Option(help="For topk: the share of the numbers that is sent.")]
 TokenizerOption = Annotated[str, typer.Option(help="One of {tokenizers}.")]
 VocabularyOption = Annotated[
     str | None,
     typer.Option(
-        help="counted: count the words first; growing: a single pass. When not given, plain "
-        "text cut at blanks is counted first, as that is quick."
+        help="counted: count the words first; growing: a single pass (default: "
+        "counted for plain text cut at blanks, where it is quick; else growing)."
     ),
 ]
 Dated = Annotated[
     bool,
     typer.Option(
         "--dated",
-        help="Learn JSONL in time order, in one pass, and cut a snapshot for each window.",
+        help="Learn a dated corpus in order of time, in one pass, and take a snapshot "
+        "of each window.",
     ),
 ]
 RehearsalPasses = Annotated[
     float | None,
     typer.Option(
-        help="--dated: most passes over the first window's text that are learnt again, while "
-        "held-out text is predicted better for it; later windows get fewer. 30 when not given; "
-        "0: none."
+        help="With --dated: most times that the first window's text is learnt again, "
+        "as long as held-out text is predicted better; later windows get fewer "
+        "(default: 30; 0: none)."
     ),
 ]
 Sources = Annotated[
     int,
     typer.Option(
-        help="--dated: most sources that lines name (`source`) and that are told apart, those with "
-        "the most text; the others are counted as `other`. 0: one source, whatever lines say."
+        help="With --dated: how many sources are told apart, those with most text; "
+        "all others count as `other`. 0: all text is one source."
     ),
 ]
 LearningRate = Annotated[
-    float, typer.Option(help="Learning rate at the start; --schedule window: its mean.")
+    float, typer.Option(help="Learning rate at the start; with --schedule window its mean.")
 ]
 ScheduleOption = Annotated[
     str | None,
     typer.Option(
-        help="linear (falls to the end), constant, or window (with --dated, unless given: in each "
-        "window again from 1.5 to 0.5 times the learning rate)."
+        help="How the learning rate moves: linear falls to the end; constant; window "
+        "falls in each window from 1.5 to 0.5 times the rate (default with "
+        "--dated)."
     ),
 ]
-Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
+Tokens = Annotated[int | None, typer.Option(help="Stop after this many tokens.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 StateDir = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of checkpoints: after an interruption the same command goes on from it."
+        help="Folder of checkpoints. After an interruption the same command goes on from there."
     ),
 ]
 CheckpointEvery = Annotated[
@@ -188,7 +203,7 @@ CheckpointEvery = Annotated[
 Device = Annotated[str, typer.Option(help="Where the server's tables are: cpu, cuda or auto.")]
 TrainerOption = Annotated[
     str,
-    typer.Option(help="numba, or torch: on a GPU where there is one, else many times slower."),
+    typer.Option(help="numba, or torch for a GPU; without one torch is many times slower."),
 ]
 
 
@@ -320,12 +335,12 @@ def request_of(
     from embedding.training import TrainRequest
 
     found = {name: dict(values) for name, values in (settings or {}).items()}
-    reading = _settled(options.reading, given, found)
-    placement = _settled(options.placement, given, found)
-    output = _settled(options.output, given, found)
-    model = _settled(options.model, given, found)
-    sync = _settled(options.sync, given, found)
-    exchange = _settled(options.exchange, given, found)
+    reading = _completed(options.reading, given, found)
+    placement = _completed(options.placement, given, found)
+    output = _completed(options.output, given, found)
+    model = _completed(options.model, given, found)
+    sync = _completed(options.sync, given, found)
+    exchange = _completed(options.exchange, given, found)
     context = _context(model.words_each_side)
     unit = _unit(reading.window or [], reading.dated)
     values: dict[str, Any] = {
@@ -368,7 +383,7 @@ def request_of(
     return validate(TrainRequest, values, "train")
 
 
-def _settled(group: Group, given: Collection[str], found: dict[str, dict[str, Any]]) -> Group:
+def _completed(group: Group, given: Collection[str], found: dict[str, dict[str, Any]]) -> Group:
     """The group with what settings say where no option does; what is used leaves `found`."""
     taken = {}
     for field in fields(group):

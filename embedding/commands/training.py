@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(cls=NamingCommand, help=f"{train.__doc__}\n\n{EXAMPLES}")(grouped(train))
+    app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
+        grouped(train)
+    )
     app.command()(evaluate)
 
 
@@ -56,7 +59,7 @@ EXAMPLES = """Examples:
 
 `yeoron train news.txt --model sppmi --out counted`
 
-`yeoron train large.txt --out store --state-dir state`; after a crash the same again goes on.
+`yeoron train large.txt --out store --state-dir state`; after a crash the same command goes on
 """
 
 
@@ -70,9 +73,9 @@ def train(
     sync: options.SyncOptions,
     exchange: options.ExchangeOptions,
 ) -> None:
-    """Train on a corpus file, through the same nodes and server as the stream.
+    """Train on a file, with the same nodes and server as the stream of the platform.
 
-    Settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`) hold where no option says otherwise.
+    What no option says is taken from the settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`).
     """
     if model.model != "sppmi":
         # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
@@ -127,12 +130,12 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
             "missing in its counts.",
             highlight=False,
         )
-    if result.ways.get("lost_tokens") or result.ways.get("from_server"):
+    lost, again = (int(result.transports.get(name) or 0) for name in ("lost_tokens", "from_server"))
+    if lost or again:
         errors.print(
-            f"nodes died together: what {result.ways['lost_tokens']:,} tokens had taught died with "
-            f"them, and {result.ways['from_server']} times what up to write_back_blocks "
-            "blocks of each "
-            "node had; all tokens are counted (docs/concepts/topologies.md).",
+            f"nodes died together: what {lost:,} tokens had taught died with them, and {again} "
+            "times what up to write_back_blocks blocks of each node had; all tokens are counted "
+            "(docs/concepts/topologies.md).",
             highlight=False,
         )
     return result
@@ -155,13 +158,17 @@ def _print(result: TrainResult, *, kept: bool) -> None:
 
 def evaluate(
     snapshot: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
-    snapshots: Annotated[Path | None, typer.Option(help="Snapshot store.")] = None,
+    snapshots: Annotated[
+        Path | None, typer.Option(help="Folder of the snapshots (default: the platform's).")
+    ] = None,
     gold: Annotated[
         list[Path] | None, typer.Option(help="Similarity or analogy file; may be repeated.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Judge a snapshot: likelihood by source, PIP loss, similarity and analogy gold sets.
+    """Judge a snapshot: loss by source, PIP loss, and gold sets of similarity and analogy.
+
+    `yeoron snapshot evaluate` can also compare the figures with floors.
 
     Example: `yeoron evaluate latest --gold ws353_ko.tsv`
     """

@@ -31,13 +31,14 @@ Examples:
 `yeoron trends born --snapshots store --csv`
 """
 TrendStoreOption = Annotated[
-    Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")
+    Path | None,
+    typer.Option("--snapshots", help="Folder of the snapshots (default: the platform's)."),
 ]
 ReportIdArgument = Annotated[
-    str, typer.Option("--id", help="Snapshot id, a window (2020-01), or latest.")
+    str, typer.Option("--id", help="A window (2020-01), the id of a snapshot, or latest.")
 ]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
-LimitOption = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
+LimitOption = Annotated[int, typer.Option("-n", "--limit", min=1, help="Most rows to print.")]
 Between = Annotated[
     tuple[str, str] | None,
     typer.Option(
@@ -98,13 +99,15 @@ def stories(
 def moved(
     snapshots: TrendStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
-    every: Annotated[bool, typer.Option("--all", help="All words that were compared.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="All words that were compared, clear or not.")
+    ] = False,
     between: Between = None,
     limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Words whose meaning moved, surest first.
+    """Words whose meaning changed, surest first.
 
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
     `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-03`
@@ -131,7 +134,7 @@ def score(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """How far the words of a file moved, in the order of the file.
+    """How much the words of a file changed, in the order of the file.
 
     A word that could not be compared is listed with the reason.
 
@@ -151,7 +154,7 @@ def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A00
     if between and id != "latest":
         from embedding.kernel.errors import ConfigError
 
-        raise ConfigError(f"--id {id}: beside --between, which names both windows.")
+        raise ConfigError(f"--id {id}: not accepted with --between, which names both windows.")
 
 
 def born(
@@ -161,7 +164,7 @@ def born(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Words that enough documents hold for the first time.
+    """New words: enough documents use them for the first time.
 
     Example: `yeoron trends born --id 2020-02-a1b2c3d4`
     """
@@ -175,7 +178,7 @@ def risen(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Words that became more frequent.
+    """Words that are used more often than before.
 
     Example: `yeoron trends risen --json`
     """
@@ -189,7 +192,7 @@ def fallen(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Words that became rarer.
+    """Words that are used less often than before.
 
     Example: `yeoron trends fallen --csv`
     """
@@ -281,8 +284,8 @@ def bias(
     else:
         console.print(bias_table(found))
         if found.predicted is not None:
-            said = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
-            console.print(said, markup=False, highlight=False, soft_wrap=True)
+            proposal = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
+            console.print(proposal, markup=False, highlight=False, soft_wrap=True)
 
 
 def report(

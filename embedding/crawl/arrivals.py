@@ -37,7 +37,7 @@ _Waiting = tuple[ReadDocument, "asyncio.Future[str | None]"]
 
 
 class ArrivalQueue:
-    """Inside one event loop. Nobody hands a document on before `settle` has returned."""
+    """Inside one event loop. Nobody hands a document on before `resolve` has returned."""
 
     def __init__(
         self, frontier: Frontier, near: NearDuplicates, patience: Patience | None = None
@@ -46,34 +46,34 @@ class ArrivalQueue:
         self._near = near
         self._patience = patience or Patience()
         self._waiting: list[_Waiting] = []
-        self._settling: set[asyncio.Task[None]] = set()
+        self._resolving: set[asyncio.Task[None]] = set()
 
-    async def settle(self, arrival: ReadDocument) -> str | None:
+    async def resolve(self, arrival: ReadDocument) -> str | None:
         """None when it is recorded as fetched; else why it is done already: `duplicate` (its text
         or one of its addresses was read before) or `near_duplicate`.
 
         Waits while the database is away. Whoever is cancelled here has recorded nothing.
         """
         loop = asyncio.get_running_loop()
-        settled: asyncio.Future[str | None] = loop.create_future()
+        outcome: asyncio.Future[str | None] = loop.create_future()
         if not self._waiting:
             loop.call_later(_MOMENT, self._begin)
-        self._waiting.append((arrival, settled))
-        return await settled
+        self._waiting.append((arrival, outcome))
+        return await outcome
 
     async def close(self) -> None:
-        """Settle nothing more."""
-        for task in self._settling:
+        """Resolve nothing more."""
+        for task in self._resolving:
             task.cancel()
-        await asyncio.gather(*self._settling, return_exceptions=True)
+        await asyncio.gather(*self._resolving, return_exceptions=True)
 
     def _begin(self) -> None:
         group, self._waiting = self._waiting, []
-        task = asyncio.get_running_loop().create_task(self._settle_all(group))
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        task = asyncio.get_running_loop().create_task(self._resolve_all(group))
+        self._resolving.add(task)
+        task.add_done_callback(self._resolving.discard)
 
-    async def _settle_all(self, group: Sequence[_Waiting]) -> None:
+    async def _resolve_all(self, group: Sequence[_Waiting]) -> None:
         try:
             judged = await self._patience.ask(self._judge_those_left, group)
         except Exception as error:  # noqa: BLE001  (it is the waiters' to handle)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 
 from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium, sandboxed
-from embedding.crawl.watchdog import Tether
+from embedding.crawl.watchdog import Watchdog
 from embedding.kernel.errors import FetchError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ChromiumProcess:
         self._main = main
         self._driver = main.parent()
         self._profile = _profile(main)
-        self._tether = Tether(main.pid, self._driver.pid if self._driver else 0, self._profile)
+        self._watchdog = Watchdog(main.pid, self._driver.pid if self._driver else 0, self._profile)
 
     @classmethod
     async def start(cls, executable: Path | None) -> ChromiumProcess:
@@ -153,7 +153,7 @@ class ChromiumProcess:
             with contextlib.suppress(psutil.Error):
                 self._driver.kill()
         await asyncio.to_thread(_gone, family)
-        self._tether.release()
+        self._watchdog.release()
         await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
 
 

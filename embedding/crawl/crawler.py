@@ -135,7 +135,9 @@ class Crawler:
         pending = self._frontier.backlog(runners)
         return {
             name: runner.counters.report(
-                pending[name] + runner.in_hand, runner.watch, self._running().turns.report(name)
+                pending[name] + runner.in_hand,
+                runner.watch,
+                self._running().poll_queue.report(name),
             )
             for name, runner in runners.items()
         }

@@ -28,7 +28,7 @@ _STEP = 900.0
 _DISPERSION_MEMORY = 0.97
 
 
-class Rhythm:
+class DiurnalRate:
     """Learns from `saw`; says what was to be `expected`."""
 
     def __init__(self, zone: str) -> None:

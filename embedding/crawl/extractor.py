@@ -68,8 +68,8 @@ class Extractor:
         """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
         if self._processes == 0:
             return await self._in_thread(url, read_page, body, content_type, url, zone, authors)
-        told = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
-        return decode(await self._ask(url, told, body))
+        header = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
+        return decode(await self._ask(url, header, body))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_listing`; raises FetchError."""
@@ -86,14 +86,14 @@ class Extractor:
         finally:
             self._idle.put_nowait(place)
 
-    async def _ask(self, url: str, told: dict[str, Any], body: bytes) -> dict[str, Any]:
+    async def _ask(self, url: str, header: dict[str, Any], body: bytes) -> dict[str, Any]:
         """The answer of a process; FetchError (`parse`) where it gives none, and it is replaced."""
         process = await self._idle.get()
         try:
             extra = 0.0
             if process is None:
                 process, extra = await self._start(), _STARTING
-            return (await self._within(process.ask(told, body), url, extra))[0]
+            return (await self._within(process.ask(header, body), url, extra))[0]
         except _TooLongError as error:
             await self._end(process)
             process = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -66,11 +67,15 @@ class SystemResolver:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+_USUAL_PORTS = (80, 443)
+
+
 class AddressGuard:
     """Resolves names and refuses those with a private, loopback or link-local address."""
 
     def __init__(self, allowed: Iterable[str] = (), resolver: Resolver | None = None) -> None:
-        self._allowed = frozenset(host.lower() for host in allowed)
+        # [::1]:8080 is the host ::1 at its port 8080.
+        self._allowed = frozenset(re.sub(r"[\[\]]", "", host.lower()) for host in allowed)
         self._system = SystemResolver()
         self._resolver = resolver or self._system
 
@@ -79,8 +84,12 @@ class AddressGuard:
         self._system.close()
 
     def trusts(self, host: str, port: int) -> bool:
-        """Whether the host is named as an exception."""
-        return not self._allowed.isdisjoint((host.lower(), f"{host.lower()}:{port}"))
+        """Whether the host is named as an exception, with this port where it is not the usual one.
+
+        A name alone must not open what else its machine runs: on loopback that is the platform.
+        """
+        name = host.lower()
+        return f"{name}:{port}" in self._allowed or (name in self._allowed and port in _USUAL_PORTS)
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """Addresses that may be connected to; raises FetchError (`private_address`, `dns`)."""
@@ -93,7 +102,8 @@ class AddressGuard:
         if not self.trusts(host, port) and not all(is_public(address) for address in found):
             raise FetchError(
                 "private_address",
-                f"{host}:{port}: a private address; hosts in allow_private_hosts are excepted.",
+                f"{host}:{port}: a private address; crawl.allow_private_hosts names exceptions, "
+                f"as in {host}:{port}.",
             )
         return found
 

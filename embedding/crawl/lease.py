@@ -32,7 +32,8 @@ class LeaseConfig(Config):
     seconds: float = Field(30.0, ge=1, le=3600)
     """A node that has not been heard of for so long loses its sources to the others."""
     allocate_every: float = Field(60.0, gt=0)
-    """Seconds between two looks whether the nodes' token rates are still alike."""
+    """Seconds between two checks whether the nodes still read about the same number of
+    tokens."""
     imbalance: float = Field(0.25, ge=0)
     """Sources change nodes once the largest rate of a node exceeds the mean by this share."""
     moves: int = Field(4, ge=0)
@@ -137,7 +138,7 @@ class Heartbeat:
     holds     sources that it believes to hold
     tokens    read by source since the last beat, `seconds` ago
     released  sources that it was told to give up and of which nothing is under way
-    settled   sources whose debts it has cleared
+    cleared   sources whose debts it has cleared
     """
 
     first: bool = False
@@ -146,7 +147,7 @@ class Heartbeat:
     tokens: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     released: frozenset[str] = frozenset()
-    settled: frozenset[str] = frozenset()
+    cleared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ class Pool:
                 and lease.free(incarnation, now)
             ):
                 self.leases[lease.source] = lease.taken(incarnation, now + self.config.seconds)
-        return self._standing(incarnation, rates)
+        return self._view(incarnation, rates)
 
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
@@ -338,7 +339,7 @@ class Pool:
         name = lease.source
         if name in heartbeat.holds:
             lease = lease.read(heartbeat.tokens.get(name, 0), heartbeat.seconds)
-        if name in heartbeat.settled:
+        if name in heartbeat.cleared:
             lease = replace(lease, debts=())
         leaving = lease.holder is not None and lease.wanted != lease.holder.node
         if name in heartbeat.released and leaving:
@@ -377,7 +378,7 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
+    def _view(self, incarnation: Incarnation, rates: Mapping[str, float]) -> LeaseView:
         concerning = self._concerning(incarnation.node)
         mine = [each for each in concerning if each.holder == incarnation]
         owing = any(

@@ -143,12 +143,12 @@ class Leases:
             at = self._now(connection) if now is None else now
             pool, before = self._load_part(connection, stored, incarnation.node, heartbeat, at)
             try:
-                standing = pool.beat(incarnation, heartbeat, at)
+                view = pool.beat(incarnation, heartbeat, at)
             except IncompleteError:
                 pool, before = self._load(connection, stored)
-                standing = pool.beat(incarnation, heartbeat, at)
+                view = pool.beat(incarnation, heartbeat, at)
             self._store(connection, before, pool, stored)
-        return standing
+        return view
 
     def sources(self, names: Sequence[str] | None = None) -> list[SourceConfig]:
         """The published sources, or those of these names."""

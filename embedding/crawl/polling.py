@@ -20,8 +20,8 @@ _LOOK = 30.0
 """Seconds after which a waiting source looks whether what was learnt of others moved its turn."""
 
 
-class PollTurns:
-    """Gives sources their turns to poll, inside one event loop."""
+class PollQueue:
+    """Says which source is polled next, inside one event loop."""
 
     def __init__(
         self, config: CrawlConfig, store: SourceStates, patience: Patience | None = None

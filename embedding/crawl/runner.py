@@ -93,10 +93,10 @@ class SourceRunner:
 
     async def poll_forever(self) -> None:
         """Poll at each turn. Without a browser a rendered source ends here."""
-        turns, name = self._services.turns, self.source.name
-        with turns.taking_part(self.source), self._watching.kept():
+        poll_queue, name = self._services.poll_queue, self.source.name
+        with poll_queue.taking_part(self.source), self._watching.kept():
             while True:
-                await turns.wait(name)
+                await poll_queue.wait(name)
                 try:
                     changed = await self._poll()
                 except FetchError as error:
@@ -106,12 +106,12 @@ class SourceRunner:
                     if error.reason == "no_browser":
                         log.warning("source %s is skipped: %s", name, error)
                         return
-                    turns.failed(name, error.retry_after or 0.0, self._web.requests)
+                    poll_queue.failed(name, error.retry_after or 0.0, self._web.requests)
                 except Exception as error:  # noqa: BLE001  (one source must never end the others)
                     self._internal(error)
-                    turns.failed(name, 0.0, self._web.requests)
+                    poll_queue.failed(name, 0.0, self._web.requests)
                 else:
-                    turns.polled(name, changed=changed, requests=self._web.requests)
+                    poll_queue.polled(name, changed=changed, requests=self._web.requests)
                 finally:
                     self.in_hand = 0
 
@@ -185,7 +185,7 @@ class SourceRunner:
         self.counters.listed += len(fresh)
         self.in_hand -= len(found)
         try:
-            reasons = await asyncio.gather(*(self._settle_one(key, one) for key, one in fresh))
+            reasons = await asyncio.gather(*(self._resolve_one(key, one) for key, one in fresh))
             for (key, one), reason in zip(fresh, reasons, strict=True):
                 if reason is None:
                     await self._emit(self._document(key, one))
@@ -198,12 +198,12 @@ class SourceRunner:
                 self._patience.attempt(self._frontier.reopen, key)
         return len(fresh)
 
-    async def _settle_one(self, key: str, one: Inline) -> str | None:
+    async def _resolve_one(self, key: str, one: Inline) -> str | None:
         """Why an inline text is a duplicate; short ones never are."""
         if len(one.text) < self._config.dedupe_min_chars:
             return None
         row = Fetched(key, self.source.name, content_hash=digest(one.text))
-        return await self._services.arrivals.settle(ReadDocument(row, sketch=signature(one.text)))
+        return await self._services.arrivals.resolve(ReadDocument(row, sketch=signature(one.text)))
 
     def _document(self, key: str, one: Inline) -> Document:
         now = datetime.now(UTC)
@@ -301,7 +301,7 @@ class SourceRunner:
             content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
         )
         names = _names(claim.key, answer.url, found.canonical)
-        reason = await self._services.arrivals.settle(ReadDocument(row, names, found.signature))
+        reason = await self._services.arrivals.resolve(ReadDocument(row, names, found.signature))
         if reason is not None:
             self._duplicate(reason)
             return

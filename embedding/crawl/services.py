@@ -15,7 +15,7 @@ from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.named import NamedAuthors
 from embedding.crawl.patience import Patience
-from embedding.crawl.polling import PollTurns
+from embedding.crawl.polling import PollQueue
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
 from embedding.kernel.records import Document
@@ -57,7 +57,7 @@ class Services:
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
         self.queue = DocumentQueue(config.queue)
         self.named = NamedAuthors()
-        self.turns = PollTurns(config, frontier.polls(), self.patience)
+        self.poll_queue = PollQueue(config, frontier.polls(), self.patience)
         self.arrivals = ArrivalQueue(
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience
         )

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.diurnal import Rhythm
+from embedding.crawl.diurnal import DiurnalRate
 
 _FALLS_TO = 0.1
 _FAILURES = 5
@@ -64,7 +64,7 @@ class YieldWatch:
     def __init__(self, zone: str, every: float, config: CrawlConfig) -> None:
         self.alarm: Alarm | None = None
         self.raised: Counter[str] = Counter()
-        self._rhythm = Rhythm(zone)
+        self._diurnal = DiurnalRate(zone)
         self._enough = config.silence_evidence
         self._least = max(config.silence_least, 3.0 * every)
         self._last: float | None = None
@@ -78,7 +78,7 @@ class YieldWatch:
     def state(self) -> dict[str, Any]:
         """What was learnt of the source, JSON-safe; `restore` takes it."""
         return {
-            "rhythm": self._rhythm.state(),
+            "rhythm": self._diurnal.state(),
             "evidence": self._evidence,
             "quiet_since": self._quiet_since,
             "listed": self._listed_before,
@@ -89,8 +89,8 @@ class YieldWatch:
 
         The time between is nobody's silence: nothing was watched. What is not whole is left alone.
         """
-        rhythm, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
-        usual = isinstance(rhythm, Mapping) and self._rhythm.restore(rhythm, away)
+        diurnal, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
+        usual = isinstance(diurnal, Mapping) and self._diurnal.restore(diurnal, away)
         # Evidence is against what is usual: without that there is none.
         if usual and isinstance(evidence, float) and 0.0 < evidence <= 1.5 * self._enough:
             self._evidence = evidence
@@ -125,9 +125,9 @@ class YieldWatch:
         self._judge(now)
 
     def _weigh(self, start: float, end: float, new: int) -> None:
-        rhythm = self._rhythm
-        expected = rhythm.expected(start, end) if rhythm.items >= _LEARN else 0.0
-        weight = 1.0 / rhythm.dispersion
+        diurnal = self._diurnal
+        expected = diurnal.expected(start, end) if diurnal.items >= _LEARN else 0.0
+        weight = 1.0 / diurnal.dispersion
         change = weight * (expected * (1.0 - _FALLS_TO) + new * math.log(_FALLS_TO))
         ceiling = self._enough * 1.5
         self._evidence = min(max(0.0, self._evidence + change), ceiling)
@@ -136,7 +136,7 @@ class YieldWatch:
         elif self._quiet_since is None:
             self._quiet_since = start
         if not self._silent(end):
-            rhythm.saw(start, end, new)
+            diurnal.saw(start, end, new)
 
     def _silent(self, now: float) -> bool:
         quiet = self._quiet_since
@@ -160,7 +160,7 @@ class YieldWatch:
             self._start_anew()
 
     def _start_anew(self) -> None:
-        self._rhythm = Rhythm(str(self._rhythm.zone))
+        self._diurnal = DiurnalRate(str(self._diurnal.zone))
         self._evidence, self._quiet_since, self.alarm = 0.0, None, None
 
     def _fixed(self) -> tuple[Event, str] | None:

@@ -16,7 +16,7 @@ _SCRIPT = 'read -r x; [ "$x" = let ] && exit; kill -9 "-$1"; kill -9 "$2"; rm -r
 _PATIENCE = 5.0
 
 
-class Tether:
+class Watchdog:
     """Ties the process group `group` and the process `driver` to this process."""
 
     def __init__(self, group: int, driver: int, profile: Path) -> None:

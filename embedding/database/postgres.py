@@ -129,8 +129,8 @@ def _reported(where: str) -> Iterator[None]:
 
 def reason(error: Exception) -> str:
     """What the server said, in one line; it names no password."""
-    said = str(getattr(error, "orig", None) or error).strip().splitlines()
-    return said[0].strip().rstrip(".") if said else type(error).__name__
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
 def shown(url: URL) -> str:

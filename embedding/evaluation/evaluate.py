@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.bias import source_losses, source_weights, worst_source
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
-from embedding.kernel.devices import DeviceArray, may_have_gpu
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.devices import DeviceArray, on_gpu
+from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.snapshots.snapshot import Snapshot
 
@@ -38,25 +38,6 @@ class SnapshotEvaluation:
     skipped: tuple[str, ...]
 
 
-def pick_device(name: str) -> Callable[[FloatArray], DeviceArray]:
-    """What brings vectors to the device `auto`, `cpu` or `cuda`; ConfigError for one that is not
-    there."""
-    if name == "cpu" or (name == "auto" and not may_have_gpu()):
-        return lambda vectors: vectors
-    import torch
-
-    if name == "auto":
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    else:
-        try:
-            device = torch.device(name)
-        except RuntimeError as error:
-            raise ConfigError(f"device {name!r}: accepted are auto, cpu and cuda.") from error
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ConfigError(f"device {name!r}: no CUDA device is here; `auto` or `cpu` works.")
-    return lambda vectors: torch.tensor(vectors, device=device)
-
-
 def evaluate_snapshot(
     snapshot: Snapshot, gold: Sequence[Path] = (), device: str = "auto"
 ) -> SnapshotEvaluation:
@@ -65,7 +46,7 @@ def evaluate_snapshot(
     A gold file that is missing, malformed or does not meet the vocabulary becomes a sentence in
     `skipped`; the rest goes on. Raises ConfigError for a device that is not there.
     """
-    place = pick_device(device)
+    gpu = on_gpu(device)
     metrics = _size(snapshot)
     norms = np.linalg.norm(snapshot.vectors, axis=1)
     if len(norms):
@@ -81,7 +62,7 @@ def evaluate_snapshot(
         metrics["bias"] = worst[1]
     skipped: list[str] = []
     if gold:
-        vectors = place(snapshot.vectors)
+        vectors = _at_gpu(snapshot.vectors) if gpu else snapshot.vectors
         for path in gold:
             try:
                 metrics.update(_judge(vectors, snapshot, path))
@@ -95,6 +76,12 @@ def evaluate_snapshot(
     }
     finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
     return SnapshotEvaluation(finite, tables, tuple(skipped))
+
+
+def _at_gpu(vectors: FloatArray) -> DeviceArray:
+    import torch
+
+    return torch.tensor(vectors, device="cuda")
 
 
 def _size(snapshot: Snapshot) -> dict[str, float]:

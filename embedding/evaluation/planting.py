@@ -66,7 +66,7 @@ class PlantingConfig(Config):
     """Windows of equally many documents."""
 
     first: int = Field(default=3, ge=1)
-    """The first window in which something changes; models have to settle before."""
+    """The first window in which something changes; models have to converge before."""
 
     bands: int = Field(default=5, ge=1, le=20)
     """Bands of frequency, of equally many words each, which get equally many changes."""

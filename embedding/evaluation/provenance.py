@@ -46,7 +46,7 @@ def tags(params: Mapping[str, object]) -> dict[str, str]:
 
 
 def _settings(
-    manifest: Manifest, section: str, said: Mapping[str, object], only: Sequence[str] = ()
+    manifest: Manifest, section: str, left_out: Mapping[str, object], only: Sequence[str] = ()
 ) -> dict[str, object]:
     """The settings of a section as `config.SECTION.NAME`, without those that are `said`."""
     found = manifest.config.get(section)
@@ -54,7 +54,7 @@ def _settings(
     return {
         f"config.{section}.{name}": value
         for name, value in flat.items()
-        if name not in said and (not only or name in only)
+        if name not in left_out and (not only or name in only)
     }
 
 

@@ -107,7 +107,7 @@ def track_snapshot(
             # The last word counts: of two figures at one step and time MLflow shows the larger.
             now = int(time.time() * 1000)
             runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=now)
-            client.set_tag(run.info.run_id, registry.GATE, _said(verdict))
+            client.set_tag(run.info.run_id, registry.GATE, _in_words(verdict))
             client.set_tag(run.info.run_id, _NOTE, headline(verdict, evaluation.metrics))
     return TrackedRun(
         run_id=run.info.run_id,
@@ -156,7 +156,7 @@ class _Gate:
         return {} if mine else registry.figures(self.client, now)
 
 
-def _said(verdict: GateResult) -> str:
+def _in_words(verdict: GateResult) -> str:
     return "passed" if verdict.passed else f"failed: {'; '.join(verdict.reasons)}"[:4_000]
 
 
@@ -164,7 +164,7 @@ def headline(verdict: GateResult, metrics: Mapping[str, float]) -> str:
     """Gate, loss and collapse of a snapshot in a line or two; a figure it lacks is left out."""
     known = (("loss", "nll"), ("mean cosine", "mean_cosine"), ("first axis", "first_axis"))
     figures = [f"{title} {metrics[name]:.3f}" for title, name in known if name in metrics]
-    return f"Gate {_said(verdict)}. {', '.join(figures)}".rstrip()
+    return f"Gate {_in_words(verdict)}. {', '.join(figures)}".rstrip()
 
 
 def lineage(manifest: Manifest) -> dict[str, str]:

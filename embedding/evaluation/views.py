@@ -13,7 +13,7 @@ from typing import Any
 
 _TAG = "mlflow.sharedViewState."
 _KEY = "viewStateShareKey"
-SNAPSHOTS = "yeoron-snapshots"
+SNAPSHOTS_VIEW = "yeoron-snapshots"
 """Key of the view of the snapshots' runs."""
 MEASURED = ("nll", "held_out_loss", "words_per_second", "bytes_per_token")
 """Figures of a training that stand first."""
@@ -23,7 +23,7 @@ def snapshots_view() -> tuple[str, str]:
     """The tag of the snapshots' view, key and value: gate and collapse before the rest."""
     figures = ("gate", "nll", "mean_cosine", "first_axis", "words")
     columns = ["attributes.`Duration`", *map(_metric, figures), _param("window"), _param("policy")]
-    return f"{_TAG}{SNAPSHOTS}", json.dumps(_state(columns, ()), ensure_ascii=False)
+    return f"{_TAG}{SNAPSHOTS_VIEW}", json.dumps(_state(columns, ()), ensure_ascii=False)
 
 
 def comparison_view(parent: str, varied: Sequence[str]) -> tuple[str, str]:

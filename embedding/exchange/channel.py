@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -145,6 +146,21 @@ class Channel:
             raise UnavailableError(
                 f"server {self.location}: the stream broke ({type(error).__name__})."
             ) from error
+
+
+def ask(
+    location: str,
+    config: ExchangeConfig,
+    name: str,
+    body: dict[str, Any] | None = None,
+    timeout_s: float | None = None,
+) -> Any:
+    """One control call over a connection of its own; returns the JSON answer.
+
+    Raises UnavailableError while the server is away, and RefusedError where it refuses.
+    """
+    with closing(Channel(location, config)) as channel:
+        return channel.action(name, body or {}, timeout_s)
 
 
 class _Watchdog:

@@ -119,7 +119,7 @@ class ParameterClient:
         """One message of a round of L-BFGS (`batch.py`), answered."""
         return self.session.request(message)
 
-    def settle(self, clock: int, sequence: int) -> Ack | None:
+    def flush_residuals(self, clock: int, sequence: int) -> Ack | None:
         """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""
         ack = None
         with self.session.lock:
@@ -207,7 +207,7 @@ class ParameterClient:
 
     def close(self) -> None:
         """Say goodbye, unless the stream was dropped, and close the connections."""
-        self.path.links.settle()
+        self.path.links.wait_durable()
         with self.session.lock:
             if self.relay is not None:
                 self.relay.close()
@@ -272,7 +272,7 @@ class ParameterClient:
         if ack is not None:
             return ack
         self.path.spread(push)
-        return self._told(self.session.stream(), push)
+        return self._push_on(self.session.stream(), push)
 
     def _relayed(self, push: Push) -> Ack | None:
         """Through the aggregator of this node's group, if it is in one that answers."""
@@ -281,7 +281,7 @@ class ParameterClient:
         answer = self.relay.push(push, self.welcome.session)
         return None if answer is None else acknowledged(answer)
 
-    def _told(self, channel: Channel, push: Push) -> Ack:
+    def _push_on(self, channel: Channel, push: Push) -> Ack:
         return acknowledged(channel.request(encode_push(self.path.rest(push))))
 
     def _taken(self, ack: Ack) -> None:
@@ -300,7 +300,7 @@ class ParameterClient:
         if lost:
             logger.info("node %s: sending %d pushes again", self.node, len(lost))
         for push in lost:
-            self._taken(self._told(channel, push))
+            self._taken(self._push_on(channel, push))
         if first:
             self.log.begin(welcome.sequence)
         self.rows.greeted(welcome.epoch, welcome.sequence, direct=not welcome.shards, first=first)

@@ -48,7 +48,7 @@ from embedding.exchange.wire import Array, Message, text_array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, SourceProgress, Table
 
-_MOST_PLACE = 1024 * 1024
+_MOST_OFFSET = 1024 * 1024
 """Characters of the place of a reader: a crawler names the documents that it is waiting for."""
 
 _MOST_GROUPS = 100_000
@@ -135,7 +135,7 @@ def decode_push(message: Message) -> Push:
         loss_sum=float(loss_sum),
         pairs=whole(header, "pairs"),
         tokenizer_digest=string(header, "tokenizer_digest"),
-        offset=string(header, "place", _MOST_PLACE),
+        offset=string(header, "place", _MOST_OFFSET),
         packed=decode_packed(message),
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,

@@ -20,7 +20,7 @@ class Setup(Config):
     compression: _Name
     """How pushed deltas travel (ExchangeConfig.compression)."""
     topology: _Name
-    """Which way rows travel (TopologyConfig.name)."""
+    """How rows travel (TopologyConfig.name)."""
     tokenizer: _Name
     """How text becomes words (TextConfig.tokenizer)."""
     nodes: int = Field(ge=1, le=1_000_000)

@@ -25,7 +25,7 @@ class ShardSync(Protocol):
         """The last push that is in a checkpoint everywhere; `durable`, what the server says."""
         ...
 
-    def settle(self) -> None:
+    def wait_durable(self) -> None:
         """The client is about to close: wait a moment until what it pushed is safe."""
         ...
 
@@ -47,7 +47,7 @@ class NoShards:
         """As the server says."""
         return durable
 
-    def settle(self) -> None:
+    def wait_durable(self) -> None:
         """What was acknowledged is sent again by whoever comes next, or is safe."""
 
     def close(self) -> None:

@@ -105,7 +105,7 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
         raise RefusedError(f"{OPERATION}: the columns of the word counts differ in length.")
     beside = {length: _beside(message, length, n) for length in _BESIDE}
-    pushes, places = [], split_texts(message, OFFSETS, n)
+    pushes, offsets = [], split_texts(message, OFFSETS, n)
     for i, own in enumerate(headers):
         arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
         if i == 0:
@@ -114,8 +114,8 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
             if stops[i + 1] > stops[i]:
                 arrays |= {name: each[stops[i] : stops[i + 1]] for name, each in given.items()}
         part = words.slice(named[i], named[i + 1] - named[i])
-        told = {**own, "place": places[i]}
-        pushes.append(decode_push(Message(told, arrays, {"words": part})))
+        header = {**own, "place": offsets[i]}
+        pushes.append(decode_push(Message(header, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:
         raise RefusedError(f"{OPERATION}: a node is named twice.")
     return pushes, sessions

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES, TopologyTraits
 from embedding.kernel.config import Config
 
 
+def _backend(given: object) -> object:
+    """`gloo` summed on CPUs before `sockets` did: settings that name it still open."""
+    return "sockets" if given == "gloo" else given
+
+
 class TopologyConfig(Config):
-    """The ways that rows travel (docs/concepts/topologies.md)."""
+    """How rows travel (docs/concepts/topologies.md)."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {
         "groups": "aggregators",
@@ -37,8 +43,8 @@ class TopologyConfig(Config):
     exchange_every_s: float = Field(default=1.0, gt=0, le=3600)
     """Seconds between two exchanges of a server group with the leading one."""
 
-    backend: Literal["auto", "gloo", "nccl"] = "auto"
-    """What carries an all-reduce: gloo (TCP, CPU) or nccl (a GPU for each node); auto takes nccl
+    backend: Annotated[Literal["auto", "sockets", "nccl"], BeforeValidator(_backend)] = "auto"
+    """What carries an all-reduce: sockets (CPU) or nccl (a GPU for each node); auto takes nccl
     where the tables are on GPUs and there is one for each node."""
 
     write_back_blocks: int = Field(default=16, ge=1, le=1_000_000)
@@ -71,13 +77,11 @@ class TopologyConfig(Config):
 class MeetingSpec(Config):
     """Where nodes that all-reduce meet, at the start and whenever one of them comes or goes."""
 
-    host: str = "127.0.0.1"
-    """Address of the rendezvous, and the interface that is used."""
-    port: int = Field(ge=1, le=65535)
-    """Port of the rendezvous."""
+    folder: Path
+    """Folder of the rendezvous, of this user alone."""
     names: tuple[str, ...] = Field(min_length=1)
     """All nodes."""
-    backend: Literal["gloo", "nccl"] = "gloo"
+    backend: Literal["sockets", "nccl"] = "sockets"
     """What carries the sums."""
 
     @property
@@ -89,15 +93,13 @@ class MeetingSpec(Config):
 class RingSpec(Config):
     """A node's place among the nodes that all-reduce, for as long as none comes or goes."""
 
-    host: str = "127.0.0.1"
-    """Address of the rendezvous, and the interface that is used."""
-    port: int = Field(ge=1, le=65535)
-    """Port of the rendezvous."""
+    folder: Path
+    """Folder of the rendezvous."""
     rank: int = Field(ge=0)
     """This node, from 0; 0 leads: it brings the tables to the server."""
     size: int = Field(ge=1)
     """Nodes that take part."""
     generation: int = Field(default=0, ge=0)
     """How often the nodes met before."""
-    backend: Literal["gloo", "nccl"] = "gloo"
+    backend: Literal["sockets", "nccl"] = "sockets"
     """What carries the sums."""

@@ -26,9 +26,9 @@ _ENDING = 2.0
 _BUFFER = 1 << 20
 
 
-def pack(told: dict[str, Any], body: bytes = b"") -> bytes:
+def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
     """One frame. Unpaired surrogates, which broken pages hold, survive."""
-    head = json.dumps(told, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    head = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return b"".join((_HEADER.pack(len(head), len(body)), head, body))
 
 
@@ -65,7 +65,7 @@ class Child:
         """Its process id."""
         return self._process.pid
 
-    async def ask(self, told: dict[str, Any], body: bytes = b"") -> Reply:
+    async def ask(self, header: dict[str, Any], body: bytes = b"") -> Reply:
         """Send one frame and read the answer; raises OSError or EOFError when the process ended.
 
         Who is cancelled here must `kill`: the answer is still to come.
@@ -73,7 +73,7 @@ class Child:
         asked, answered = self._process.stdin, self._process.stdout
         if asked is None or answered is None:
             raise EOFError("the process has no pipes")
-        asked.write(pack(told, body))
+        asked.write(pack(header, body))
         await asked.drain()
         head, rest = _HEADER.unpack(await answered.readexactly(_HEADER.size))
         return unpack(await answered.readexactly(head)), await answered.readexactly(rest)

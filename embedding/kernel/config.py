@@ -94,14 +94,14 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
         return f"{where}: unknown setting {field!r}{more}."
-    said = first["msg"].removeprefix("Value error, ")
+    sentence = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
-        return f"{where}: {said}{more}."
+        return f"{where}: {sentence}{more}."
     given = first.get("input")
     # Of a whole section that is wrong the sentence names what matters.
     hidden = isinstance(given, dict) or _is_secret(model, first["loc"])
     got = "" if hidden else f", got {given!r}"
-    return f"{where}: {field}: {said}{got}{more}."
+    return f"{where}: {field}: {sentence}{got}{more}."
 
 
 def _is_secret(model: type[BaseModel], location: tuple[int | str, ...]) -> bool:

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.errors import ConfigError
+
 DeviceArray: TypeAlias = Any
 """A numpy array on the CPU, a torch tensor on a GPU. What is written for both uses what both have:
 indexing by numpy arrays, arithmetic, `@`, `sum(0)`, `reshape`."""
@@ -27,6 +29,24 @@ def may_have_gpu() -> bool:
     except OSError:
         return Path("/dev/kfd").exists()  # AMD's
     return True
+
+
+def on_gpu(name: str) -> bool:
+    """Whether the device `auto`, `cpu` or `cuda` is a GPU; torch is asked only where there may be
+    one.
+
+    Raises ConfigError for `cuda` where no GPU can be used, and for any other name.
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise ConfigError(f"device {name!r}: accepted are auto, cpu and cuda.")
+    if name != "cpu" and may_have_gpu():
+        import torch
+
+        if torch.cuda.is_available():
+            return True
+    if name == "cuda":
+        raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
+    return False
 
 
 def to_host(values: DeviceArray) -> npt.NDArray[Any]:

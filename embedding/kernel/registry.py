@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -60,6 +60,10 @@ class Registry(Generic[T, S]):
     def names(self) -> tuple[str, ...]:
         """Names that are accepted: the built-in ones, then those of other packages, both sorted."""
         return (*self._modules, *sorted({*self._entries, *self._known} - set(self._modules)))
+
+    def built_in(self) -> tuple[str, ...]:
+        """Names of the built-in ones, sorted."""
+        return tuple(self._modules)
 
     def register(self, name: str, traits: S) -> Callable[[D], D]:
         """Decorator: the class or function below it is known under `name` and does `traits`."""
@@ -113,8 +117,7 @@ class Registry(Generic[T, S]):
     def _entries(self) -> dict[str, EntryPoint]:
         """Entry points of other packages; none may take a name that is taken."""
         found: dict[str, EntryPoint] = {}
-        own = (entry for entry in installed() if entry.group == self.group)
-        for entry in sorted(own, key=lambda each: each.name):
+        for entry in sorted(installed().select(group=self.group), key=lambda each: each.name):
             if entry.name in found or entry.name in self._modules:
                 other = _whose(found[entry.name]) if entry.name in found else "Yeoron itself"
                 raise ConfigError(
@@ -164,10 +167,10 @@ class Registry(Generic[T, S]):
 
 
 @cache
-def installed() -> tuple[EntryPoint, ...]:
+def installed() -> EntryPoints:
     """Entry points of every package: each file of them is read once for all registries."""
     found = entry_points()
-    return tuple(entry for group in found.groups for entry in found.select(group=group))
+    return EntryPoints(one for group in found.groups for one in found.select(group=group))
 
 
 def _sources(package: str) -> Iterator[tuple[str, str]]:
@@ -225,10 +228,10 @@ class Need:
 
 
 def table_of(registry: Registry[Any, Any]) -> str:
-    """All traits of a registry as a table in Markdown, for the documentation."""
+    """The traits of what is built in as a table in Markdown, for the documentation."""
     from embedding.kernel.markdown import table  # DAGs are parsed without it
 
-    names = registry.names()
+    names = registry.built_in()
     head = [each.name for each in fields(registry.traits(names[0])) if each.repr]
     rows = [
         [f"`{name}`", *(_cell(getattr(registry.traits(name), each)) for each in head)]

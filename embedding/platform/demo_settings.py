@@ -1,4 +1,4 @@
-"""The demo's settings: a home of its own, the simulated web as sources, months as windows."""
+"""The demo's settings: a home of its own, the platform's ports, the simulated web as sources."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
     if len(months) < 2:
         raise InputError(
             f"corpus {found.name}: documents of {len(months)} month(s); at least two months are "
-            "needed to see something move."
+            "needed to see a change."
         )
     chosen: list[tuple[Window, int]] = []
     for window, count in reversed(months):
@@ -105,8 +105,18 @@ def write_demo_settings(settings: Settings, home: Path) -> Settings:
         },
         # The gradient processes wait for the crawler most of the time: they may repeat more.
         "node": {"replay_ratio": 6.0},
-        "server": {"window": "month", "cut": "watermark", "source_idle_s": 12.0, "min_count": 4},
-        "evaluation": {"tracking_uri": settings.mlflow_url, "gold": gold_files()},
+        "server": {
+            "window": "month",
+            "cut": "watermark",
+            "source_idle_s": 12.0,
+            "min_count": 4,
+            "port": settings.server.port,
+            "http_port": settings.server.http_port,
+        },
+        "ports": settings.ports.model_dump(),
+        # What is played is older than a year: its addresses are not to go on the first day.
+        "retention": {"evidence_days": 0},
+        "evaluation": {"gold": gold_files()},
     }
     file = home / "settings.toml"
     file.write_text(_toml(sections), encoding="utf-8")

@@ -68,7 +68,7 @@ class CountingSink:
 
     def latest_report(self) -> dict[str, Any]:
         """There was no earlier incarnation, and whatever is counted is done."""
-        return {"place": "", "durable": self.documents}
+        return {"offset": "", "durable": self.documents}
 
     @property
     def alive(self) -> bool:

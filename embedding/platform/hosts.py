@@ -199,13 +199,16 @@ def read_joining_file(path: Path) -> JoiningFile:
 
 
 def join(settings: Settings, file: JoiningFile) -> JoinedHost:
-    """Trade the token for this home's certificate; writes all of it, or nothing."""
+    """Trade the token for this home's certificate; writes all of it, or nothing.
+
+    A home that has joined takes a new one from the same control host, once that has a new
+    authority (`yeoron rotate`).
+    """
     paths = settings.paths
-    if joined_host(paths) is not None:
-        raise ConfigError(
-            f"--join: {paths.home} has joined already; `yeoron up` without --join starts it."
-        )
-    if paths.dask_certificate[0].exists():
+    before = joined_host(paths)
+    if before is not None:
+        _require_new_authority(paths, before, file)
+    elif paths.dask_certificate[0].exists():
         raise ConfigError(
             f"--join: {paths.home} is the home of a platform of its own; an empty home is accepted "
             "(paths.home)."
@@ -226,17 +229,31 @@ def join(settings: Settings, file: JoiningFile) -> JoinedHost:
     written = {
         key_file: key,
         cert_file: answer["certificate"],
-        paths.authority: answer["authority"],
         paths.node_token: answer["node_token"],
     }
     if serves:
         written[paths.operator_token] = answer["operator_token"]
-    # Last: it says that the others are there.
+    # Last: they say that the others are there. Cut off before, the home can join once more.
+    written[paths.authority] = answer["authority"]
     written[paths.joined_host] = host.model_dump_json()
     for path, text in written.items():
         path.unlink(missing_ok=True)
         ensure_secret(path, text)
     return host
+
+
+def _require_new_authority(paths: PathsConfig, before: JoinedHost, file: JoiningFile) -> None:
+    """ConfigError where a home that has joined has no need of the file, or no right to it."""
+    if before.role != file.role or before.control not in {"", file.address}:
+        raise ConfigError(
+            f"--join: {paths.home} has joined {before.control} as a {before.role}, and the file "
+            f"is of {file.address} for a {file.role}; an empty home is accepted (paths.home)."
+        )
+    held = paths.authority.read_text("ascii") if paths.authority.is_file() else ""
+    if held and fingerprint(ssl.PEM_cert_to_DER_cert(held)) == file.authority:
+        raise ConfigError(
+            f"--join: {paths.home} has joined already; `yeoron up` without --join starts it."
+        )
 
 
 def _trade(file: JoiningFile, request: str) -> tuple[dict[str, str], str]:

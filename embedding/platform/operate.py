@@ -138,6 +138,16 @@ def _in_common(settings: Settings, services: Sequence[Service]) -> list[Service]
     ]
 
 
+def require_stopped(settings: Settings) -> Supervisor:
+    """The home's supervisor, which runs nothing; PlatformError where it does."""
+    supervisor = Supervisor(settings.paths.home, settings.paths.logs)
+    if supervisor.states():
+        raise PlatformError(
+            f"the platform in {settings.paths.home} is already running; `yeoron down` ends it."
+        )
+    return supervisor
+
+
 def bring_up(
     settings: Settings,
     *,
@@ -146,11 +156,7 @@ def bring_up(
     timeout: float = 240,
 ) -> Supervisor:
     """Start every service and wait until each answers; on failure nothing is left running."""
-    supervisor = Supervisor(settings.paths.home, settings.paths.logs)
-    if supervisor.states():
-        raise PlatformError(
-            f"the platform in {settings.paths.home} is already running; `make down` ends it."
-        )
+    supervisor = require_stopped(settings)
     if unfinished(settings.paths.home):
         raise PlatformError(
             f"a restore into {settings.paths.home} was cut off; run the same `yeoron restore` once "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import ExchangeError
 from embedding.server.figures.http import HttpService, Pages
@@ -41,11 +41,7 @@ class ServerPages:
             return [str(error)]
 
     def _ask(self, call: str) -> Any:
-        channel = Channel(self._location, self._config)
-        try:
-            return channel.action(call, {}, _SECONDS)
-        finally:
-            channel.close()
+        return ask(self._location, self._config, call, timeout_s=_SECONDS)
 
 
 def relay(settings: Settings, stop: threading.Event) -> None:

@@ -3,14 +3,15 @@
 1. The nodes end. What they have learnt is with the server; the frontier knows where to go on.
 2. The files in `secrets` are replaced.
 3. The services that have read the old ones begin again, one after another: the server from its
-   checkpoint, Dask's scheduler, its workers. All others run on.
-4. The nodes start.
+   checkpoint, Dask's scheduler, the door, the workers. All others run on.
+4. The nodes start, as far as there are workers: other hosts join again first.
 
 Each step can be done twice: after a failure the same call goes on.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 
 from embedding.cluster import attach_pool, stop_pool
@@ -21,33 +22,49 @@ from embedding.platform.services import Service
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import Settings
 
-_HOLDERS = ("server", "dask-scheduler", "dask-worker-")
+_HOLDERS = ("server", "dask-scheduler", "door", "dask-worker-")
 """How the names of services begin that read these files when they start."""
+_JOIN_AGAIN = (
+    "Hosts that have joined are shut out until they join again: `yeoron invite FILE` here, then "
+    "`yeoron down` and `yeoron up --join FILE` there."
+)
 
 
 def rotate(settings: Settings, tell: Callable[[str], None]) -> tuple[str, ...]:
     """Replace them; `tell` hears a sentence for each step. The services that began again.
 
-    Raises PlatformError where other hosts have joined, as they hold the old ones, and where a
-    service does not come back.
+    Raises PlatformError on a host that has joined another, and where a service does not come back.
     """
-    if settings.hosts.address or joined_host(settings.paths) is not None:
+    if (host := joined_host(settings.paths)) is not None:
         raise PlatformError(
-            "rotate: other hosts hold certificates of this platform, and would be shut out; docs/"
-            "guide/operator.md, Several hosts, says how all of them get new ones."
+            f"rotate: this host has joined the one at {host.control or host.scheduler}, which "
+            "makes certificates; call it there."
         )
     supervisor = Supervisor(settings.paths.home, settings.paths.logs)
-    running = bool(supervisor.states())
+    running = supervisor.states()
     ran = _end_nodes(settings, tell) if running else False
     _replace(settings)
     tell(f"New tokens and certificates are in {settings.paths.secrets}.")
-    if not running:
-        return ()
-    begun = [one for one in all_services(settings) if one.name.startswith(_HOLDERS)]
+    begun = [
+        one
+        for one in (all_services(settings) if running else ())
+        if one.name in running and one.name.startswith(_HOLDERS)
+    ]
     _begin_again(supervisor, begun, tell)
+    if settings.hosts.address:
+        tell(_JOIN_AGAIN)
     if ran:
-        tell(f"Nodes started: {', '.join(attach_pool(settings).nodes)}.")
+        _start_nodes(settings, tell)
     return tuple(service.name for service in begun)
+
+
+def _start_nodes(settings: Settings, tell: Callable[[str], None]) -> None:
+    try:
+        tell(f"Nodes started: {', '.join(attach_pool(settings).nodes)}.")
+    except PlatformError as error:
+        if not settings.hosts.address:
+            raise
+        tell(f"Nodes start with the next run of opinion_stream: {error}")
 
 
 def _end_nodes(settings: Settings, tell: Callable[[str], None]) -> bool:
@@ -70,6 +87,8 @@ def _replace(settings: Settings) -> None:
         *(*paths.dask_certificate, *paths.server_certificate),
     ):
         old.unlink(missing_ok=True)
+    # They name the authority before.
+    shutil.rmtree(paths.secrets / "invitations", ignore_errors=True)
     ensure_tokens(paths)
     ensure_authority(settings)
 

@@ -33,19 +33,12 @@ def _yeoron(*arguments: str) -> tuple[str, ...]:
 
 
 def mlflow_service(settings: Settings) -> Service:
-    """MLflow's tracking server with a local artifact folder."""
-    home = settings.paths.mlflow.resolve()
+    """MLflow's tracking server with a local artifact folder, behind the platform's login."""
     return Service(
         name="mlflow",
-        command=_python(
-            *("-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"),
-            *("--port", str(settings.ports.mlflow)),
-            *("--artifacts-destination", str(home / "artifacts")),
-        ),
+        command=_yeoron("mlflow"),
         ready=f"{settings.mlflow_url}/health",
         environment={
-            # Not an argument, which everybody on the machine sees.
-            "MLFLOW_BACKEND_STORE_URI": settings.database_address("mlflow"),
             "MLFLOW_DISABLE_TELEMETRY": "true",
             "DO_NOT_TRACK": "true",
             # Background jobs are for hosted features that nobody here uses; they cost 0.5 GB.

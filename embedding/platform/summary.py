@@ -43,7 +43,7 @@ def addresses(settings: Settings) -> dict[str, str]:
     return {
         "Airflow": f"{settings.airflow_url}  (login {user} / {password})",
         "Trends": settings.trends_url,
-        "MLflow": experiment_url(settings),
+        "MLflow": f"{experiment_url(settings)}  (the same login)",
         "Dask": settings.dask_dashboard_url,
     }
 
@@ -57,7 +57,7 @@ def experiment_url(settings: Settings) -> str:
     if settings.evaluation.tracking_address not in (None, settings.mlflow_url):
         return settings.mlflow_url
     name = settings.evaluation.experiment
-    base = f"{settings.mlflow_url}/api/2.0/mlflow/experiments"
+    base = f"{settings.tracking_address}/api/2.0/mlflow/experiments"
     kind = {"key": EXPERIMENT_KIND, "value": KIND_OF_OURS}
     try:
         with httpx.Client(timeout=20, trust_env=False) as client:
@@ -72,12 +72,12 @@ def experiment_url(settings: Settings) -> str:
             client.post(f"{base}/set-experiment-tag", json=tag).raise_for_status()
     except (httpx.HTTPError, ValueError, KeyError):
         return settings.mlflow_url
-    return settings.mlflow_url + views.address(place, views.SNAPSHOTS)
+    return settings.mlflow_url + views.address(place, views.SNAPSHOTS_VIEW)
 
 
 def mlflow_runs(settings: Settings) -> list[dict[str, Any]]:
     """Every MLflow run that evaluated a snapshot: its snapshot id and metrics."""
-    base = f"{settings.mlflow_url}/api/2.0/mlflow"
+    base = f"{settings.tracking_address}/api/2.0/mlflow"
     with httpx.Client(timeout=20, trust_env=False) as client:
         experiments = client.get(f"{base}/experiments/search", params={"max_results": 100})
         ids = [e["experiment_id"] for e in experiments.json().get("experiments", [])]

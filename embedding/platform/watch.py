@@ -130,7 +130,9 @@ def watch_until_done(
                 )
             if time.monotonic() > deadline:
                 raise PlatformError(
-                    f"the demo did not end within {timeout:.0f} s: {_where(watch)}."
+                    f"the demo did not end within {timeout:.0f} s: {_where(watch)}. The platform "
+                    f"still runs and goes on: look at {settings.trends_url}, or stop it with "
+                    "`make down`."
                 )
             _require_alive(supervisor)
             time.sleep(2.0)

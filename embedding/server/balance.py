@@ -6,7 +6,7 @@ its speed, tokens by time, and answers with the node's share: a factor on its ow
 
     share = speed / mean speed of the nodes that take part,
 
-so that all together learn as many tokens a clock as before. Repeated, this settles where the times
+so that all together learn as many tokens a clock as before. Repeated, it converges where the times
 are the same, also when a block has costs that do not shrink with it.
 """
 

@@ -130,7 +130,7 @@ class Controls:
             raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
         if self._server.link is not None:
             return dict(self._server.link.cut(Window(*bounds)).to_dict())
-        self._server.groups.settle()
+        self._server.groups.catch_up()
         return dict(self._server.snapshotter.cut(Window(*bounds)).to_dict())
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:

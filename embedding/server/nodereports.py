@@ -15,6 +15,7 @@ class NodeReports:
     digest  of the settings that all nodes share; empty until one tells it
     last    each node's own figures, and `at` the server's clock when they came
     guests  nodes of other servers by name, as these tell of them
+    departed  nodes that said goodbye, or were fenced, and have not greeted since
     """
 
     def __init__(self, digest: str) -> None:
@@ -22,6 +23,7 @@ class NodeReports:
         self.last: dict[str, dict[str, Any]] = {}
         self.at: dict[str, float] = {}
         self.guests: dict[str, dict[str, Any]] = {}
+        self.departed: set[str] = set()
 
     def greet(self, node: str, digest: str) -> None:
         """A node greets; RefusedError for other settings than the nodes before it have."""
@@ -32,6 +34,7 @@ class NodeReports:
                 kind="greeting",
             )
         self.digest = self.digest or digest
+        self.departed.discard(node)
 
     def put(self, node: str, report: dict[str, Any], now: float) -> None:
         """A report came."""

@@ -325,9 +325,14 @@ class ServerState:
         """A node said goodbye, unless it has connected again since."""
         with self.changed:
             if self.ledger.of(node).session == session:
-                self.execute(self.machine.leave(node), time.monotonic())
-                self.pushes.departures.gone(node)
+                self._depart(node)
                 self.changed.notify_all()
+
+    def _depart(self, node: str) -> None:
+        """A node reads no more (under the lock)."""
+        self.execute(self.machine.leave(node), time.monotonic())
+        self.pushes.departures.gone(node)
+        self.reports.departed.add(node)
 
     def lost(self, node: str, session: int) -> bool:
         """A node's stream ended without a goodbye: until it is back nobody waits for it.
@@ -359,8 +364,7 @@ class ServerState:
                 return NodeLedger()
             if connected:
                 logger.warning("node %s is fenced: its sources were given to others", node)
-                self.execute(self.machine.leave(node), time.monotonic())
-                self.pushes.departures.gone(node)
+                self._depart(node)
             self.changed.notify_all()
             return replace(self.ledger.of(node))
 
@@ -368,6 +372,10 @@ class ServerState:
         """A node's own figures."""
         pending, event_now = read_report(report)
         with self.lock:
+            if node in self.reports.departed:
+                # Its thread was held up and reports after the goodbye. Windows would wait for what
+                # nobody will push.
+                return
             now = time.monotonic()
             self.machine.seen(node, now=now)
             self.reports.put(node, report, now)
@@ -377,7 +385,7 @@ class ServerState:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
         return self.reports.living(self.machine.board.members)
 
-    def told(self) -> list[tuple[float, dict[str, Any]]]:
+    def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each node that is there told last."""
         with self.lock:
             reports = self.reports

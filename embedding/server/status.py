@@ -8,7 +8,7 @@ from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
-from embedding.server.figures.alarms import standing_alarms
+from embedding.server.figures.alarms import open_alarms
 from embedding.server.figures.reading import reading
 from embedding.server.figures.transports import topology
 from embedding.server.state import ServerState
@@ -41,7 +41,7 @@ def build_status(
             "dim": state.dim,
             "vocabulary": len(state.vocabulary),
             "candidates": len(state.vocabulary.candidates),
-            "witnessed": {
+            "waiting_words": {
                 "words": len(state.words.anonymity),
                 "withheld": state.words.anonymity.withheld,
             },
@@ -84,7 +84,7 @@ def build_status(
             if meters.checkpoint_at is None
             else now - meters.checkpoint_at,
             "nodes": nodes,
-            "alarms": standing_alarms(nodes),
+            "alarms": open_alarms(nodes),
             "sources": _sources(state, now),
             "reading": reading(state.reports.last, state.living()),
             "windows": state.accounts.describe(),

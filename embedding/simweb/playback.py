@@ -188,10 +188,10 @@ class PlaybackClock:
         self._play = max(min(wanted, limit), self._play)
         self._publish(play, base, count)
         if self._play >= self._timeline.length:
-            self._settle(play, base)
+            self._end_stretch(play, base)
             self.state = State.DONE
         elif wanted > limit:
-            self._settle(play, base)
+            self._end_stretch(play, base)
             self.holding = True
 
     def _publish(self, play: float, base: float, count: int) -> None:
@@ -203,7 +203,7 @@ class PlaybackClock:
                 break
             self.published.append(base + at - play)
 
-    def _settle(self, play: float, base: float) -> None:
+    def _end_stretch(self, play: float, base: float) -> None:
         """End a stretch of undisturbed play: its knots become past."""
         inner = self._timeline.between(play, self._play)
         self._past.extend((e, base + p - play) for e, p in inner)

@@ -443,7 +443,7 @@ class Remote:
 
     def _failed(self, verb: str, then: str = "") -> Callable[[str], SnapshotError]:
         where = f"snapshot store {self.protocol}://{self.root}: cannot be {verb}"
-        return lambda said: SnapshotError(f"{where}: {said}{then}.")
+        return lambda reason: SnapshotError(f"{where}: {reason}{then}.")
 
 
 def _changed(name: str, manifest: Manifest) -> str:

@@ -320,8 +320,8 @@ def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCoun
 def _sketch_of(table: pa.Table | pa.Schema) -> int:
     """How many hashes of a day a file keeps; older ones kept as many as addresses."""
     schema = table if isinstance(table, pa.Schema) else table.schema
-    said = (schema.metadata or {}).get(_SKETCH_KEY, b"")
-    return int(said) if said.isdigit() else PER_DAY
+    size = (schema.metadata or {}).get(_SKETCH_KEY, b"")
+    return int(size) if size.isdigit() else PER_DAY
 
 
 def _writable(word: str) -> bool:
@@ -377,16 +377,16 @@ def _publish(folder: Path, table: pa.Table, writer: str, sketch: int = SKETCH) -
 
 
 def _write(path: Path, table: pa.Table, sketch: int) -> None:
-    said = table.replace_schema_metadata(
+    marked = table.replace_schema_metadata(
         {_FORMAT_KEY: str(EVIDENCE_FORMAT).encode(), _SKETCH_KEY: str(sketch).encode()}
     )
     with replaced(path) as file:
-        pq.write_table(said, file, compression="zstd", row_group_size=20_000)
+        pq.write_table(marked, file, compression="zstd", row_group_size=20_000)
 
 
 def _opened(table: pa.Table, path: Path) -> pa.Table:
     """The table of a file, without what the file says of itself; SnapshotError for a newer one."""
-    said = (table.schema.metadata or {}).get(_FORMAT_KEY, b"1")
-    if why := unreadable(int(said) if said.isdigit() else said, (EVIDENCE_FORMAT,)):
+    version = (table.schema.metadata or {}).get(_FORMAT_KEY, b"1")
+    if why := unreadable(int(version) if version.isdigit() else version, (EVIDENCE_FORMAT,)):
         raise SnapshotError(f"evidence {path}: {why}.")
     return table.replace_schema_metadata(None)

@@ -34,8 +34,8 @@ def asked(call: Callable[[], _Answer], failed: Callable[[str], YeoronError]) -> 
         # What clients of object stores raise is of many kinds, and not all are an OSError.
         except Exception as error:
             if at == _TRIES - 1 or isinstance(error, PermissionError):
-                said = " ".join(str(error).split())[:_SENTENCE] or type(error).__name__
-                raise failed(said.rstrip(".")) from error
+                reason = " ".join(str(error).split())[:_SENTENCE] or type(error).__name__
+                raise failed(reason.rstrip(".")) from error
         time.sleep(_PAUSE_S * 2**at)
     raise AssertionError("the last try returns or raises")
 

@@ -127,7 +127,10 @@ class SnapshotStore:
         if id == LATEST:
             refs = self.list()
             if not refs:
-                raise SnapshotError(f"snapshot store {self.uri}: it holds no snapshot yet.")
+                raise SnapshotError(
+                    f"snapshot store {self.uri}: it holds no snapshot yet; `yeoron train … --out "
+                    "FOLDER` or a running platform writes some."
+                )
             id = refs[-1].id  # noqa: A001
         if not layout.ID.fullmatch(id):
             raise SnapshotError(

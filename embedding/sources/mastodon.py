@@ -68,8 +68,8 @@ class MastodonAdapter:
         source = self.source
         text = plain_text(dotted_text(post, "content"))
         key = dotted_text(post, "url") or dotted_text(post, "uri")
-        said = dotted_text(post, "language")
-        foreign = bool(source.language and said and said != source.language)
+        language = dotted_text(post, "language")
+        foreign = bool(source.language and language and language != source.language)
         if not text or not key or foreign:
             return None
         return Inline(

@@ -57,8 +57,8 @@ class Analysed:
         return EojeolReading(tuple(chain.from_iterable(self.words)), last)
 
 
-def _weigh(_: object, ways: Sized) -> int:
-    return _ENTRY + _VARIANT * max(0, len(ways) - 1)
+def _weigh(_: object, spellings: Sized) -> int:
+    return _ENTRY + _VARIANT * max(0, len(spellings) - 1)
 
 
 class EojeolComposer:

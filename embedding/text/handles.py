@@ -72,8 +72,8 @@ _ROMAN = (
     r"|sol|bom|byul|yoo|yu|ah|rin|joo|ju|seul|gi|ki|hwan|myung|nam|suk|ok|a|i){2,6}(?![a-z])"
 )
 _CAMEL = rf"(?=[A-Za-z]{{1,19}}[a-z][A-Z]){_NAME}"
-_SAID_LINE = r"[A-Za-z0-9_.]{0,20}언더바[A-Za-z0-9_.]{1,20}(?:언더바)?[A-Za-z0-9_.]{0,20}"
-_SAID_OF_IT = (
+_SPELLED_HANDLE = r"[A-Za-z0-9_.]{0,20}언더바[A-Za-z0-9_.]{1,20}(?:언더바)?[A-Za-z0-9_.]{0,20}"
+_ABOUT_IT = (
     r"(?:reels?|stor(?:y|ies)|live|feeds?|highlights?|log(?:in|out)|updates?|themes?|emojis?"
     r"|emoticons?|stickers?|profiles?|hashtags?|filters?|messages?|messenger|channels?|premium"
     r"|music|videos?|photos?|groups?|chats?|servers?|desktop|windows?|android|iphone|ipad|mobile"
@@ -81,7 +81,7 @@ _SAID_OF_IT = (
     r"|lite|business|https?|naver|google|kakao(?:talk)?|line|instagram|facebook|twitter|youtube"
     r"|telegram|discord|wechat|password|follow(?:ers?|ing)?|like)"
 )
-_PLAIN_NAME = rf"(?!{_SAID_OF_IT}(?![a-z])){_THING}[a-z](?:\.?[a-z]){{3,19}}(?![A-Za-z0-9_])"
+_PLAIN_NAME = rf"(?!{_ABOUT_IT}(?![a-z])){_THING}[a-z](?:\.?[a-z]){{3,19}}(?![A-Za-z0-9_])"
 _MARK = r"(?: ?(?!\.\.)[-:=~!>./(\[]{1,2} ?| )"
 _WHERE = r"(?:은|는|으?로만?)?"
 _IS = r"(?:이?요|[이예]에?요|입니다|이고|인데|임)(?![가-힣])"
@@ -152,7 +152,7 @@ BESIDE = (
     rf"((?:{CHAT}|{_SITE}) ?{_NAMED}[ :은는=]{{0,3}}){_NAME}",
     rf"({CHAT} ?[:=] ?){_NAME}",
     # 카톡 k언더바hong
-    rf"((?:{CHAT}|{_NAMED}){_NEAR}){_SAID_LINE}",
+    rf"((?:{CHAT}|{_NAMED}){_NEAR}){_SPELLED_HANDLE}",
     # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77
     rf"({CHAT}{_LINK}|{_NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
     # 인스타hong_77, 카톡 제 본계 hong77, 텔레 ❤ hong77, and on the next line

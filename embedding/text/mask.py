@@ -78,12 +78,12 @@ _NAMED = _compiled(("handle", handles.BESIDE))
 _NINE = _later(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{8}}")
 _ODD = _later(shapes.ODD)
 _HIDES = _later(shapes.HIDES)
-_SAID = _later(shapes.SAID)
-_DIGIT = _later(rf"[0-9{shapes.TOLD}]")
+_SPELLED = _later(shapes.SPELLED)
+_DIGIT = _later(rf"[0-9{shapes.HANGUL_DIGITS}]")
 # 010-OOOO-1234: so many letters for hidden digits that hardly a number is left
-_SHOWN = rf"(?:[^0-9{shapes.TOLD}]*+[0-9{shapes.TOLD}])"
+_SHOWN = rf"(?:[^0-9{shapes.HANGUL_DIGITS}]*+[0-9{shapes.HANGUL_DIGITS}])"
 _EMPTY = _later(
-    rf"(?=.*[oO]{{4}})(?:{_SHOWN}{{0,6}}|(?=0[0-9]{{1,2}}[^0-9]){_SHOWN}{{7}})[^0-9{shapes.TOLD}]*",
+    rf"(?=.*[oO]{{4}})(?:{_SHOWN}{{0,6}}|(?=0[0-9]{{1,2}}[^0-9]){_SHOWN}{{7}})[^0-9{shapes.HANGUL_DIGITS}]*",
     re.DOTALL,
 )
 _TELLS = _later(rf"{_SHOWN}{{3}}")  # OIO lol IlIl is no number
@@ -95,18 +95,18 @@ _SHOW = {hidden: digit for digit, hidden in _HIDE.items()}
 _BLANK = _later(r" ")
 # A last word that is none of a number's: 1234 3일 전, 1234 이 사람, 1234 lol
 _LAST_WORD = _later(
-    rf"(?:(?<=[0-9.,/] )|(?<=[{shapes.TOLD}]{{2}} ))"
-    rf"(?:[0-9]{{1,2}}일|[일이](?: [{shapes.TOLD}])?|(?![oO]{{4}})[oOlI]+)\Z"
+    rf"(?:(?<=[0-9.,/] )|(?<=[{shapes.HANGUL_DIGITS}]{{2}} ))"
+    rf"(?:[0-9]{{1,2}}일|[일이](?: [{shapes.HANGUL_DIGITS}])?|(?![oO]{{4}})[oOlI]+)\Z"
 )
 _WORTH_A_LOOK = _later(
-    rf"(?=[^가-힣\n ]|[골{shapes.TOLD}]|(?i: at ))(?:"  # most letters are passed at once
+    rf"(?=[^가-힣\n ]|[골{shapes.HANGUL_DIGITS}]|(?i: at ))(?:"  # most letters are passed at once
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|[0-9]{4}-?\n-?[0-9]{4}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
     rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[oO{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
     r"|[oO○][1-7lIㅣ]|[공영일이삼사오육륙칠팔구]{6}"
     r"|[A-Za-z0-9] ?[#*&][a-z]"
-    rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
-    rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[{shapes.TOLD}]{{2}}[0-9]{{2}}|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
+    rf"|[{shapes.HANGUL_DIGITS}]{{3}}{shapes.BETWEEN}[{shapes.HANGUL_DIGITS}0-9]{{2}}"
+    rf"|[{shapes.HANGUL_DIGITS}][0-9][{shapes.HANGUL_DIGITS}]|[{shapes.HANGUL_DIGITS}]{{2}}[0-9]{{2}}|[0-9]{{2}}{shapes.BETWEEN}[{shapes.HANGUL_DIGITS}]{{3}}"
     rf"|\.{shapes.SITE_SUFFIX}/[A-Za-z0-9_@]"
     r"|#(?<=[A-Za-z0-9_가-힣]#)(?:[0-9]{4}|[A-Z]{2})"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-]))"
@@ -128,7 +128,7 @@ def mask(text: str) -> Masked:
     text = _apply(_ADDRESSES, text, counts)
     hidden = _LABELLED.sub(lambda found: found[0].translate(_HIDE), text)
     labelled, text = hidden != text, hidden
-    text = _SAID.sub(lambda run: _said(run, counts), text)
+    text = _SPELLED.sub(lambda run: _unspelled(run, counts), text)
     text = _plain(text, counts, named)
     if labelled:
         text = text.translate(_SHOW)
@@ -174,7 +174,7 @@ def _apply(patterns: Patterns, text: str, counts: Counter[str]) -> str:
     return text
 
 
-def _said(match: re.Match[str], counts: Counter[str]) -> str:
+def _unspelled(match: re.Match[str], counts: Counter[str]) -> str:
     """The run found with its number masked when it is one once all its digits are written so.
 
     Its first and last letters may be those of words around it (3일, 공일공; 칠팔 이 사람), so that
@@ -182,11 +182,11 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
     """
     run = match[0]
     word = _LAST_WORD.search(run)
-    told = word.start() if word else len(run)
-    written = run[:told].translate(shapes.DIGITS) + run[told:]
+    numerals_end = word.start() if word else len(run)
+    written = run[:numerals_end].translate(shapes.DIGITS) + run[numerals_end:]
     if written == run or not _DIGIT.search(run) or _EMPTY.fullmatch(run):  # OOO-OOOO-OOOO
         return run
-    beside = _said_beside(match, written, _GLUED, counts)
+    beside = _unspelled_beside(match, written, _GLUED, counts)
     if beside != run:
         return beside
     begins = [0, *(gap.end() for gap in _BLANK.finditer(run))][:3]
@@ -203,7 +203,7 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
             if NEUTRAL.fullmatch(masked.strip()):
                 counts.update(found)
                 return run[:begin] + masked + run[end:]
-    return _said_beside(match, written, _NUMBERS + _ACCOUNTS, counts)
+    return _unspelled_beside(match, written, _NUMBERS + _ACCOUNTS, counts)
 
 
 def _of_words(match: re.Match[str], written: str, begin: int, end: int) -> bool:
@@ -219,7 +219,7 @@ def _of_words(match: re.Match[str], written: str, begin: int, end: int) -> bool:
     return True
 
 
-def _said_beside(
+def _unspelled_beside(
     match: re.Match[str], written: str, patterns: Patterns, counts: Counter[str]
 ) -> str:
     """The run with what is a number because of the words beside it, such as an account."""

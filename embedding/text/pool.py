@@ -82,9 +82,9 @@ class TextPool:
         try:
             if child is None:  # pragma: no cover  (for the type checker: `_take` gives one)
                 return None
-            told, body = await self._ask(child, encode(documents, available), self._limit)
-            if "defect" in told:
-                log.error("text preparation met a defect: %s", told["defect"])
+            header, body = await self._ask(child, encode(documents, available), self._limit)
+            if "defect" in header:
+                log.error("text preparation met a defect: %s", header["defect"])
                 return None
             return TokenBlock.from_buffer(body)
         except _BROKEN:
@@ -128,9 +128,9 @@ class TextPool:
             raise
         return child
 
-    async def _ask(self, child: Child, told: dict[str, Any], limit: float) -> Reply:
+    async def _ask(self, child: Child, header: dict[str, Any], limit: float) -> Reply:
         async with asyncio.timeout(limit):
-            answer, body = await child.ask(told)
+            answer, body = await child.ask(header)
         if "refused" in answer:
             raise ConfigError(answer["refused"])
         if "digest" in answer:

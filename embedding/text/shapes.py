@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from embedding.text import abroad
 
-TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
+HANGUL_DIGITS = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
 _ALIKE = "oOlIㅇㅣ○"  # letters and signs typed for 0 and 1
 SIGN = r"./·_~ㅡー─〜∼\-"  # signs that stand between groups of digits
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
-_GAP = rf"(?:[ \n]?[{SIGN})][ \n]?-?| ?(?:에|다시|대시|하이픈)(?: |(?=[0-9{TOLD}]))|[ \n])"
+_GAP = rf"(?:[ \n]?[{SIGN})][ \n]?-?| ?(?:에|다시|대시|하이픈)(?: |(?=[0-9{HANGUL_DIGITS}]))|[ \n])"
 _MAY = _GAP + "?"
 _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
 _FIRST = r"(?=[(+0-9])(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"  # what is quick to ask first
@@ -30,14 +30,14 @@ ODD = rf"[0-9](?P<odd>{_ODD_SIGN}|점)[0-9]{{1,7}}(?P=odd)[0-9]"
 CROSSED = r"*xX×#●○◯■□•"  # what stands for a hidden digit
 _STAR = rf"[0-9{CROSSED}]"
 BETWEEN = rf"(?: ?[{SIGN})*,] ?-?| ?(?:에|다시|대시|하이픈) ?| )"
-_EITHER = rf"[0-9{_ALIKE}{TOLD}]"
+_EITHER = rf"[0-9{_ALIKE}{HANGUL_DIGITS}]"
 _BESIDE = "은행|뱅크|농협|신한|국민|우리|하나|기업|토스|카뱅|토뱅|케뱅|수협|신협|금고|주민"
-SAID = (
+SPELLED = (
     rf"(?:(?<![0-9A-Za-z가-힣])|(?<={_BESIDE})|(?<=[가-힣])(?=[0-9]|[oO○][1-7lI]))"
     rf"(?<![0-9][-.,]){_EITHER}(?:{BETWEEN}?{_EITHER}){{8,19}}(?![0-9{CROSSED}])"
 )
 """Digits of which some are said or typed as letters: 공일공 일이삼사 오육칠팔, O1O-1234-5678."""
-DIGITS = str.maketrans(_ALIKE + TOLD, "0011010" + "00123456" + "6789")
+DIGITS = str.maketrans(_ALIKE + HANGUL_DIGITS, "0011010" + "00123456" + "6789")
 
 _WEB = r"[^\s<>\"'가-힣]"
 SITE_SUFFIX = "(?:com|net|org|kr|io|tv|me|be|gg|gl|ly|link|page|bio)"
@@ -57,9 +57,9 @@ _BLANK_AT = r"(?: ?@ ?\n?)"
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
 _ANY_TOP = rf"(?:{_TOP}|[a-z]{{2}})"
 _WORD_DOT = r"(?: ?[(\[{<](?:(?i:dot)|점|닷|\.)[)\]}>] ?| (?i:dot) | ?[닷쩜점] ?)"
-_SAID_DOT = rf"(?:[.。]|{_WORD_DOT})"
+_SPELLED_DOT = rf"(?:[.。]|{_WORD_DOT})"
 _DOT = (
-    rf"(?:{_SAID_DOT}"
+    rf"(?:{_SPELLED_DOT}"
     rf"| ?[.,] ?(?=(?:{_TOP}|co|ac|or|go|re|pe|ne)(?![A-Za-z0-9]))|,(?=[a-z]{{2}}(?![A-Za-z0-9])))"
 )
 _HOST = (
@@ -93,7 +93,7 @@ EMAIL = (
     ),
     rf"{_LOCAL} (?i:at) (?:[A-Za-z0-9-]{{1,63}}{_WORD_DOT}){{1,4}}[a-z]{{2,6}}(?!\.?[A-Za-z0-9])",
     # hong at naver.com: only with a name of the top level that is in common use here.
-    rf"{_LOCAL} (?i:at) (?:[A-Za-z0-9-]{{1,63}}{_SAID_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
+    rf"{_LOCAL} (?i:at) (?:[A-Za-z0-9-]{{1,63}}{_SPELLED_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
 )
 
 _DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
@@ -229,7 +229,7 @@ _OTHER = (
 _DASH = r"(?: ?- ?)"
 _END = r"(?![0-9]|[원호](?![가-힣]))"  # 1234567890원 is a sum of money
 # Beside the name of a bank; a count or a day that follows is not of the number.
-_COUNT = rf"(?!\.? [0-9]{{1,4}} ?[일월년시명개살층](?![0-9{TOLD}]))"
+_COUNT = rf"(?!\.? [0-9]{{1,4}} ?[일월년시명개살층](?![0-9{HANGUL_DIGITS}]))"
 _ANY = rf"{_COUNT}(?: ?[{SIGN}] ?-?| | ?(?:에|다시|대시|하이픈) ?)"
 # Ten digits or more in one piece, or in groups that the same mark joins.
 _JOINED = (

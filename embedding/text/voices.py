@@ -38,7 +38,7 @@ def _voice(document: Document, unknown: UnknownAuthors) -> int:
     return value if known else -1 - value
 
 
-def _hashed(said: str) -> int:
+def _hashed(text: str) -> int:
     """63 bits."""
-    digest = hashlib.blake2b(said.encode(errors="replace"), digest_size=8).digest()
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -92,11 +92,11 @@ def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
         yield client
 
 
-def _worker(*told: Any, **options: Any) -> Any:
+def _worker(*arguments: Any, **options: Any) -> Any:
     """A worker whose HTTP server, which each has, is on loopback."""
     from distributed import Worker
 
-    return Worker(*told, **{**options, "dashboard_address": "127.0.0.1:0"})
+    return Worker(*arguments, **{**options, "dashboard_address": "127.0.0.1:0"})
 
 
 class Run:

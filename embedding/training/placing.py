@@ -42,17 +42,21 @@ class Placement:
     def put(self, spec: NodeSpec, node: int) -> NodeSpec:
         """The specification of node 0, 1, … with its place."""
         topology = self._request.topology
-        told: dict[str, Any] = {"topology": topology, "ring": self._meeting}
+        placed: dict[str, Any] = {"topology": topology, "ring": self._meeting}
         if self._aggregators:
             group = node * len(self._aggregators) // self._request.nodes
-            told |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
+            placed |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
         if len(self.servers) > 1:
-            told["server"] = self.servers[node % len(self.servers)]
+            groups = len(self.servers)
+            placed["server"] = self.servers[node % groups]
+            if spec.corpus is not None:
+                peers = len(range(node % groups, self._request.nodes, groups))
+                placed["corpus"] = spec.corpus.model_copy(update={"peers": peers})
         if topology.traits.replicas:
             # Rows are pulled once, when they are new: nothing is gained by rounding them.
             whole = {"rows": "float32", "compression": "none"}
-            told["exchange"] = spec.exchange.model_copy(update=whole)
-        return spec.model_copy(update=told)
+            placed["exchange"] = spec.exchange.model_copy(update=whole)
+        return spec.model_copy(update=placed)
 
 
 @contextmanager
@@ -68,15 +72,15 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
 
 
 def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:
-    from embedding.exchange.allreduce.ring import rendezvous
+    from embedding.exchange.allreduce.rendezvous import rendezvous
 
     topology, nodes = request.topology, request.nodes
     enough = request.device != "cpu" and gpus() >= nodes
     nccl = topology.backend == "nccl" or (topology.backend == "auto" and enough)
     return MeetingSpec(
-        port=stack.enter_context(rendezvous()),
+        folder=stack.enter_context(rendezvous()),
         names=tuple(node_name(i) for i in range(nodes)),
-        backend="nccl" if nccl else "gloo",
+        backend="nccl" if nccl else "sockets",
     )
 
 

@@ -88,7 +88,7 @@ class TrainRequest(Config):
     exchange: ExchangeConfig = ExchangeConfig()
     """How rows and deltas travel."""
     topology: TopologyConfig = TopologyConfig()
-    """Which way rows travel."""
+    """How rows travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
 
@@ -189,7 +189,7 @@ class TrainResult:
     bytes_per_entry   bytes of rows and ids for each number that the nodes moved; None: none moved
     bytes_by_part     between nodes and primary, by kind of message, direction and part
     sync              how nodes were kept in step: policy, changes, drops, staleness, rounds
-    ways              rows and bytes by way (server, all-reduce, within a host), density
+    transports        rows and bytes by transport (server, all-reduce, within a host), density
     snapshots         one, or one a window for a dated corpus
     unreadable        why the last of them cannot be read yet, and what is missing; None: it can
     """
@@ -206,7 +206,7 @@ class TrainResult:
     bytes_pulled: int
     peak_memory: dict[str, int]
     nodes: dict[str, dict[str, Any]]
-    ways: dict[str, Any] = field(default_factory=dict)
+    transports: dict[str, Any] = field(default_factory=dict)
     snapshots: list[SnapshotRef] = field(default_factory=list)
     unreadable: str | None = None
     resumed_tokens: int = 0

@@ -4,6 +4,7 @@ processes beside it, a snapshot at the end (or one a window, for a dated corpus)
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from embedding.kernel.durable import sha256
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.private import ensure_secret
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.figures.transports import led_total
@@ -45,6 +47,7 @@ def train(
     survey  what is known of the corpus
     """
     with (
+        _closed(request) as request,
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
         _server(request, store, resume, Path(rows)) as server,
         placed(request, server.location) as placement,
@@ -57,15 +60,32 @@ def train(
             if resume is not None and resume.total is None:
                 _checkpoint(server)
                 resume.counted(total // request.epochs)
-        refresh(placement.servers)
+        refresh(placement.servers, request.exchange)
         before = server.state.meters.tokens
         specs = node_specs(request, server.location, survey)
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
         # A goodbye may not have come through: nothing that was pushed is missing in a window.
         server.state.flush()
-        server.groups.settle()
+        server.groups.catch_up()
         _cut(request, server)
         return _result(server, seconds, before)
+
+
+@contextmanager
+def _closed(request: TrainRequest) -> Iterator[TrainRequest]:
+    """The request of a training whose server and aggregators ask for a token of their own: every
+    user of the machine reaches their ports.
+    """
+    with tempfile.TemporaryDirectory(prefix="yeoron-token-") as folder:
+        file = Path(folder) / "token"
+        ensure_secret(file, secrets.token_hex(32))
+        known = {"token_file": file}
+        yield request.model_copy(
+            update={
+                "server": request.server.model_copy(update=known),
+                "exchange": request.exchange.model_copy(update=known),
+            }
+        )
 
 
 @contextmanager
@@ -160,7 +180,7 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         bytes_by_part=meters.parts.describe(),
         peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
         nodes=reports,
-        ways=status["topology"],
+        transports=status["topology"],
         snapshots=server.snapshotter.refs(),
         resumed_tokens=before,
         replayed_tokens=int(status["replayed_tokens"]),

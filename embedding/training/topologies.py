@@ -59,8 +59,8 @@ def _check_gpus(nodes: int) -> None:
     found = gpus()
     if found < nodes:
         raise ConfigError(
-            f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; gloo or "
-            "auto is accepted."
+            f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; sockets "
+            "or auto is accepted."
         )
 
 

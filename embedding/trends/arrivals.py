@@ -82,9 +82,9 @@ def rank_arrivals(
         judged, values = ranking.judged, []
         for word, at in zip(ranking.words, ranking.best, strict=True):
             burst = {"burst": weights[word] * float(judged.spread[at])}
-            told = {"rate_usual": rates[word]} if judged is rise else {}
+            measures = {"rate_usual": rates[word]} if judged is rise else {}
             limit = limits["emergence" if judged is rise else "born"]
-            values.append(_values(judged, at, limit) | burst | told)
+            values.append(_values(judged, at, limit) | burst | measures)
         return tuple(writer.rows(ranking.words, values)) if values else ()
 
     born, risen, fallen = map(rows, rankings)

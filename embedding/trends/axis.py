@@ -18,7 +18,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.distributions import student_quantile
+from embedding.trends.distributions import student_half_width
 from embedding.trends.likeness import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
@@ -165,7 +165,7 @@ def _point(
         spread = np.sqrt(
             (share**2 * (each - share @ each) ** 2).sum() * len(held) / (len(held) - 1)
         )
-        half = student_quantile(0.975, len(held) - 1) * float(spread)
+        half = student_half_width(0.95, len(held) - 1) * float(spread)
         low, high = max(position - half, -1.0), min(position + half, 1.0)
     return AxisPoint(
         snapshot=snapshot.id,

@@ -82,9 +82,9 @@ def beside(
     vector = np.asarray(snapshot.vectors[row], np.float32)[None]
     own = _foreseen(vector, _contexts(snapshot, found.rows), found.drawn)[0]
     ratio = own / np.maximum(found.usual, np.finfo(np.float64).tiny)
-    said = own * np.log(np.maximum(ratio, np.finfo(np.float64).tiny))
-    said[found.rows == row] = -np.inf
-    chosen = [at for at in np.argsort(-said, kind="stable")[:n] if ratio[at] >= LEAST_TIMES]
+    gain = own * np.log(np.maximum(ratio, np.finfo(np.float64).tiny))
+    gain[found.rows == row] = -np.inf
+    chosen = [at for at in np.argsort(-gain, kind="stable")[:n] if ratio[at] >= LEAST_TIMES]
     return [Beside(snapshot.words[int(found.rows[at])], float(ratio[at])) for at in chosen]
 
 

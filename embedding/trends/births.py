@@ -21,11 +21,11 @@ import numpy as np
 
 from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
-from embedding.trends.distributions import log_binomial_tail, normal_from_tail
+from embedding.trends.distributions import binomial_log_sf, normal_isf, normal_sf
 from embedding.trends.emergence import Judged, source_spread
 from embedding.trends.expressions import unlisted
 from embedding.trends.material import Mask, ReportInput, signs
-from embedding.trends.significance import benjamini_hochberg, upper_tail
+from embedding.trends.significance import benjamini_hochberg
 
 _SMALLEST = -700.0
 """Natural log of the smallest p that is told from 0."""
@@ -52,9 +52,9 @@ def births(material: ReportInput, config: TrendsConfig, inflation: float) -> Bir
     read, past = int(now.total_documents.sum()), sum(_read(material))
     share = read / max(read + past, 1)
     mentioned = held.sum(axis=1) + unlisted(words, material).now
-    chance = log_binomial_tail(mentioned - 1, mentioned + before, share)
-    z = normal_from_tail(np.exp(np.maximum(chance, _SMALLEST))) / inflation
-    p = upper_tail(z)
+    chance = binomial_log_sf(mentioned, mentioned + before, share)
+    z = normal_isf(np.exp(np.maximum(chance, _SMALLEST))) / inflation
+    p = normal_sf(z)
     spread = source_spread(held.astype(float), now.total_documents.astype(float))
     odds = np.log((mentioned + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
     q = benjamini_hochberg(p, tests=material.snapshot.manifest.words)

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import overload
 
 import numpy as np
 
 from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.frequency import Frequency
-from embedding.trends.material import Mask, ReportInput
+from embedding.trends.material import Mask, ReportInput, Windows
 from embedding.trends.rows import Note
 from embedding.trends.significance import TestArray
 
@@ -67,9 +66,17 @@ def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
 
 def with_copies_once(material: ReportInput, windows: int) -> ReportInput:
     """The window, and so many before it, with copies of a text counted once."""
-    past = CopiesOnce(material.earlier, material.past, windows)
+    first = max(0, len(material.past) - windows)
+
+    @lru_cache(maxsize=windows)
+    def once(at: int) -> Frequency:
+        return counted_once(material.past[at], material.earlier[at])
+
+    def read(at: int) -> Frequency:
+        return material.past[at] if at < first else once(at)
+
     now = counted_once(material.now, material.snapshot)
-    return replace(material, now=now, past=past)
+    return replace(material, now=now, past=Windows(len(material.past), read))
 
 
 def few_texts(held: IntArray, read: int) -> bool:
@@ -79,34 +86,6 @@ def few_texts(held: IntArray, read: int) -> bool:
     """
     used = held[held > 0]
     return read >= _USUAL and len(used) > 0 and float(used.mean()) >= COPIED * read
-
-
-class CopiesOnce(Sequence[Frequency]):
-    """What windows hold, with copies counted once in the last `last` of them."""
-
-    def __init__(
-        self, snapshots: Sequence[Snapshot], windows: Sequence[Frequency], last: int
-    ) -> None:
-        self._snapshots = snapshots
-        self._windows = windows
-        self._first = max(0, len(windows) - last)
-        self._read = lru_cache(maxsize=last)(self._counted)
-
-    def __len__(self) -> int:
-        return len(self._windows)
-
-    @overload
-    def __getitem__(self, at: int) -> Frequency: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Frequency, ...]: ...
-    def __getitem__(self, at: int | slice) -> Frequency | tuple[Frequency, ...]:
-        if isinstance(at, slice):
-            return tuple(self[one] for one in range(len(self))[at])
-        one = range(len(self))[at]
-        return self._windows[one] if one < self._first else self._read(one)
-
-    def _counted(self, at: int) -> Frequency:
-        return counted_once(self._windows[at], self._snapshots[at])
 
 
 def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:

@@ -107,7 +107,7 @@ def word_change(
 
 
 def _used(snapshots: Sequence[Snapshot], words: Sequence[str]) -> tuple[list[str], list[UsedWords]]:
-    """Settled windows that have sums of usage: their labels, and the use of `words` in them."""
+    """Stationary windows that have sums of usage: their labels, and the use of `words` in them."""
     labels, used = [], []
     for one in stationary(snapshots, snapshots[-1]):
         if one.usage is not None:
@@ -136,7 +136,7 @@ def _argmax(height: TestArray) -> IntArray:
 
 
 def _filled(dates: IntArray) -> IntArray:
-    """A division that gives no date, for want of texts, says nothing of the interval."""
+    """A split that gives no date, for want of texts, says nothing of the interval."""
     return np.where(dates < 0, dates[:1], dates)
 
 

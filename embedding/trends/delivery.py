@@ -29,11 +29,11 @@ def deliver(
 
     Raises PlatformError that names the channel and what went wrong, never its secret.
     """
-    ways: dict[str, Callable[[Notice, NotifyConfig], None]] = {
+    channels: dict[str, Callable[[Notice, NotifyConfig], None]] = {
         "email": partial(_mail, attachment=attachment),
         "webhook": _post,
     }
-    send = ways[channel]
+    send = channels[channel]
     try:
         for attempt in tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),

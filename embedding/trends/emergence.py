@@ -12,12 +12,12 @@ counts as none.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import median_filter
 
 from embedding.kernel.records import IntArray
 from embedding.trends.frequency import Frequency
@@ -121,10 +121,21 @@ def usual_change(change: TestArray, share: TestArray, known: _WordMask) -> TestA
     width = min(BAND, len(order) - 1 + len(order) % 2)
     half = width // 2
     # At both ends the band is that of the first, or last, words whose band is whole.
-    inner = median_filter(change[order], size=width)[half : len(order) - half]
-    middle = np.pad(inner, half, mode="edge")
+    middle = np.pad(running_median(change[order], width), half, mode="edge")
     found: TestArray = np.interp(share, share[order], middle)
     return found
+
+
+def running_median(values: TestArray, width: int) -> TestArray:
+    """float64 [n - width + 1]: the median of each `width` values in a row, an odd number."""
+    sequence = values.tolist()
+    held, half = sorted(sequence[:width]), width // 2
+    found = [held[half]]
+    for first, after in zip(sequence, sequence[width:], strict=False):
+        del held[bisect_left(held, first)]
+        insort(held, after)
+        found.append(held[half])
+    return np.array(found)
 
 
 def log_odds(

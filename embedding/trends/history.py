@@ -62,6 +62,8 @@ class HistoryPoint:
 
     neighbours  words that were used in the window as this one was; `changed` marks those that were
                 not in the window before
+    by_use      whether neighbours are those of the window's own use; False: by the vectors. Lists
+                of the two kinds do not compare.
     """
 
     snapshot: str
@@ -79,6 +81,7 @@ class HistoryPoint:
     shift_previous: ShiftFigure | None
     shift_first: ShiftFigure | None
     neighbours: tuple[NeighbourRow, ...]
+    by_use: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ def _point(
         neighbours=tuple(
             NeighbourRow(name, near, bool(then) and name not in then) for name, near in nearby.alike
         ),
+        by_use=nearby.by_use,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, overload
@@ -20,6 +20,7 @@ from embedding.trends.lineage import lineage
 from embedding.trends.rows import Note, WindowFigures
 
 Mask = npt.NDArray[np.bool_]
+_KEPT = 6
 
 
 class Snapshots(Protocol):
@@ -33,17 +34,17 @@ class Snapshots(Protocol):
 
 
 class Windows(Sequence[Frequency]):
-    """What the windows of snapshots hold: read when it is asked for, the last ones asked kept.
+    """What `n` windows hold, each read when it is asked for.
 
-    A long stream has more windows than fit into memory, and most are looked at once.
+    read  by the number of a window from the first; it keeps what it likes: a long stream has more
+          windows than fit into memory, and most are looked at once
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot], keep: int = 6) -> None:
-        self._snapshots = tuple(snapshots)
-        self._read = lru_cache(maxsize=keep)(_counted)
+    def __init__(self, n: int, read: Callable[[int], Frequency]) -> None:
+        self._n, self._read = n, read
 
     def __len__(self) -> int:
-        return len(self._snapshots)
+        return self._n
 
     @overload
     def __getitem__(self, at: int) -> Frequency: ...
@@ -51,8 +52,18 @@ class Windows(Sequence[Frequency]):
     def __getitem__(self, at: slice) -> tuple[Frequency, ...]: ...
     def __getitem__(self, at: int | slice) -> Frequency | tuple[Frequency, ...]:
         if isinstance(at, slice):
-            return tuple(self._read(one) for one in self._snapshots[at])
-        return self._read(self._snapshots[at])
+            return tuple(self._read(one) for one in range(self._n)[at])
+        return self._read(range(self._n)[at])
+
+
+def _windows(snapshots: Sequence[Snapshot]) -> Windows:
+    """Those of snapshots; the last ones asked for are kept."""
+
+    @lru_cache(maxsize=_KEPT)
+    def read(at: int) -> Frequency:
+        return _counted(snapshots[at])
+
+    return Windows(len(snapshots), read)
 
 
 def _counted(snapshot: Snapshot) -> Frequency:
@@ -81,7 +92,7 @@ def gather(store: Snapshots, id: str = "latest") -> ReportInput:  # noqa: A002
     snapshot = store.open(id)
     earlier, notes = _opened(store, lineage(store.list(), snapshot.ref)[:-1], counts=True)
     now = Frequency.read(snapshot)
-    return ReportInput(snapshot, tuple(earlier), now, Windows(earlier), tuple(notes))
+    return ReportInput(snapshot, tuple(earlier), now, _windows(earlier), tuple(notes))
 
 
 def windows_up_to(store: Snapshots, last: Snapshot, most: int) -> tuple[list[Snapshot], list[Note]]:

@@ -26,7 +26,7 @@ def fitted(table: Table, long: int, width: int) -> RenderableType:
     short, rest = table.columns[:-long], table.columns[-long:]
     cells, lists = [_texts(column) for column in short], [_texts(column) for column in rest]
     widths = _widths([max(map(cell_len, column), default=0) for column in cells], width)
-    made: list[RenderableType] = [] if table.title is None else [_said(table.title, "bold")]
+    made: list[RenderableType] = [] if table.title is None else [_marked_up(table.title, "bold")]
     for at, line in enumerate(zip(*cells, strict=True)):
         made.append(_line(line, short, widths, "dim" if at == 0 else ""))
         for column in lists:
@@ -35,11 +35,11 @@ def fitted(table: Table, long: int, width: int) -> RenderableType:
             if at or long == 1:
                 made.append(Padding(below, (0, 0, 0, INDENT)))
     if table.caption is not None:
-        made += ["", _said(table.caption)]
+        made += ["", _marked_up(table.caption)]
     return Group(*made)
 
 
-def _said(text: object, style: str = "") -> Text:
+def _marked_up(text: object, style: str = "") -> Text:
     return Text.from_markup(str(text), style=style)
 
 

@@ -70,17 +70,17 @@ def compose(
     stories = [
         one
         for one in report.stories
-        if _told(one, report, config) and one.by_role().keys() & {*config.rankings}
+        if _is_sure(one, report, config) and one.by_role().keys() & {*config.rankings}
     ]
     if stories:
         lines = tuple(_story(one, page) for one in stories[: config.most])
         sections.append(("Stories", lines))
     for name in config.rankings:
         rows: Sequence[TrendRow] = getattr(report, name)
-        told = [row for row in rows if _told(row, report, config)][: config.most]
-        if told:
+        sure = [row for row in rows if _is_sure(row, report, config)][: config.most]
+        if sure:
             lines = tuple(
-                NoticeLine(row.word, _of(row, name), _address(page, row.word)) for row in told
+                NoticeLine(row.word, _of(row, name), _address(page, row.word)) for row in sure
             )
             sections.append((_TITLES[name], lines))
     if watched := tuple(_watched(config.words, report, snapshot, before, page)):
@@ -90,7 +90,7 @@ def compose(
     return Notice(subject, tuple(sections), f"{page}/")
 
 
-def _told(one: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> bool:
+def _is_sure(one: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> bool:
     """Whether it is sure enough; of a stream that is tested as a whole findings alone."""
     return one.q <= config.false_discovery and (one.significant or not report.control)
 

@@ -42,10 +42,11 @@ def notify(
     noted = folder / f".sent-{report.snapshot.id}.json"
     had: list[str] = json.loads(noted.read_text("utf-8")) if noted.is_file() else []
     sent = []
-    for channel in config.channels if notice else ():
-        if channel in had:
+    for channel in config.channels:
+        attached = attach if channel == "email" else None
+        if channel in had or not (notice or (attached is not None and config.attach_quiet)):
             continue
-        goes_along = attach() if attach is not None and channel == "email" else None
+        goes_along = None if attached is None else attached()
         deliver(notice, channel, config, goes_along)
         sent.append(channel)
         noted.write_text(json.dumps([*had, *sent]), encoding="utf-8")

@@ -10,22 +10,23 @@ from embedding.kernel.config import Config, Secret
 from embedding.kernel.ports import is_loopback
 from embedding.trends.rows import RANKINGS
 
+ReportFormat = Literal["none", "html", "pdf", "pptx"]
+"""Formats of a report that goes with a mail."""
+
 
 class NotifyConfig(Config):
-    """Notices of the `trend_report` DAG; without an address nobody is told.
-
-    Password and webhook are secrets: give them by the environment
-    (`YEORON_NOTIFY__WEBHOOK`, `YEORON_NOTIFY__SMTP_PASSWORD`), or in a file that only you may read.
-    """
+    """Notices of the `trend_report` DAG; without an address none is sent. Password and webhook
+    are secrets: give them by the environment (`YEORON_NOTIFY__WEBHOOK`,
+    `YEORON_NOTIFY__SMTP_PASSWORD`), or in a file that only you may read."""
 
     words: tuple[str, ...] = Field(default=(), max_length=200)
     """Watched words: their figures are in every notice, whether they pass the threshold or not."""
 
     rankings: tuple[str, ...] = ("moved", "born")
-    """Rankings whose words are told of."""
+    """Rankings whose clear words are in a notice."""
 
     false_discovery: float = Field(default=0.05, gt=0, le=1)
-    """A word of these rankings is told of when its q value is at most this."""
+    """A word of these rankings is in a notice when its q is at most this."""
 
     most: int = Field(default=20, ge=1, le=200)
     """Words of one ranking in a notice."""
@@ -39,12 +40,15 @@ class NotifyConfig(Config):
     email_from: str = "yeoron@localhost"
     """Address that mail comes from."""
 
-    attach: Literal["none", "html", "pdf", "pptx"] = "none"
+    attach: ReportFormat = "none"
     """Report that goes with a mail, as `yeoron report` writes it; pdf and pptx need the extra
     `report`."""
 
     attach_language: str = "ko"
     """Language of that report, of those that the page has."""
+
+    attach_quiet: bool = False
+    """Whether that report is mailed of windows with nothing to tell, too."""
 
     smtp_host: str = ""
     """Mail server; needed with `email_to`."""
@@ -101,6 +105,6 @@ class NotifyConfig(Config):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The ways that are set: `email`, `webhook`."""
+        """The channels that are set: `email`, `webhook`."""
         found = {"email": bool(self.email_to), "webhook": bool(self.webhook.get_secret_value())}
         return tuple(name for name, there in found.items() if there)

@@ -16,7 +16,7 @@ from embedding.trends.replicas import UsedWords
 from embedding.trends.usage import drift
 
 ANCHORS = 1000
-_SETTLED = 1.0
+_MOST_DRIFT = 1.0
 """A window is compared with along with the one before if the drift between both is at most this:
 then chance parts them more than what the model learnt."""
 
@@ -133,7 +133,7 @@ def stationary(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
         used = None if own is None else _used(one, one.rows(words))
         if own is None or used is None or used.usage.means.shape[2] != own.usage.means.shape[2]:
             continue
-        if one.id == last.id or drift(used, own) <= _SETTLED:
+        if one.id == last.id or drift(used, own) <= _MOST_DRIFT:
             kept.append(one)
     return kept
 

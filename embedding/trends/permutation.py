@@ -41,11 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.trends.distributions import (
-    generalized_pareto_tail,
-    normal_from_tail,
-    pearson3_tail,
-)
+from embedding.trends.distributions import normal_isf, pareto_sf, pearson3_sf
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import TestArray
 
@@ -322,8 +318,8 @@ class Measured:
         z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
         known = np.isfinite(self.observed)
         deviates, skew = self.deviates(usual)
-        p[known] = np.clip(pearson3_tail(deviates[known], skew[known]), _SURE, 1.0)
-        z[known] = normal_from_tail(np.minimum(p[known], 1.0 - 1e-9))
+        p[known] = np.clip(pearson3_sf(deviates[known], skew[known]), _SURE, 1.0)
+        z[known] = normal_isf(np.minimum(p[known], 1.0 - 1e-9))
         square = (self.observed - self.mean)[known] / np.maximum(self.weight[known], 1e-9)
         size[known] = np.sqrt(np.maximum(square, 0.0))
         return Permuted(z, p, size)
@@ -356,8 +352,7 @@ def pareto_tail(null: TestArray, beyond: TestArray) -> TestArray:
     least, above = largest[:, 0], largest[:, 1:] - largest[:, :1]
     mean, variance = above.mean(axis=1), np.maximum(above.var(axis=1), _SURE)
     shape = 0.5 * (1.0 - mean**2 / variance)
-    found = generalized_pareto_tail(beyond - least, shape, mean * (1.0 - shape))
-    share: TestArray = np.where(np.isfinite(found), found, 0.0) * LARGEST / k
+    share: TestArray = pareto_sf(beyond - least, shape, mean * (1.0 - shape)) * (LARGEST / k)
     return share
 
 
@@ -461,7 +456,7 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
     near = np.flatnonzero(judged.p < DOUBTFUL)
     if any(side.older for side in compared.sides):
         judged.p[near] = _lately(compared, near, common, usual, judged.p[near])
-    judged.z[near] = normal_from_tail(np.minimum(judged.p[near], 1.0 - 1e-9))
+    judged.z[near] = normal_isf(np.minimum(judged.p[near], 1.0 - 1e-9))
     return replace(judged, grounds=Grounds(compared, sources, common, usual))
 
 

@@ -1,7 +1,7 @@
 """The replicas of two times side by side, and how far two groups of them lie apart.
 
 A replica of a window holds what the contexts of its words say in some of the window's texts
-(`snapshots/usage.py`). Replicas of several windows make one time; any division of the replicas into
+(`snapshots/usage.py`). Replicas of several windows make one time; any split of the replicas into
 two groups can be compared, also one that has nothing to do with time.
 """
 
@@ -104,9 +104,9 @@ def observed(replicas: Replicas) -> SplitGroups:
     return replicas.observed
 
 
-def distance(sources: Iterable[Replicas], division: SourceSplit) -> TestArray:
+def distance(sources: Iterable[Replicas], split: SourceSplit) -> TestArray:
     """√e² with its sign, float64 [n]; NaN where no source has two replicas in each group."""
-    squared, _ = unbiased(sources, [division])
+    squared, _ = unbiased(sources, [split])
     return signed_root(squared[0])
 
 
@@ -117,21 +117,21 @@ def signed_root(squares: TestArray) -> TestArray:
 
 
 def unbiased(
-    sources: Iterable[Replicas], divisions: Sequence[SourceSplit]
+    sources: Iterable[Replicas], splits: Sequence[SourceSplit]
 ) -> tuple[TestArray, TestArray]:
-    """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as in `distance`.
+    """e² float64 [k, n] by k splits, and the variance [k, n] taken off; NaN as in `distance`.
 
     What a split needs of a source's means follows from their inner products, which all of them
     share; only the difference of both groups has as many columns as a mean.
     """
     moved: TestArray | None = None
-    noise = weight = np.zeros((len(divisions), 0))
+    noise = weight = np.zeros((len(splits), 0))
     for source in sources:
         n, _, dim = source.means.shape
         if moved is None:
-            moved, noise = np.zeros((n, len(divisions), dim)), np.zeros((n, len(divisions)))
-            weight = np.zeros((n, len(divisions)))
-        groups = [division(source) for division in divisions]
+            moved, noise = np.zeros((n, len(splits), dim)), np.zeros((n, len(splits)))
+            weight = np.zeros((n, len(splits)))
+        groups = [split(source) for split in splits]
         apart = _centred(source)
         products = apart @ apart.transpose(0, 2, 1)
         one, other = (

@@ -140,7 +140,7 @@ def _unread(snapshot: Snapshot) -> Note:
     return Note("unread_model", sentence, needed=missing_words(manifest.quality))
 
 
-def _unsettled(manifest: Manifest) -> list[Note]:
+def _unconverged(manifest: Manifest) -> list[Note]:
     if manifest.quality.get("settled") != 0.0:
         return []
     sentence = (
@@ -152,7 +152,7 @@ def _unsettled(manifest: Manifest) -> list[Note]:
 
 def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[Note]:
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
-    notes = _unsettled(after)
+    notes = _unconverged(after)
     if material.past[-1].empty:
         notes.append(
             Note("empty_before", f"nothing was read in the window before, {before.window.label}.")
@@ -184,7 +184,7 @@ def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[
 def _bare(material: ReportInput, config: TrendsConfig, *why: Note) -> TrendReport:
     """A report with nothing to compare: what was read, and why there is no ranking."""
     label = material.snapshot.manifest.window.label
-    notes = [*material.notes, *why, *_unsettled(material.snapshot.manifest)]
+    notes = [*material.notes, *why, *_unconverged(material.snapshot.manifest)]
     if material.now.empty:
         notes.append(Note("empty_window", f"nothing was read in the window {label}."))
     if not material.earlier:

@@ -56,8 +56,8 @@ def key_of(snapshots: Sequence[Any], config: TrendsConfig) -> str:
 
     A snapshot that was withdrawn or cut again, and other settings, give another key.
     """
-    told = [_VERSION, config.digest(), *(one.id for one in snapshots)]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    parts = [_VERSION, config.digest(), *(one.id for one in snapshots)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def expected_key(store: Snapshots, id: str, config: TrendsConfig) -> str:  # noqa: A002

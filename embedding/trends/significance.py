@@ -7,16 +7,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from embedding.trends.distributions import normal_sf
+
 TestArray = npt.NDArray[np.float64]
 
 
 def upper_tail(z: TestArray) -> TestArray:
     """P(Z ≥ z) of a standard normal."""
-    # Settings lead here, and every process reads settings: few of them need a tail.
-    from scipy.special import ndtr
-
-    tail: TestArray = ndtr(-np.asarray(z, dtype=np.float64))
-    return tail
+    return normal_sf(z)
 
 
 def two_sided(z: TestArray) -> TestArray:

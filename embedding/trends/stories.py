@@ -29,7 +29,7 @@ LOOKED_FOR = 8
 SAMPLE = 200
 """Documents of each of them."""
 CONTINUED = 0.5
-"""A story goes on where it has this share of its words, or of those it had before."""
+"""Share of its words, or of those it had before, that a story goes on with."""
 
 
 def stories(
@@ -77,23 +77,32 @@ def stories(
 def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, ...]:
     """The stories with the ids of those of the window before that they go on with.
 
-    Each of those goes on as one story at most: the one that shares most words with it.
+    A story goes on where its surest word is still the same, or where it shares CONTINUED of the
+    words and no fewer than two. A word that fell and then rose is none that it shares. Each goes on
+    as one story at most: the one with that word, else the one that shares most words with it.
     """
     pairs = []
     for at, one in enumerate(found):
-        own = {each.word for each in one.words}
+        own = _directed(one)
         for which, other in enumerate(before):
-            shared = len(own & {each.word for each in other.words})
-            if shared and shared >= CONTINUED * min(len(own), len(other.words)):
-                pairs.append((-shared, at, which))
+            known = _directed(other)
+            shared = len({*own} & {*known})
+            same = own[0] == known[0]
+            if same or shared >= max(2, CONTINUED * min(len(own), len(known))):
+                pairs.append((not same, -shared, at, which))
     out, taken = list(found), set[int]()
     given = set[int]()
-    for _, at, which in sorted(pairs):
+    for _, _, at, which in sorted(pairs):
         if at not in given and which not in taken:
             out[at] = replace(out[at], id=before[which].id, first=before[which].first)
             given.add(at)
             taken.add(which)
     return tuple(out)
+
+
+def _directed(story: Story) -> list[tuple[str, bool]]:
+    """Its words, surest first, and whether each fell."""
+    return [(each.word, each.role == "fallen") for each in story.words]
 
 
 @dataclass(frozen=True)
@@ -136,18 +145,19 @@ def groups(cosines: FloatArray) -> list[list[int]]:
 
     cosines  float [n, n]
     """
-    # Only here: it takes a tenth of a second, and pages and commands that name stories lead here.
-    from scipy.cluster.hierarchy import fcluster, linkage
-
-    n = len(cosines)
-    if n < 2:
-        return [[at] for at in range(n)]
-    apart = np.clip(1.0 - cosines[np.triu_indices(n, 1)].astype(np.float64), 0.0, 2.0)
-    labels = fcluster(linkage(apart, method="average"), 1.0 - LIKENESS, criterion="distance")
-    found: dict[int, list[int]] = {}
-    for at, label in enumerate(labels.tolist()):
-        found.setdefault(label, []).append(at)
-    return sorted(found.values())
+    near = cosines.astype(np.float64)
+    np.fill_diagonal(near, -np.inf)
+    found = [[at] for at in range(len(near))]
+    while near.size:
+        one, other = sorted(divmod(int(near.argmax()), len(near)))
+        if not near[one, other] >= LIKENESS:
+            break
+        sizes = len(found[one]), len(found[other])
+        mean = (sizes[0] * near[one] + sizes[1] * near[other]) / sum(sizes)
+        near[one], near[:, one] = mean, mean
+        near[other], near[:, other] = -np.inf, -np.inf
+        found[one], found[other] = found[one] + found[other], []
+    return sorted(sorted(group) for group in found if group)
 
 
 def _cosines(snapshot: Snapshot, rows: Sequence[int]) -> FloatArray:

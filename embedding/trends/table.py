@@ -46,16 +46,21 @@ def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
 def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     """A ranking for the terminal."""
     before = report.compared_with.label if report.compared_with else "nothing"
+    title = f"{name} · {report.snapshot.label} against {before}"
     sentences = [note.text for note in report.notes]
     if ranking(report, name):
-        sentences.append(sure_note(any(row.significant for row in ranking(report, name))))
+        clear = any(row.significant for row in ranking(report, name))
+        if clear:
+            sentences.append(sure_note(clear))
+        else:
+            title += f"\n{sure_note(clear)}"
         if any(row.contexts for row in ranking(report, name)[:limit]):
             sentences.append("+ and −: what stands beside a word more, and less, than before.")
         if any(row.support for row in ranking(report, name)[:limit]):
             sentences.append("Copies of a text count once, so no call rests on them.")
         sentences += _resting(ranking(report, name)[:limit])
     table = Table(
-        title=f"{name} · {report.snapshot.label} against {before}",
+        title=title,
         caption=" ".join(sentences) or None,
     )
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
@@ -105,10 +110,10 @@ def _resting(rows: Sequence[TrendRow]) -> list[str]:
 
 
 def sure_note(any_significant: bool) -> str:
-    """What the mark of significant words means, or that there is none."""
+    """What the mark of clear words means, or that there is none."""
     if any_significant:
-        return "* significant; q is the expected share of chance finds among words this clear."
-    return "No word is significant: chance alone can give such a ranking."
+        return "* clear. q is the share of flukes to expect among this word and all surer ones."
+    return "No word is clear: chance alone can give this ranking."
 
 
 def ranking_json(report: TrendReport, name: str, limit: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What a team shares: words that it watches, alerts among them, notes on words and windows.
+"""What a team shares: watched words with alerts, notes on words and windows, reports by mail.
 
 One JSON file, replaced as a whole by one rename; whoever changes it holds a lock beside it.
 """
@@ -14,17 +14,18 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError, SnapshotError
-from embedding.trends.notifying import NotifyConfig
+from embedding.trends.notifying import NotifyConfig, ReportFormat
 
 LONGEST_NOTE = 2_000
 LONGEST_NAME = 40
 LONGEST_SHARED_WORD = 200
 MOST_SHARED_WORDS = 200
 MOST_NOTES = 2_000
+REPORT_FORMATS = tuple(one for one in get_args(ReportFormat) if one != "none")
 NOTE_KINDS = ("word", "window")
 """What a note may be about."""
 
@@ -60,11 +61,22 @@ class TeamNote:
 
 
 @dataclass(frozen=True)
+class MailedReport:
+    """The report of each window that is mailed to the team; format: one of REPORT_FORMATS."""
+
+    format: str
+    language: str
+    who: str
+    at: str
+
+
+@dataclass(frozen=True)
 class TeamShared:
-    """All that a team shares, newest last."""
+    """All that a team shares, newest last; report: None where none is mailed."""
 
     words: tuple[WatchedWord, ...] = ()
     notes: tuple[TeamNote, ...] = ()
+    report: MailedReport | None = None
 
     def notes_on(self, kind: str, about: str) -> tuple[TeamNote, ...]:
         """Notes about one thing, newest first."""
@@ -87,7 +99,9 @@ class TeamStore:
         try:
             held = json.loads(self.path.read_text("utf-8"))
             words = tuple(WatchedWord(**one) for one in held["words"])
-            return TeamShared(words, tuple(TeamNote(**one) for one in held["notes"]))
+            notes = tuple(TeamNote(**one) for one in held["notes"])
+            report = held.get("report")
+            return TeamShared(words, notes, None if report is None else MailedReport(**report))
         except FileNotFoundError:
             return TeamShared()
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -144,6 +158,16 @@ class TeamStore:
 
         self._change(lambda shared: replace(shared, notes=tuple(filter(kept, shared.notes))))
 
+    def mail_report(self, format: str, language: str, who: str) -> None:  # noqa: A002
+        """Have the report of each window mailed, or none (format `none`); raises TeamError."""
+        if format not in (*REPORT_FORMATS, "none"):
+            accepted = ", ".join(REPORT_FORMATS)
+            raise TeamError("bad_address", f"format {format[:20]!r}: {accepted} are accepted.")
+        chosen = None
+        if format != "none":
+            chosen = MailedReport(format, language, _name(who), _now())
+        self._change(lambda shared: replace(shared, report=chosen))
+
     def erase(self, word: str, *, dry: bool = False) -> int:
         """Remove a word from the list, and the notes that are about it or hold it; how many."""
         shared = self.read()
@@ -155,7 +179,7 @@ class TeamStore:
         )
         gone = len(shared.words) + len(shared.notes) - len(words) - len(notes)
         if gone and not dry:
-            self._change(lambda _: TeamShared(words, notes))
+            self._change(lambda _: replace(shared, words=words, notes=notes))
         return gone
 
     def _change(self, change: Callable[[TeamShared], TeamShared]) -> None:
@@ -165,6 +189,8 @@ class TeamStore:
                 "words": [asdict(one) for one in shared.words],
                 "notes": [asdict(one) for one in shared.notes],
             }
+            if shared.report is not None:
+                held["report"] = asdict(shared.report)
             with replaced(self.path) as file:
                 file.write(json.dumps(held, ensure_ascii=False, indent=1).encode())
 
@@ -177,10 +203,15 @@ class TeamStore:
             yield
 
 
-def with_alerts(config: NotifyConfig, store: TeamStore) -> NotifyConfig:
-    """The same settings, with the words that the team wants to be told of."""
-    words = [one.word for one in store.read().words if one.alert]
-    return config.model_copy(update={"words": tuple(dict.fromkeys((*config.words, *words)))})
+def with_team(config: NotifyConfig, store: TeamStore) -> NotifyConfig:
+    """The same settings, with the words and the report that the team wants to be told of."""
+    shared = store.read()
+    words = [one.word for one in shared.words if one.alert]
+    update: dict[str, Any] = {"words": tuple(dict.fromkeys((*config.words, *words)))}
+    if (report := shared.report) is not None:
+        update |= {"attach": report.format, "attach_language": report.language}
+        update["attach_quiet"] = True
+    return config.model_copy(update=update)
 
 
 def _name(who: str) -> str:

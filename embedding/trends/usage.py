@@ -35,7 +35,7 @@ from embedding.trends.replicas import (
 from embedding.trends.significance import TestArray
 
 _BLOCK = 128
-"""Words at a time: their means, by division too, stay within some ten MB a source."""
+"""Words at a time: their means, by split too, stay within some ten MB a source."""
 
 _HELD = 8
 """Blocks after which mapped pages are let go."""
@@ -61,14 +61,14 @@ def usage_squares(
     before: UsedWords,
     after: UsedWords,
     past: Sequence[UsedWords] = (),
-    divisions: Sequence[SourceSplit] = (observed,),
+    splits: Sequence[SourceSplit] = (observed,),
     *,
     later: Sequence[UsedWords] = (),
 ) -> tuple[TestArray, TestArray]:
-    """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as `usage_shift`."""
-    squared, noise = (np.full((len(divisions), len(after.rows)), np.nan) for _ in range(2))
+    """e² float64 [k, n] by k splits, and the variance [k, n] taken off; NaN as `usage_shift`."""
+    squared, noise = (np.full((len(splits), len(after.rows)), np.nan) for _ in range(2))
     for part, sources in _blocks((before, *past), (after, *later)):
-        squared[:, part], noise[:, part] = unbiased(sources, divisions)
+        squared[:, part], noise[:, part] = unbiased(sources, splits)
         if (part[-1] + 1) % (_HELD * _BLOCK) == 0:
             _release((before, after, *past, *later))
     if len(after.rows) > _BLOCK:

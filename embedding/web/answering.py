@@ -29,7 +29,7 @@ from embedding.web.answer_models import (
     WindowsAnswer,
 )
 from embedding.web.answers import Answers
-from embedding.web.findings import said_of_row, said_of_story, sureness
+from embedding.web.findings import row_sentences, story_sentences, sureness
 from embedding.web.links import PagePaths
 from embedding.web.reader import Reader
 from embedding.web.text import PageText
@@ -85,7 +85,7 @@ class ProgramAnswers:
             FindingAnswer(
                 word=row.word,
                 said=(
-                    *said_of_row(ranking, row, report, to.t),
+                    *row_sentences(ranking, row, report, to.t),
                     sureness(row.q, to.t, significant=row.significant),
                 ),
                 significant=row.significant,
@@ -194,7 +194,7 @@ class ProgramAnswers:
         return StoryAnswer(
             id=story.id,
             first=story.first,
-            said=said_of_story(story, report, to.t),
+            said=story_sentences(story, report, to.t),
             words=story.words,
             q=story.q,
             significant=story.significant,

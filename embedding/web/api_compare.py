@@ -29,7 +29,7 @@ from embedding.web.api import (
     as_text,
     described,
 )
-from embedding.web.axisview import axis_view, said
+from embedding.web.axisview import axis_view, sentence_of
 from embedding.web.changeview import change_view
 from embedding.web.site import Site
 from embedding.web.wordview import sources_of
@@ -88,7 +88,7 @@ def comparing_routes(
             found = site.answers.axis(w, name)[1]
             return as_answer(axis_view(name, found, t, sources_of(site.reader.history(w))))
         except InputError as error:
-            return as_answer({"error": str(error), "sentence": said(error, t)}, 400)
+            return as_answer({"error": str(error), "sentence": sentence_of(error, t)}, 400)
 
     @routes.get("/since", summary="When a word changed")
     def since(request: Request, w: WordQuery) -> Response:
@@ -96,8 +96,8 @@ def comparing_routes(
         found = site.answers.change(w, API_WAIT_S)
         if found is None:
             raise LaterError
-        said = change_view(found, site.words(request))
-        return as_answer({**to_plain(found), "text": said.text, "about": said.about})
+        view = change_view(found, site.words(request))
+        return as_answer({**to_plain(found), "text": view.text, "about": view.about})
 
     @routes.get("/bias", summary="Whom the model serves worst")
     def bias(id: IdQuery = LATEST) -> Response:  # noqa: A002

@@ -39,8 +39,8 @@ def headline_routes(site: Site, headlines: Headlines, guards: Sequence[Depends])
             found = await headlines.read(document)
         except ModuleNotFoundError:
             return as_answer({"state": "none", "headline": "", "said": t("headline_extra")})
-        said = "" if found.state == "read" else t(f"headline_{found.state}")
-        return as_answer({"state": found.state, "headline": found.text, "said": said})
+        why = "" if found.state == "read" else t(f"headline_{found.state}")
+        return as_answer({"state": found.state, "headline": found.text, "said": why})
 
     return routes
 

@@ -68,7 +68,7 @@ def create_app(
     dependencies  put before every route except `/health`, e.g. Airflow's login. Without any, the
                   page asks for the token in `config.token_file` (made when missing).
     crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
-    channels      ways that notices go (`NotifyConfig.channels`)
+    channels      of notices (`NotifyConfig.channels`)
     root_path     prefix under which a proxy serves it; a mount sets its prefix by itself
 
     Raises ConfigError when the token file or the snapshot address cannot be used.
@@ -236,8 +236,8 @@ def _errors(app: FastAPI, site: Site) -> None:
                 broken = site.reader.listing().broken
                 return site.render(request, "empty.html", 404, broken=broken)
             # Where the store lies on this machine is nothing to a reader of the page.
-            said = str(error).replace(site.config.snapshots, "the store")
-            return answer(request, 404, "snapshot_missing", said)
+            sentence = str(error).replace(site.config.snapshots, "the store")
+            return answer(request, 404, "snapshot_missing", sentence)
         if isinstance(error, InputError):
             key = error.key if isinstance(error, FilterError | TeamError) else "bad_address"
             return answer(request, 400, key, str(error))

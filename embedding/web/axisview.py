@@ -41,7 +41,7 @@ def axis_view(name: str, history: AxisHistory, t: PageText, order: Sequence[str]
     }
 
 
-def said(error: InputError, t: PageText) -> str:
+def sentence_of(error: InputError, t: PageText) -> str:
     """Why sums of usage say nothing, in the reader's language where that is known."""
     sentence = str(error)
     if "server.usage" in sentence:
@@ -70,8 +70,8 @@ def _chart(
         for name in (ALL, *sources):
             point = at.get((label, name))
             if point is not None:
-                said = t("all_sources") if name == ALL else name
-                parts.append(f"{said}: {_figure(point)} ({point.mentions:,})")
+                label = t("all_sources") if name == ALL else name
+                parts.append(f"{label}: {_figure(point)} ({point.mentions:,})")
         tips.append("\n".join(parts))
     title = f"{t('axis')}: {formats.short_word(history.word)}"
     short = [formats.short_label(label) for label in labels]

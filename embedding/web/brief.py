@@ -51,31 +51,33 @@ def lede(report: TrendReport, t: PageText) -> list[str]:
         least = max(one.q for one in stories)
         sure = findings.sureness(least, t, significant=True)
         return [f"{t('lede_stories', n=len(stories))} {sure}"]
-    said = []
+    sentences = []
     for name, rows in zip(("moved", "born", "risen"), _sure(report), strict=True):
         if rows:
-            happened = findings.said_of_words(name, [rows[0].word], report.snapshot.label, t)
-            figures = " ".join(findings.said_of_row(name, rows[0], report, t))
+            happened = findings.words_sentence(name, [rows[0].word], report.snapshot.label, t)
+            figures = " ".join(findings.row_sentences(name, rows[0], report, t))
             sure = findings.sureness(rows[0].q, t, significant=True)
-            said.append(" ".join(part for part in (happened, figures, sure) if part))
-    if not said:
+            sentences.append(" ".join(part for part in (happened, figures, sure) if part))
+    if not sentences:
         return [t("lede_none")]
     if not report.significant("moved") and report.ranked.get("moved"):
-        said.insert(0, t("lede_not_moved", n=formats.number(report.ranked["moved"])))
-    return said
+        sentences.insert(0, t("lede_not_moved", n=formats.number(report.ranked["moved"])))
+    return sentences
 
 
 def read(report: TrendReport, t: PageText) -> str:
     """How much was read, and which sources are missing."""
     documents = report.snapshot.documents
-    said = t(
+    sentence = t(
         "lede_read",
         documents=formats.number(report.snapshot.total_documents),
         n=sum(1 for n in documents.values() if n),
         window=t.window(report.snapshot.label),
     )
     missing = [formats.short_word(line.source, 30) for line in completeness(report) if line.missing]
-    return " ".join([said, t("lede_missing", sources=", ".join(missing))] if missing else [said])
+    return " ".join(
+        [sentence, t("lede_missing", sources=", ".join(missing))] if missing else [sentence]
+    )
 
 
 def differ(found: Disagreement | None, t: PageText) -> list[str]:
@@ -92,7 +94,7 @@ class StoryView:
     """A story as the page shows it: in sentences, `words` by role, and where it stands."""
 
     story: Story
-    said: tuple[str, str]
+    sentences: tuple[str, str]
     words: tuple[tuple[str, tuple[str, ...], int], ...]
     documents: tuple[Evidence, ...]
     first: datetime | None
@@ -119,8 +121,8 @@ def story_views(
         )
         documents = () if where is None else where.documents
         first, last = (None, None) if where is None else (where.first, where.last)
-        said = findings.said_of_story(story, report, t)
-        views.append(StoryView(story, said, words, documents, first, last))
+        sentences = findings.story_sentences(story, report, t)
+        views.append(StoryView(story, sentences, words, documents, first, last))
     return views
 
 
@@ -145,12 +147,12 @@ def completeness(report: TrendReport) -> list[SourceLine]:
 
 def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
     """Notes in the reader's language, each kind once."""
-    said = []
+    sentences = []
     for note in notes:
         sentence = t(f"note_{note.code}", window=t.window(label), words=note.words)
         more = t("words_needed", words=formats.number(note.needed)) if note.needed else ""
-        said.append(f"{sentence} {more}".strip())
-    return list(dict.fromkeys(said))
+        sentences.append(f"{sentence} {more}".strip())
+    return list(dict.fromkeys(sentences))
 
 
 def _sure(report: TrendReport) -> tuple[list[TrendRow], list[TrendRow], list[TrendRow]]:

@@ -17,7 +17,7 @@ from embedding.trends import comparisons, table
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
-from embedding.web.axisview import said
+from embedding.web.axisview import sentence_of
 from embedding.web.mapview import map_view
 from embedding.web.overview import MOST_LINES, days_view, rates_chart, span
 from embedding.web.pages import computing, csv_file, filtered, latest_known, nothing, unknown
@@ -231,7 +231,7 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
             if not sentence:
                 found = site.answers.contrast(chosen[0], chosen[1], manifest.id, PATIENCE_S)
         except InputError as error:
-            sentence = said(error, site.words(request))
+            sentence = sentence_of(error, site.words(request))
         if found is None and not sentence:
             return computing(site, request)
     return site.render(

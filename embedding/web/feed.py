@@ -19,7 +19,7 @@ from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments
 from embedding.web import formats
 from embedding.web.answering import Reading
-from embedding.web.findings import said_of_story
+from embedding.web.findings import story_sentences
 from embedding.web.reader import Reader
 from embedding.web.site import Site
 
@@ -110,10 +110,10 @@ def _entry(
     _text(entry, "title", f"{title} ({to.t.window(report.snapshot.label)})")
     _text(entry, "updated", report.snapshot.end)
     _link(entry, to.paths.window(report.snapshot.id), "alternate", "text/html")
-    said = said_of_story(story, report, to.t)
-    for sentence in said[:1]:
+    sentences = story_sentences(story, report, to.t)
+    for sentence in sentences[:1]:
         _text(entry, "summary", sentence)
-    parts = [f"<p>{html.escape(sentence)}</p>" for sentence in said]
+    parts = [f"<p>{html.escape(sentence)}</p>" for sentence in sentences]
     words = [_anchor(to.paths.word(one.word), formats.short_word(one.word)) for one in story.words]
     parts.append(f"<p>{', '.join(words)}</p>")
     documents = () if where is None else where.documents

@@ -74,9 +74,9 @@ class PageFilter:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Names and values as they stand in an address."""
         days = (("from", self.first), ("to", self.last))
-        said = [(name, day.isoformat()) for name, day in days if day is not None]
-        said += [("source", one) for one in self.sources]
-        return (*said, *([("topic", self.topic)] if self.topic else []))
+        chosen = [(name, day.isoformat()) for name, day in days if day is not None]
+        chosen += [("source", one) for one in self.sources]
+        return (*chosen, *([("topic", self.topic)] if self.topic else []))
 
     def covers(self, start: datetime, end: datetime) -> bool:
         """Whether a window from `start` to before `end` holds a day that was asked for."""
@@ -144,16 +144,16 @@ class PageFilter:
 
     def _row(self, row: TrendRow, near: Collection[str]) -> bool:
         used = [one.source for one in row.sources if one.documents or one.documents_before]
-        told = not self.sources or any(map(self.chooses, used))
-        return told and self._about(row.word, near)
+        chosen = not self.sources or any(map(self.chooses, used))
+        return chosen and self._about(row.word, near)
 
     def _about(self, word: str, near: Collection[str]) -> bool:
         return not self.topic or word == self.topic or word in near
 
     def _story(self, story: Story, near: Collection[str]) -> bool:
-        told = not self.sources or any(map(self.chooses, story.sources))
+        chosen = not self.sources or any(map(self.chooses, story.sources))
         words = {one.word for one in story.words}
-        return told and (not self.topic or self.topic in words or not words.isdisjoint(near))
+        return chosen and (not self.topic or self.topic in words or not words.isdisjoint(near))
 
     def _point(self, point: HistoryPoint) -> HistoryPoint:
         if not self.sources:

@@ -20,24 +20,24 @@ SUREST = 1000
 """No finding is said to be surer than one fluke in so many."""
 
 
-def said_of_row(name: str, row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
+def row_sentences(name: str, row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
     """What a row of the ranking `name` found, in sentences; none where its record says nothing."""
     if name == "moved":
         return _moved(row, report, t)
     return (_born(row, report, t),) if name == "born" else (_rate(name, row, report, t),)
 
 
-def said_of_story(story: Story, report: TrendReport, t: PageText) -> tuple[str, str]:
+def story_sentences(story: Story, report: TrendReport, t: PageText) -> tuple[str, str]:
     """What happened and since when; who wrote it and how sure that is."""
     role = story.words[0].role
     named = [one.word for one in story.words if one.role == role][:_NAMED]
-    happened = said_of_words(role, named, report.snapshot.label, t)
+    happened = words_sentence(role, named, report.snapshot.label, t)
     if story.first != report.snapshot.label:
         happened += " " + t("said_began", window=t.window(story.first))
     return happened, " ".join(_who(story, named, report, t))
 
 
-def said_of_words(role: str, words: Sequence[str], label: str, t: PageText) -> str:
+def words_sentence(role: str, words: Sequence[str], label: str, t: PageText) -> str:
     """What happened to words of one role in a window, in a sentence."""
     short = [formats.short_word(word) for word in words]
     most = t("words_and").join(short[:-1] or short)
@@ -45,7 +45,7 @@ def said_of_words(role: str, words: Sequence[str], label: str, t: PageText) -> s
     return t(f"said_{role}", words=joined, n=len(short), window=t.window(label))
 
 
-def said_of_use(row: ContrastRow, first: str, second: str, t: PageText) -> tuple[str, str]:
+def use_sentences(row: ContrastRow, first: str, second: str, t: PageText) -> tuple[str, str]:
     """That two sources use a word differently, and how often each used it."""
     names = formats.short_word(first, 24), formats.short_word(second, 24)
     differs = t("use_differs", word=formats.short_word(row.word), source=names[0], other=names[1])
@@ -78,26 +78,26 @@ def first_seen(row: TrendRow, report: TrendReport) -> str | None:
 
 def _moved(row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
     more = row.pulled_by(_NAMED)[0]
-    said = []
+    sentences = []
     if row.neighbours and row.neighbours_before and report.compared_with is not None:
         window = t.window(report.compared_with.label)
         n, k = len(row.neighbours), sum(one.changed for one in row.neighbours)
-        said.append(t("closest_new" if k else "closest_same", n=n, k=k, window=window))
+        sentences.append(t("closest_new" if k else "closest_same", n=n, k=k, window=window))
     if more:
         words = ", ".join(formats.short_word(word, 20) for word in more)
-        said.append(t("company_more", words=words))
-    return tuple(said)
+        sentences.append(t("company_more", words=words))
+    return tuple(sentences)
 
 
 def _born(row: TrendRow, report: TrendReport, t: PageText) -> str:
     now = report.snapshot.label
-    said = [t("born_documents", n=formats.number(row.documents), window=t.window(now))]
+    sentences = [t("born_documents", n=formats.number(row.documents), window=t.window(now))]
     first = first_seen(row, report)
     if first == now and len(row.series) > 1 and report.compared_with is not None:
-        said.append(t("born_before_none", window=t.window(report.compared_with.label)))
+        sentences.append(t("born_before_none", window=t.window(report.compared_with.label)))
     elif first is not None and first != report.windows[0]:
-        said.append(t("born_first", window=t.window(first)))
-    return " ".join(said)
+        sentences.append(t("born_first", window=t.window(first)))
+    return " ".join(sentences)
 
 
 def _rate(name: str, row: TrendRow, report: TrendReport, t: PageText) -> str:
@@ -122,7 +122,7 @@ def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -
     documents = most.documents_before if most.role == "fallen" else most.documents
     # A window that one source alone was read in needs no name of it.
     alone = [name for name, n in window.documents.items() if n] == [*story.sources]
-    said = t(
+    sentence = t(
         "said_who" if most.word in named else "said_who_most",
         word=formats.short_word(most.word),
         n=formats.number(documents),
@@ -130,7 +130,7 @@ def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -
         origin="" if alone else t("said_origin", sources=_few(story.sources)),
     )
     few = [t("said_few")] if story.few_authors else []
-    return [said, *few, sureness(story.q, t, significant=story.significant)]
+    return [sentence, *few, sureness(story.q, t, significant=story.significant)]
 
 
 def _few(names: Sequence[str]) -> str:

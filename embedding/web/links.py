@@ -52,6 +52,10 @@ class PagePaths:
         """The section of a brief on what sources disagree on, for a brief that came before it."""
         return self._keeping(f"{self._window(snapshot)}/disagreement")
 
+    def timeline(self, snapshot: str) -> str:
+        """The line of windows around one snapshot, once all of them are analysed."""
+        return self._keeping(f"{self._window(snapshot)}/timeline")
+
     def csv(self, snapshot: str, ranking: str) -> str:
         """A ranking as CSV."""
         return self._keeping(f"{self._window(snapshot)}/{ranking}.csv")

@@ -20,7 +20,7 @@ from embedding.web.answering import API_WAIT_S, LaterError, ProgramAnswers, Read
 from embedding.web.answers import Answers
 from embedding.web.changeview import change_view
 from embedding.web.config import WebConfig
-from embedding.web.findings import said_of_use, sureness
+from embedding.web.findings import sureness, use_sentences
 from embedding.web.links import PagePaths
 from embedding.web.reader import Reader
 from embedding.web.text import FALLBACK, PageText
@@ -86,9 +86,9 @@ class WordTools:
             change = self._answers.change(word, API_WAIT_S)
             if change is None:
                 raise LaterError
-            said = change_view(change, self._reading().t)
+            view = change_view(change, self._reading().t)
             return {
-                "changed": {**_plain(change), "said": f"{said.text} {said.about}".strip()},
+                "changed": {**_plain(change), "said": f"{view.text} {view.about}".strip()},
                 **_shown(history),
                 **self._documents(word, history.points[-1].label),
                 "page": self._paths.word(word),
@@ -133,7 +133,7 @@ class WordTools:
                 {
                     **_plain(row),
                     "said": [
-                        *said_of_use(row, first, second, t),
+                        *use_sentences(row, first, second, t),
                         sureness(row.q, t, significant=row.significant),
                     ],
                     **self._documents(row.word, window),

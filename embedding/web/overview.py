@@ -73,7 +73,7 @@ def days_view(
     ]
     figures = [tuple(row) for row in zip(*values, strict=True)]
     tips = [
-        "\n".join([t.window(name.isoformat()), *map(_said, words, row)])
+        "\n".join([t.window(name.isoformat()), *map(_tip, words, row)])
         for name, row in zip(names, figures, strict=True)
     ]
     labels = [f"{name.month}/{name.day}" for name in names]
@@ -108,5 +108,5 @@ def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, obje
     return lines(shown, labels, tips, title=t("per_1000"))
 
 
-def _said(word: str, value: float | None) -> str:
+def _tip(word: str, value: float | None) -> str:
     return f"{formats.short_word(word, 24)}: {formats.number(value)}"

@@ -20,12 +20,12 @@ from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief
 from embedding.web.changeview import change_view
-from embedding.web.differing import SOON_S, compared
+from embedding.web.differing import LATER_S, SOON_S, compared
 from embedding.web.handout.writing import FORMATS
 from embedding.web.plain import plain_history, plain_report
 from embedding.web.site import Site
-from embedding.web.timeline import timeline
-from embedding.web.wordview import said_of, word_view
+from embedding.web.timeline import WindowTimeline, timeline
+from embedding.web.wordview import history_sentences, word_view
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,10 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
             return RedirectResponse(site.links(request).front(), 303)
         report = site.reader.report(id)
         return computing(site, request) if report is None else _brief(site, request, report)
+
+    @routes.get("/window/{id}/timeline")
+    def windows_line(request: Request, id: str) -> Response:  # noqa: A002
+        return _line(site, request, id)
 
     @routes.get("/window/{id}/{ranking}.csv")
     def ranking_csv(request: Request, id: str, ranking: str) -> Response:  # noqa: A002
@@ -128,8 +132,8 @@ def nothing(site: Site, request: Request) -> HTMLResponse:
     """No window holds a day that was asked for."""
     t = site.words(request)
     first, last = site.reader.days()
-    said = t("filter_no_window", first=t.window(first), last=t.window(last))
-    return site.render(request, "nothing.html", said=said)
+    sentence = t("filter_no_window", first=t.window(first), last=t.window(last))
+    return site.render(request, "nothing.html", sentence=sentence)
 
 
 def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
@@ -152,11 +156,7 @@ def _brief(
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))
     differing, pending = compared(site, request, report, SOON_S)
-    times = timeline(
-        site.filter(request).refs(site.reader.listing().refs),
-        report.snapshot.id,
-        lambda ref: _known(site, request, ref),
-    )
+    times = _times(site, request, report.snapshot.id)
     empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
     return site.render(
@@ -180,6 +180,32 @@ def _brief(
         rows=site.config.front_rows,
         handout_formats=[name for name, one in FORMATS.items() if one.there],
     )
+
+
+def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A002
+    return timeline(
+        site.filter(request).refs(site.reader.listing().refs),
+        id,
+        lambda ref: _known(site, request, ref),
+    )
+
+
+def _line(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+    """The line of windows around one, once one more of them is analysed: 202 while it is not yet.
+
+    They are analysed one at a time, the newest first, as a reader who opens a window comes before.
+    """
+    site.reader.open(id)
+    left = [stop.id for stop in _times(site, request, id).line if stop.findings is None]
+    while left:
+        try:
+            if site.reader.report(left.pop(), LATER_S) is None:
+                return Response(status_code=202)
+            break
+        except SnapshotError as error:
+            log.warning("a window of the line is left out: %s", error)
+    line = _times(site, request, id).line
+    return site.render(request, "timeline.html", line=line, pending=bool(left))
 
 
 def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None:
@@ -220,7 +246,7 @@ def _word(
         beside=site.answers.beside(view.now.snapshot, word),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
-        lede=said_of(history, t),
+        lede=history_sentences(history, t),
         latest=latest,
         before=history.points[-2] if len(history.points) > 1 else None,
         notes=brief.say(history.notes, latest.label, t),

@@ -65,7 +65,7 @@ class Site:
     login      None where somebody else guards the routes
     headlines  None where no document is fetched again for its headline
     team       what people share; None: nothing
-    channels   ways that notices go (`NotifyConfig.channels`)
+    channels   of notices (`NotifyConfig.channels`)
     """
 
     config: WebConfig
@@ -185,8 +185,8 @@ class Site:
             links=links,
             window_name=t.window,
             languages=[(one, t.name_of(one), _with_language(request, one)) for one in t.others],
-            said_row=lambda name, row, report: findings.said_of_row(name, row, report, t),
-            said_use=lambda row, first, second: findings.said_of_use(row, first, second, t),
+            row_sentences=lambda name, row, report: findings.row_sentences(name, row, report, t),
+            use_sentences=lambda row, first, second: findings.use_sentences(row, first, second, t),
             sureness=lambda q, significant: findings.sureness(q, t, significant=significant),
             filter=self._usable(request),
             filter_sources=self.reader.sources,

@@ -1,4 +1,4 @@
-"""The team's page: shared words with their alerts, notes, and the forms that change them."""
+"""The team's page: shared words with alerts, notes, the mailed report, and forms for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamError, TeamStore
+from embedding.trends.team import (
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    REPORT_FORMATS,
+    TeamError,
+    TeamStore,
+)
+from embedding.web.handout.writing import FORMATS
 from embedding.web.login import local_path
 from embedding.web.pages import latest_known, nothing
 from embedding.web.site import NAME_COOKIE, Site
@@ -40,6 +47,13 @@ def team_routes(site: Site, team: TeamStore, guards: Sequence[Depends]) -> APIRo
     async def unwatch(request: Request) -> Response:
         form = await read_posted(request)
         team.unwatch(form.get("word", ""))
+        return _back(site, request, form)
+
+    @routes.post("/report")
+    async def report(request: Request) -> Response:
+        form = await read_posted(request)
+        chosen, language = form.get("format", ""), site.words(request).language
+        team.mail_report(chosen, language, _who(site, request, form))
         return _back(site, request, form)
 
     @routes.post("/note")
@@ -119,4 +133,11 @@ def _page(site: Site, team: TeamStore, request: Request) -> HTMLResponse:
         (one, chosen.history(site.reader.history(one.word))) for one in shared.words if listed
     ]
     lines = [(one, watch_line(history, report)) for one, history in histories if history.points]
-    return site.render(request, "team.html", lines=lines, notes=tuple(reversed(shared.notes)))
+    return site.render(
+        request,
+        "team.html",
+        lines=lines,
+        notes=tuple(reversed(shared.notes)),
+        mailed=shared.report,
+        report_formats=[name for name in REPORT_FORMATS if FORMATS[name].there],
+    )

@@ -79,10 +79,10 @@ def catalogue(path: Path) -> TextCatalogue:
         if not message.id:
             continue
         text = message.string
-        said = [text] if isinstance(text, str) else [*(text or ())]
+        texts = [text] if isinstance(text, str) else [*(text or ())]
         key = message.id if isinstance(message.id, str) else message.id[0]
-        if said and all(said):
-            forms[key] = tuple(said)
+        if texts and all(texts):
+            forms[key] = tuple(texts)
     return TextCatalogue(forms, found.plural_expr)
 
 
@@ -193,8 +193,8 @@ class PageText:
 
     @property
     def _unit_words(self) -> dict[str, str]:
-        said = {name: self._text(f"{name}_{self._unit}") for name in UNIT_WORDS}
-        return {**said, **{name.capitalize(): _upper(text) for name, text in said.items()}}
+        texts = {name: self._text(f"{name}_{self._unit}") for name in UNIT_WORDS}
+        return {**texts, **{name.capitalize(): _upper(text) for name, text in texts.items()}}
 
     def _text(self, key: str, n: object = None) -> str:
         for one in self._catalogues:

@@ -1,6 +1,6 @@
 """The windows in a line: what each brought, which stands before and after one, when news was last.
 
-Reports that are known are read; none is computed for it.
+Reports that are known are read; none is computed for it: the page asks for the others behind it.
 """
 
 from __future__ import annotations

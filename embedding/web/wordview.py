@@ -60,7 +60,7 @@ def word_view(history: WordHistory, then: str | None, now: str | None, t: PageTe
     )
 
 
-def said_of(history: WordHistory, t: PageText) -> list[str]:
+def history_sentences(history: WordHistory, t: PageText) -> list[str]:
     """The latest window in sentences: how often the word was used, and whether it changed."""
     last = history.points[-1]
     if not last.read_documents or last.per_1000_documents is None:
@@ -73,16 +73,16 @@ def said_of(history: WordHistory, t: PageText) -> list[str]:
         "rate": formats.rate(last.per_1000_documents),
     }
     if before is None or before.per_1000_documents is None:
-        said = [t("read_rate", **figures)]
+        sentences = [t("read_rate", **figures)]
     else:
         earlier = {
             "rate_before": formats.rate(before.per_1000_documents),
             "earlier_window": t.window(before.label),
         }
-        said = [t("read_rates", **figures, **earlier)]
+        sentences = [t("read_rates", **figures, **earlier)]
     held = [point.label for point in history.points if point.documents]
     if held and held[0] != history.points[0].label:
-        said.append(t("first_seen", window=t.window(held[0])))
+        sentences.append(t("first_seen", window=t.window(held[0])))
     figure = last.shift_previous
     if figure is not None and before is not None:
         shares = {
@@ -90,8 +90,8 @@ def said_of(history: WordHistory, t: PageText) -> list[str]:
             for name, value in (("shift", figure.shift), ("low", figure.low), ("high", figure.high))
         }
         changed = t("changed_share", window=t.window(before.label), **shares)
-        said.append(changed + _against_usual(figure, t))
-    return said
+        sentences.append(changed + _against_usual(figure, t))
+    return sentences
 
 
 def _against_usual(figure: ShiftFigure, t: PageText) -> str:
@@ -119,7 +119,8 @@ def _lines(
 ) -> tuple[NearLine, ...]:
     if point is None:
         return ()
-    there = {n.word for n in other.neighbours} if other is not None else set()
+    comparable = other is not None and other.by_use == point.by_use
+    there = {n.word for n in other.neighbours} if other is not None and comparable else set()
     return tuple(
         NearLine(n.word, n.similarity, state if there and n.word not in there else "")
         for n in topical(point.neighbours)

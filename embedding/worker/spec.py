@@ -38,6 +38,8 @@ class CorpusShare(Config):
     """Which share this is, from 0."""
     count: int = Field(default=1, ge=1)
     """Shares in all."""
+    peers: int | None = Field(default=None, ge=1)
+    """Nodes of the same server that read shares, with this one; None: all do."""
     epochs: int = Field(default=1, ge=1)
     """How often the share is read."""
     tokens: int | None = Field(default=None, ge=1)
@@ -116,7 +118,7 @@ class NodeSpec(Config):
     evidence: Path | None = None
     """Folder for addresses of documents by word (`snapshots/evidence.py`); None notes none."""
     topology: TopologyConfig = TopologyConfig()
-    """Which way rows travel."""
+    """How rows travel."""
     ring: MeetingSpec | None = None
     """Where this node meets those that all-reduce; None when none does."""
     group: str = ""

@@ -25,7 +25,8 @@ _PACKED = ".xz"
 class Choices:
     """Each in the order in which a form shows it.
 
-    snapshots  ids, the newest window first; none where the store is no folder of this machine
+    snapshots  ids, the newest window first; of a store that is no folder here, such as a bucket,
+               those whose reports are in this home
     windows    their labels, without repetition
     sources    names in the sources file
     corpora    files that a training can read: $YEORON_DATA's, and those that sources play back
@@ -40,7 +41,7 @@ class Choices:
 def choices() -> Choices:
     """What there is to pick from now."""
     settings = FormSettings.read()
-    snapshots = _snapshots(settings.snapshots)
+    snapshots = _snapshots(settings)
     tables = _sources(settings.sources)
     names = (each.get("name") for each in tables)
     return Choices(
@@ -91,12 +92,13 @@ def _setting(file: Mapping[str, Any], section: str, name: str, default: str) -> 
     return found if isinstance(found, str) else default
 
 
-def _snapshots(store: str) -> tuple[str, ...]:
+def _snapshots(settings: FormSettings) -> tuple[str, ...]:
     """Ids in a folder, without those that were withdrawn."""
-    local = store.removeprefix("file://")
-    if "://" in local:
-        return ()
-    folder = Path(local)
+    local = settings.snapshots.removeprefix("file://")
+    # A form never waits for a network: a DAG saves a report of each snapshot here.
+    far = "://" in local
+    folder = settings.home / "trends" if far else Path(local)
+    sign = "report.json" if far else "manifest.json"
     try:
         names = [each.name for each in folder.iterdir()]
     except OSError:
@@ -104,7 +106,7 @@ def _snapshots(store: str) -> tuple[str, ...]:
     gone = _json(folder / "withdrawn.json")
     ids = (name for name in names if "-" in name and name[0] != "." and name not in gone)
     found = sorted(ids, reverse=True)
-    return tuple(name for name in found[:MOST] if (folder / name / "manifest.json").is_file())
+    return tuple(name for name in found[:MOST] if (folder / name / sign).is_file())
 
 
 def _sources(path: Path) -> list[dict[str, Any]]:

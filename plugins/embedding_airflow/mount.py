@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PREFIX = "/yeoron"
+URL_PREFIX = "/yeoron"
 LOGIN = "/api/v2/auth/login"
 """Airflow's own way to the login of whichever auth manager it has."""
 
@@ -98,7 +98,7 @@ async def _to_login(request: Request, error: HTTPException) -> Response:
         return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
     query = f"?{request.url.query}" if request.url.query else ""
     asked = urlencode({"next": f"{request.url.path}{query}"})
-    home = request.scope.get("root_path", "").removesuffix(PREFIX)
+    home = request.scope.get("root_path", "").removesuffix(URL_PREFIX)
     return RedirectResponse(f"{home}{LOGIN}?{asked}", 303)
 
 

@@ -53,7 +53,7 @@ def windows_of(
         except YeoronError:
             return []  # its first task says what is wrong
     if "snapshot_id" in params:
-        told = [str(event["window"]) for event in events if event.get("window")]
+        windows = [str(event["window"]) for event in events if event.get("window")]
         asked = str(conf.get("snapshot_id") or "")
-        return list(dict.fromkeys(told)) or [name for name in [window_of_id(asked)] if name]
+        return list(dict.fromkeys(windows)) or [name for name in [window_of_id(asked)] if name]
     return []

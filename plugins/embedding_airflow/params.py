@@ -14,8 +14,8 @@ from embedding.server.policies.traits import POLICIES
 from embedding_airflow.choices import choices
 from embedding_airflow.windows import LABEL
 
-UNITS = ["auto", "hour", "day", "week", "month"]
-WAYS = "Which way rows travel; servers: two server groups, each with all rows."
+WINDOW_UNITS = ["auto", "hour", "day", "week", "month"]
+TOPOLOGY_HELP = "How rows travel; servers: two server groups, each with all rows."
 
 
 def stream_params() -> dict[str, Param]:
@@ -32,7 +32,7 @@ def stream_params() -> dict[str, Param]:
         "unit": Param(
             "auto",
             type="string",
-            enum=UNITS,
+            enum=WINDOW_UNITS,
             title="Unit",
             description="Length of the window. auto: as the label says, else what the server "
             "counts in. With week, a day stands for the week that holds it.",
@@ -155,7 +155,7 @@ def training_params() -> dict[str, Param]:
             COMPRESSIONS.names(),
             "How what nodes learnt is written when it is sent.",
         ),
-        "topologies": _choices("Topologies", ["ps"], (*TOPOLOGIES, SERVERS), WAYS),
+        "topologies": _choices("Topologies", ["ps"], (*TOPOLOGIES, SERVERS), TOPOLOGY_HELP),
         "models": _choices("Models", ["sgns"], MODELS.names(), "Which model is trained."),
         "dims": Param(
             [64],

@@ -23,7 +23,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Progress:
+class WindowProgress:
     """One look at the status; counts and names only, so it may be logged.
 
     done       every source has passed, or the window's snapshot is there
@@ -63,7 +63,9 @@ class Progress:
         return f"{'; '.join(parts)}; {self.documents:,} documents, {self.tokens:,} tokens."
 
 
-def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: float) -> Progress:
+def judge(
+    status: Mapping[str, Any], target: Target, *, watched_s: float, now: float
+) -> WindowProgress:
     """Compare the server's `/status` with `target`.
 
     `watched_s` is how long nodes that were ready have been watched (the silence of a source the
@@ -76,7 +78,7 @@ def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: f
     documents = sum(int(entry.get("documents") or 0) for entry in known)
     tokens = sum(int(entry.get("tokens") or 0) for entry in known)
     if window.get("snapshot"):
-        return Progress(True, str(window["snapshot"]), documents=documents, tokens=tokens)
+        return WindowProgress(True, str(window["snapshot"]), documents=documents, tokens=tokens)
     watermark = _seconds(status.get("watermark"))
     passed: list[str] = []
     idle: list[str] = []
@@ -91,7 +93,7 @@ def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: f
             (waiting if entry.get("pending") else idle).append(name)
         else:
             waiting.append(name)
-    return Progress(
+    return WindowProgress(
         done=not waiting,
         passed=tuple(passed),
         idle=tuple(idle),

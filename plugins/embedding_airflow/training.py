@@ -34,7 +34,7 @@ CHOICES = {
 """What a setting chooses, and the param that names the choices."""
 USUAL = {"compression": "fp16", "topology": "ps"}
 """Choices that a label does not name."""
-SERVERS = {"kind": "ps", "server_groups": 2}
+TWO_GROUPS = {"kind": "ps", "server_groups": 2}
 """What `servers` among the topologies stands for."""
 ROUNDS = 3
 """Rounds of L-BFGS that a training with sandblaster has at least, where it has as many blocks."""
@@ -107,7 +107,9 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
             "threshold": settings.exchange.threshold,
             "top_share": settings.exchange.top_share,
         },
-        "topology": SERVERS if setting["topology"] == "servers" else {"kind": setting["topology"]},
+        "topology": TWO_GROUPS
+        if setting["topology"] == "servers"
+        else {"kind": setting["topology"]},
         "text": settings.text.model_dump(),
         "device": settings.server.device,
         "min_count": settings.server.min_count,
@@ -122,7 +124,7 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedSetting:
     """What one setting of a comparison came to.
 
     metrics    figures that trainings are compared by (`comparable`) and those of the snapshot
@@ -136,7 +138,7 @@ class Trained:
     curve: list[CurvePoint]
 
 
-def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -> Trained:
+def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -> TrainedSetting:
     """Train one setting to its end; its snapshot goes to the folder `store`.
     Raises InputError for a corpus
        that cannot be read, ConfigError for settings that do not go together.
@@ -166,7 +168,7 @@ def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -
     # A corpus too small to learn from has no loss, and an XCom takes finite numbers only.
     merged = {**judged.metrics, **comparable(result, judged.metrics)}
     finite = {name: value for name, value in merged.items() if math.isfinite(value)}
-    return Trained(finite, ref, provenance.params(snapshot.manifest), curve)
+    return TrainedSetting(finite, ref, provenance.params(snapshot.manifest), curve)
 
 
 def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, float]:
@@ -175,15 +177,15 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
     held_out_loss is the loss of pairs before their text was learnt (prequential, nats): of the
     first tokens as well as of the last. staleness: pushes between a node's read and its push.
     """
-    told, sync = result.to_dict(), result.sync
+    record, sync = result.to_dict(), result.sync
     figures = {
         "loss": result.loss,
         "words_per_second": result.words_per_second,
         "train_seconds": result.train_seconds,
         "tokens_trained": float(result.tokens_trained),
-        "bytes_per_token": told["bytes_sent_per_token"],
-        "bytes_pushed_per_token": told["bytes_pushed_per_token"],
-        "bytes_pulled_per_token": told["bytes_pulled_per_token"],
+        "bytes_per_token": record["bytes_sent_per_token"],
+        "bytes_pushed_per_token": record["bytes_pushed_per_token"],
+        "bytes_pulled_per_token": record["bytes_pulled_per_token"],
         "peak_memory_bytes": float(sum(result.peak_memory.values())),
         "dropped_tokens": float(sync["dropped_tokens"]),
         "dropped_share": sync["dropped_tokens"] / max(result.tokens_trained, 1),

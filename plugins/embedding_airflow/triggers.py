@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from embedding_airflow.progress import Progress, Target, judge, starting
+from embedding_airflow.progress import Target, WindowProgress, judge, starting
 
 _PATH = "embedding_airflow.triggers.WindowTrigger"
 
@@ -70,8 +70,8 @@ class WindowTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, sleep, look again; one event at the end."""
         target = Target(tuple(self.sources), self.label, self.end, self.idle_after_s)
-        progress = Progress(done=False, waiting=target.sources)
-        answered, told, since = time.time(), "", self.started
+        progress = WindowProgress(done=False, waiting=target.sources)
+        answered, logged, since = time.time(), "", self.started
         async with httpx.AsyncClient(timeout=10.0, trust_env=False) as self.client:
             while True:
                 try:
@@ -92,11 +92,11 @@ class WindowTrigger(BaseTrigger):
                     if starting(status):
                         since = answered
                     progress = judge(status, target, watched_s=answered - since, now=answered)
-                    if progress.sentence() != told:
-                        told = progress.sentence()
-                        self.log.info("%s: %s", self.group, told)
+                    if progress.sentence() != logged:
+                        logged = progress.sentence()
+                        self.log.info("%s: %s", self.group, logged)
                     if progress.done:
-                        yield self._event("passed", progress, told)
+                        yield self._event("passed", progress, logged)
                         return
                 if time.time() >= self.deadline:
                     limit = self.deadline - self.started
@@ -119,7 +119,7 @@ class WindowTrigger(BaseTrigger):
             raise ValueError("the status is not a JSON object")
         return status
 
-    def _event(self, state: str, progress: Progress, message: str) -> TriggerEvent:
+    def _event(self, state: str, progress: WindowProgress, message: str) -> TriggerEvent:
         """The one event."""
         return TriggerEvent(  # type: ignore[no-untyped-call]
             {

@@ -100,9 +100,19 @@ def test_a_broken_file_offers_nothing(home, broken):
     assert choices() == Choices()
 
 
-def test_a_store_that_is_no_folder_is_not_asked(home, monkeypatch):
+def test_a_store_in_a_bucket_is_known_by_its_reports_and_not_asked(home, monkeypatch):
+    from embedding.settings import load_settings
+    from embedding.trends.storage import REPORT
+
     monkeypatch.setenv("YEORON_SERVER__SNAPSHOTS", "s3://bucket/snapshots")
     assert choices().snapshots == ()
+    reports = load_settings().paths.trends
+    for name in ("2020-01-aaaaaaaa", "2020-02-bbbbbbbb", ".publishing-1"):
+        (reports / name).mkdir(parents=True)
+        (reports / name / REPORT).write_text("{}", encoding="utf-8")
+    (reports / "2020-03-cccccccc").mkdir()
+    assert choices().snapshots == ("2020-02-bbbbbbbb", "2020-01-aaaaaaaa")
+    assert choices().windows == ("2020-02", "2020-01")
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -217,12 +217,12 @@ def test_the_choices_are_what_the_rooms_know():
     from embedding.kernel.records import WindowUnit
     from embedding.models.traits import MODELS
     from embedding.server.policies.traits import POLICIES
-    from embedding_airflow.params import UNITS, training_params
+    from embedding_airflow.params import WINDOW_UNITS, training_params
 
     params = training_params()
     for name, known in (("policies", POLICIES), ("models", MODELS), ("compressions", COMPRESSIONS)):
         assert params[name].schema["items"]["enum"] == list(known)
-    assert set(UNITS) == {"auto", *(unit.value for unit in WindowUnit)}
+    assert set(WINDOW_UNITS) == {"auto", *(unit.value for unit in WindowUnit)}
 
 
 @pytest.mark.parametrize(

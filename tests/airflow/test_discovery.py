@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import world
 
-from embedding_airflow.operators.discovery import NONE
+from embedding_airflow.operators.discovery import NO_CANDIDATE
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -93,7 +93,7 @@ def look_for_sources_twice(
     first = run(dag_bag)
     assert states(first) == dict.fromkeys(("discover", "approve", "add_sources"), "success")
     *names, last = offered(0)
-    assert last == NONE
+    assert last == NO_CANDIDATE
     sources = load_sources(place.settings.paths.sources)
     assert [one.name for one in sources] == ["known", names[0]]
     assert sources[1].group == "discovered"
@@ -107,7 +107,7 @@ def look_for_sources_twice(
     second = run(dag_bag)
     assert second.state == "success"
     asked = offered(1)
-    assert asked[-1] == NONE
+    assert asked[-1] == NO_CANDIDATE
     assert not set(names) & set(asked)
     assert place.settings.paths.sources.read_text(encoding="utf-8") == before
     assert len(json.loads(place.settings.paths.rejected.read_text())) > len(kept)

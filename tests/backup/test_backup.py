@@ -26,7 +26,7 @@ from backup.conftest import (
     serving_home,
     tree,
 )
-from embedding.backup import collecting, places, restoring, writing
+from embedding.backup import collecting, repositories, restoring, writing
 from embedding.backup.manifest import BACKUP_MANIFEST, UNFINISHED, parse_backup
 from embedding.backup.restoring import restore
 from embedding.backup.staging import STAGE
@@ -153,8 +153,8 @@ def test_a_backup_that_was_killed_passes_for_none_and_the_next_call_ends_it(
     running, tmp_path, after: int
 ):
     settings, _, _ = running
-    place, put, calls = tmp_path / "backup", places.FolderPlace.put, []
-    write = places.FolderPlace.write
+    place, put, calls = tmp_path / "backup", repositories.FolderRepository.put, []
+    write = repositories.FolderRepository.write
 
     def killed(self, source: Path, name: str):
         calls.append(name)
@@ -168,8 +168,8 @@ def test_a_backup_that_was_killed_passes_for_none_and_the_next_call_ends_it(
         write(self, name, data)
 
     with (
-        patch.object(places.FolderPlace, "put", killed),
-        patch.object(places.FolderPlace, "write", unwritten),
+        patch.object(repositories.FolderRepository, "put", killed),
+        patch.object(repositories.FolderRepository, "write", unwritten),
         pytest.raises(Killed),
     ):
         back_up(settings, str(place))
@@ -320,7 +320,10 @@ def test_a_place_that_holds_something_is_refused(running, tmp_path):
 
 def test_a_restore_that_was_killed_before_all_is_there_begins_again(backup):
     fresh, place = backup
-    with patch.object(places.FolderPlace, "get", side_effect=Killed), pytest.raises(Killed):
+    with (
+        patch.object(repositories.FolderRepository, "get", side_effect=Killed),
+        pytest.raises(Killed),
+    ):
         restore(fresh, str(place))
     assert list(fresh.paths.home.iterdir()) == []
     (fresh.paths.home / STAGE / "snapshots").mkdir(parents=True)

@@ -19,7 +19,7 @@ from embedding.backup.manifest import BACKUP_MANIFEST, parse_backup
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
 from embedding.cli import app
-from embedding.forgetting import Wish, forget
+from embedding.forgetting import ErasureRequest, forget
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.ports import lasting_port
 from embedding.platform import hosts
@@ -185,12 +185,12 @@ def test_parts_that_do_not_belong_together_are_refused(
 @pytest.mark.timeout(300)
 def test_nothing_is_forgotten_while_the_server_of_the_other_host_answers(both: Both) -> None:
     control, _, server, _ = both
-    wish = Wish(word=WORDS[0])
+    wanted = ErasureRequest(word=WORDS[0])
     before = tree(control.paths.evidence)
     with pytest.raises(ConfigError, match=r"host 127\.0\.0\.3 is running; stop it first"):
-        forget(control, wish)
+        forget(control, wanted)
     assert tree(control.paths.evidence) == before
-    assert forget(control, wish, dry=True)
+    assert forget(control, wanted, dry=True)
     server.stop()
-    assert any("127.0.0.3; call the same there" in one for one in forget(control, wish))
+    assert any("127.0.0.3; call the same there" in one for one in forget(control, wanted))
     assert tree(control.paths.evidence) != before

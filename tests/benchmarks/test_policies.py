@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.hogwild import bench_hogwild
-from benchmarks.policies import ONE, bench_policies, main
+from benchmarks.policies import ONE, Cluster, bench_policies, main
 from benchmarks.simulated import SIMULATED, bench_simulated
 from benchmarks.unlike import speeds
 from embedding.kernel.errors import ConfigError
@@ -34,11 +34,9 @@ def test_it_writes_what_it_measured(
 ) -> None:
     report = bench_policies(
         corpus,
-        ways=("bsp", "backup"),
+        Cluster(nodes=3, block=500, block_s=0.01),
+        variants=("bsp", "backup"),
         words=20_000,
-        block=500,
-        block_s=0.01,
-        nodes=3,
         model=MODEL,
         held_out=2_000,
         results=tmp_path,
@@ -72,7 +70,7 @@ def test_an_unknown_policy_and_a_short_corpus_are_refused(
     corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigError, match="--policy none: one of bsp, ssp"):
-        bench_policies(corpus, ways=("none",))
+        bench_policies(corpus, variants=("none",))
     assert main([str(corpus), "--words", "1000", "--policy", "bsp"]) == 2
     assert "a longer corpus is needed" in capsys.readouterr().err
 
@@ -82,7 +80,12 @@ def test_in_simulated_time_the_same_seed_gives_the_same_figures(
 ) -> None:
     reports = [
         bench_simulated(
-            corpus, ways=SIMULATED, words=20_000, block=500, held_out=2_000, results=tmp_path
+            corpus,
+            Cluster(block=500),
+            variants=SIMULATED,
+            words=20_000,
+            held_out=2_000,
+            results=tmp_path,
         )
         for _ in range(2)
     ]
@@ -102,8 +105,10 @@ def test_in_simulated_time_the_same_seed_gives_the_same_figures(
 def test_shared_tables_are_held_against_one_node(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ways = ((1, "ssp"), (2, "hogwild"))
-    report = bench_hogwild(corpus, 20_000, (3,), ways=ways, dim=8, held_out=2_000, results=tmp_path)
+    sides = ((1, "ssp"), (2, "hogwild"))
+    report = bench_hogwild(
+        corpus, 20_000, (3,), sides=sides, dim=8, held_out=2_000, results=tmp_path
+    )
     (path,) = tmp_path.glob("hogwild-*.json")
     assert json.loads(path.read_text()) == report
     (alone,), (shared,) = report["runs"].values()

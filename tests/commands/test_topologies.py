@@ -58,20 +58,20 @@ def test_every_token_is_learnt_once_and_the_snapshot_knows_its_topics(
     assert told["tokens_trained"] == 4 * len(words)
     assert told["vocabulary"] == len(set(words))
     assert 0 < told["loss"] < 0.97 * UNTRAINED
-    ways = told["ways"]
-    assert ways["kind"] == (options[1] if options[0] == "--topology" else "ps")
-    assert ways["bytes"]["server"] > 0
-    assert ways["rows"]["server"] > 0
-    assert all(0 < share <= 1 for share in ways["density"].values())
-    if ways["kind"] == "ps":
-        assert ways["groups"] == 1
-        assert ways["rows"]["host"] > 0
-        assert ways["bytes"]["host"] > 0
+    transports = told["transports"]
+    assert transports["kind"] == (options[1] if options[0] == "--topology" else "ps")
+    assert transports["bytes"]["server"] > 0
+    assert transports["rows"]["server"] > 0
+    assert all(0 < share <= 1 for share in transports["density"].values())
+    if transports["kind"] == "ps":
+        assert transports["groups"] == 1
+        assert transports["rows"]["host"] > 0
+        assert transports["bytes"]["host"] > 0
     else:
-        assert ways["bytes"]["allreduce"] > 0
-        assert ways["rows"]["allreduce"] > 0
-    if ways["kind"] == "allreduce":
-        assert ways["dense_rows"] == {"in": len(set(words)), "out": len(set(words))}
+        assert transports["bytes"]["allreduce"] > 0
+        assert transports["rows"]["allreduce"] > 0
+    if transports["kind"] == "allreduce":
+        assert transports["dense_rows"] == {"in": len(set(words)), "out": len(set(words))}
     found = SnapshotStore(str(tmp_path / "store")).open("latest")
     assert int(np.asarray(found.counts).sum()) == len(words), "a counted vocabulary"
     near = [word for word, _ in found.neighbours("t3w0", 5)]
@@ -95,21 +95,21 @@ def test_nodes_that_are_killed_come_again_and_every_token_is_learnt_once(
     assert running.returncode == 0, said
     told, words = json.loads(out), text.read_text(encoding="utf-8").split()
     assert told["tokens_trained"] == 100 * len(words)
-    assert told["ways"]["regrouped"] >= 1
-    assert (told["ways"]["lost_tokens"], told["ways"]["from_server"]) == (0, 0)
+    assert told["transports"]["regrouped"] >= 1
+    assert (told["transports"]["lost_tokens"], told["transports"]["from_server"]) == (0, 0)
     assert told["loss"] < 0.97 * UNTRAINED
     found = SnapshotStore(str(tmp_path / "store")).open("latest")
     assert int(np.asarray(found.by_source.counts).sum()) == 100 * len(words)
 
 
 def kill_oldest_of_two(pid: int) -> None:
-    """Kill that of two processes with open sockets of an all-reduce that began first."""
+    """Kill that of two processes in a ring of all-reduce that began first."""
 
     def met() -> dict[int, float]:
         found = {}
         for child in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                if any(c.status == psutil.CONN_LISTEN for c in child.net_connections()):
+                if any("/ring-" in str(c.laddr) for c in child.net_connections("unix")):
                     found[child.pid] = child.create_time()
         return found
 

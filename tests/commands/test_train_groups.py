@@ -43,9 +43,9 @@ def test_two_groups_learn_every_token_once(process, text, tmp_path, shards: int)
     assert told["tokens_trained"] == 4 * len(words)
     assert told["vocabulary"] == len(set(words))
     assert 0 < told["loss"] < 0.97 * UNTRAINED
-    assert told["ways"]["bytes"]["groups"] > 0
-    assert told["ways"]["rows"]["groups"] > 0
-    assert told["ways"]["bytes"]["server"] > told["ways"]["bytes"]["groups"] / 100
+    assert told["transports"]["bytes"]["groups"] > 0
+    assert told["transports"]["rows"]["groups"] > 0
+    assert told["transports"]["bytes"]["server"] > told["transports"]["bytes"]["groups"] / 100
     assert {name: node["topology"]["kind"] for name, node in told["nodes"].items()} == {
         "train-node-0": "ps",
         "train-node-1": "ps",

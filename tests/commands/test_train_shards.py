@@ -102,7 +102,7 @@ def test_n_gram_rows_on_shards_go_by_every_way(process, corpus, tmp_path, option
     done = process("train", corpus, "--out", tmp_path / "out", *asked, *SHORT)
     assert done.code == 0, done.err
     told = json.loads(done.out)
-    assert told["ways"]["bytes"][way] > 0
+    assert told["transports"]["bytes"][way] > 0
     alone = process("train", corpus, "--out", tmp_path / "alone", "--model", "fasttext", *SHORT)
     assert told["tokens_trained"] == json.loads(alone.out)["tokens_trained"]
 

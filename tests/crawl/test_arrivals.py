@@ -44,7 +44,7 @@ async def test_pages_that_come_together_take_one_transaction(
     keys = claimed(frontier, 40)
     begun: list[str] = []
     sa.event.listen(frontier._engine, "begin", lambda _: begun.append("begin"))
-    reasons = await asyncio.gather(*(arrivals.settle(arrival(k, f"h{k}")) for k in keys))
+    reasons = await asyncio.gather(*(arrivals.resolve(arrival(k, f"h{k}")) for k in keys))
     assert reasons == [None] * 40
     assert len(begun) <= 2, "one look and one write"
     assert frontier.acknowledge(keys, 3.0) == 40
@@ -54,9 +54,9 @@ async def test_of_equal_texts_in_one_group_the_first_stays(
     frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     a, b, c = claimed(frontier, 3)
-    asked = [arrivals.settle(arrival(key, "same")) for key in (a, b)]
+    asked = [arrivals.resolve(arrival(key, "same")) for key in (a, b)]
     assert await asyncio.gather(*asked) == [None, "duplicate"]
-    assert await arrivals.settle(arrival(c, "same")) == "duplicate", "and in a later one"
+    assert await arrivals.resolve(arrival(c, "same")) == "duplicate", "and in a later one"
     assert frontier.pending("s") == 1
 
 
@@ -64,7 +64,7 @@ async def test_a_page_that_is_known_by_another_address(
     frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     a, b = claimed(frontier, 2)
-    asked = (arrivals.settle(arrival(a, "", "final")), arrivals.settle(arrival(b, "", "final")))
+    asked = (arrivals.resolve(arrival(a, "", "final")), arrivals.resolve(arrival(b, "", "final")))
     assert await asyncio.gather(*asked) == [None, "duplicate"]
 
 
@@ -72,7 +72,7 @@ async def test_texts_too_short_to_be_duplicates_are_recorded(
     frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     keys = claimed(frontier, 2)
-    assert await asyncio.gather(*(arrivals.settle(arrival(k)) for k in keys)) == [None, None]
+    assert await asyncio.gather(*(arrivals.resolve(arrival(k)) for k in keys)) == [None, None]
     assert frontier.acknowledge(keys, 3.0) == 2
 
 
@@ -80,7 +80,7 @@ async def test_who_is_cancelled_has_recorded_nothing(
     frontier: Frontier, arrivals: ArrivalQueue
 ) -> None:
     a, b = claimed(frontier, 2)
-    going, staying = (asyncio.create_task(arrivals.settle(arrival(k, k))) for k in (a, b))
+    going, staying = (asyncio.create_task(arrivals.resolve(arrival(k, k))) for k in (a, b))
     await asyncio.sleep(0)
     going.cancel()
     assert await staying is None
@@ -98,11 +98,11 @@ async def test_what_the_database_raises_reaches_everyone_who_waits(
 
     monkeypatch.setattr(frontier, "record", away)
     found = await asyncio.gather(
-        *(arrivals.settle(arrival(key)) for key in keys), return_exceptions=True
+        *(arrivals.resolve(arrival(key)) for key in keys), return_exceptions=True
     )
     assert [type(each) for each in found] == [OSError, OSError]
     monkeypatch.undo()
-    assert await arrivals.settle(arrival(keys[0])) is None
+    assert await arrivals.resolve(arrival(keys[0])) is None
 
 
 def test_what_could_not_be_handed_on_is_read_again(frontier: Frontier) -> None:

@@ -63,6 +63,22 @@ async def test_one_private_address_among_public_ones_is_enough() -> None:
         await AddressGuard(("example.org:80",), resolve).addresses("example.org", 81)
 
 
+async def test_an_exception_without_a_port_is_one_for_the_usual_ports() -> None:
+    """On loopback the others are the platform's own."""
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    guard = AddressGuard(("Intranet.example", "[::1]:8080"), resolve)
+    assert [guard.trusts("intranet.example", port) for port in (80, 443)] == [True, True]
+    assert await guard.addresses("intranet.example", 443)
+    for port in (22, 5000, 8815):
+        with pytest.raises(FetchError, match=f"as in intranet.example:{port}"):
+            await guard.addresses("intranet.example", port)
+    assert guard.trusts("::1", 8080)
+    assert not guard.trusts("::1", 80)
+
+
 async def test_a_name_that_does_not_resolve() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         raise OSError("no such name")

@@ -59,7 +59,7 @@ def test_a_node_that_never_comes_loses_its_share() -> None:
     assert beat(found, incarnation("a"), 31.0, seen).reading == {"s", "t"}
 
 
-def test_a_dead_node_leaves_debts_that_must_be_settled_before_reading() -> None:
+def test_a_dead_node_leaves_debts_that_must_be_cleared_before_reading() -> None:
     found = pool("s", "t")
     peers = ("a", "b")
     a = beat(found, incarnation("a"), 0.0, None, peers=peers)
@@ -70,7 +70,7 @@ def test_a_dead_node_leaves_debts_that_must_be_settled_before_reading() -> None:
     assert b.held == {"s", "t"}
     assert b.debts == {moved: (incarnation("a"),)}
     assert moved not in b.reading
-    b = beat(found, incarnation("b"), 32.0, b, settled=frozenset({moved}))
+    b = beat(found, incarnation("b"), 32.0, b, cleared=frozenset({moved}))
     assert b.reading == {"s", "t"}
     late = found.beat(incarnation("a"), Heartbeat(holds=a.held), 33.0)
     assert late.replaced
@@ -91,10 +91,10 @@ def test_a_new_life_takes_over_at_once_and_the_old_one_is_told() -> None:
     assert new.debts == {"s": (incarnation("a", 1),)}
     assert new.owing
     assert found.beat(incarnation("a", 1), Heartbeat(holds=old.held), 2.0).replaced
-    assert not beat(found, incarnation("a", 2), 3.0, new, settled=frozenset({"s"})).owing
+    assert not beat(found, incarnation("a", 2), 3.0, new, cleared=frozenset({"s"})).owing
 
 
-def test_what_a_life_owes_is_known_until_another_node_has_settled_it() -> None:
+def test_what_a_life_owes_is_known_until_another_node_has_cleared_it() -> None:
     found = pool("s", "t")
     peers = ("a", "b")
     beat(found, incarnation("a", 1), 0.0, None, peers=peers)
@@ -104,7 +104,7 @@ def test_what_a_life_owes_is_known_until_another_node_has_settled_it() -> None:
     assert set(b.debts.values()) == {(incarnation("a", 1),)}
     again = beat(found, incarnation("a", 2), 41.0, None)
     assert again.owing, "node b has not looked yet at what the server had from the first life"
-    b = beat(found, incarnation("b"), 42.0, b, settled=frozenset(b.debts))
+    b = beat(found, incarnation("b"), 42.0, b, cleared=frozenset(b.debts))
     assert not beat(found, incarnation("a", 2), 43.0, again).owing
 
 
@@ -173,8 +173,8 @@ class Lives(RuleBasedStateMachine):
         self.marks = 0
         self.current: dict[str, Incarnation] = {}
         self.heard: dict[Incarnation, tuple[LeaseView, float]] = {}
-        self.unsettled: dict[str, set[Incarnation]] = {name: set() for name in "stuv"}
-        """By source: lives that read it and neither let it go nor were settled."""
+        self.uncleared: dict[str, set[Incarnation]] = {name: set() for name in "stuv"}
+        """By source: lives that read it and neither let it go nor were cleared."""
 
     @initialize()
     def begin(self) -> None:
@@ -187,21 +187,21 @@ class Lives(RuleBasedStateMachine):
         self.current[node] = who = incarnation(node, self.marks)
         self.hear(who, beat(self.pool, who, self.now, None))
 
-    @rule(node=st.sampled_from("abc"), release=st.booleans(), settle=st.booleans())
-    def live(self, node: str, release: bool, settle: bool) -> None:
+    @rule(node=st.sampled_from("abc"), release=st.booleans(), clear=st.booleans())
+    def live(self, node: str, release: bool, clear: bool) -> None:
         who = self.current.get(node)
         if who is None or who not in self.heard:
             return
         seen, _ = self.heard[who]
         released = seen.leaving - set(seen.debts) if release else frozenset()
-        settled = frozenset(seen.debts) if settle else frozenset()
-        heartbeat = Heartbeat(holds=seen.held, released=released, settled=settled)
+        cleared = frozenset(seen.debts) if clear else frozenset()
+        heartbeat = Heartbeat(holds=seen.held, released=released, cleared=cleared)
         answer = self.pool.beat(who, heartbeat, self.now)
         if not answer.replaced:
-            for name in settled:
-                self.unsettled[name] &= {who}
+            for name in cleared:
+                self.uncleared[name] &= {who}
             for name in released:
-                self.unsettled[name].discard(who)
+                self.uncleared[name].discard(who)
         self.hear(who, answer)
 
     @precondition(lambda self: self.heard)
@@ -222,13 +222,13 @@ class Lives(RuleBasedStateMachine):
             return
         self.heard[who] = (answer, self.now)
         for name in answer.held:
-            assert self.unsettled[name] - {who} == set(answer.debts.get(name, ())), (
+            assert self.uncleared[name] - {who} == set(answer.debts.get(name, ())), (
                 "whoever may have left something behind is named, and nobody else"
             )
         for name in answer.reading:
-            self.unsettled[name].add(who)
+            self.uncleared[name].add(who)
         for name in answer.held:
-            self.unsettled[name].add(who)
+            self.uncleared[name].add(who)
 
     @invariant()
     def nobody_reads_what_another_may_write(self) -> None:

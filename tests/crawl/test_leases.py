@@ -67,8 +67,8 @@ def test_a_lease_that_ran_out_goes_to_another_node_with_its_debts(leases: Leases
     assert taken.held == {"s", "t"}
     assert taken.debts == {"s": (A,), "t": (A,)}
     assert leases.beat(A, Heartbeat(holds=seen.held), 132.0).replaced
-    settled = leases.beat(B, Heartbeat(holds=taken.held, settled=taken.held), 133.0)
-    assert settled.reading == {"s", "t"}
+    cleared = leases.beat(B, Heartbeat(holds=taken.held, cleared=taken.held), 133.0)
+    assert cleared.reading == {"s", "t"}
 
 
 def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
@@ -192,7 +192,7 @@ def test_a_beat_that_loads_a_part_gives_what_a_pool_with_all_gives(
                 tokens={name: chance.randrange(5000) for name in seen.reading},
                 seconds=chance.uniform(1, 40),
                 released=seen.leaving - frozenset(seen.debts),
-                settled=frozenset(seen.debts) if chance.random() < 0.7 else frozenset(),
+                cleared=frozenset(seen.debts) if chance.random() < 0.7 else frozenset(),
             )
         here, there = (
             leases.beat(lives[node], heartbeat, now),

@@ -161,7 +161,7 @@ async def test_who_gave_up_while_the_database_was_away_has_recorded_nothing(
     keys = [claim.key for claim in frontier.claim("s", 2, 2.0, 900.0)]
     with troubled_database.trouble():
         first, second = (
-            asyncio.create_task(arrivals.settle(ReadDocument(Fetched(key, "s")))) for key in keys
+            asyncio.create_task(arrivals.resolve(ReadDocument(Fetched(key, "s")))) for key in keys
         )
         await away(waiting)
         first.cancel()

@@ -12,7 +12,7 @@ import pytest
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.polling import PollTurns
+from embedding.crawl.polling import PollQueue
 from embedding.sources.config import SourceConfig
 
 
@@ -69,7 +69,7 @@ async def test_listings_of_one_host_share_its_budget(
     began = time.monotonic()
 
     def enough(report: Any) -> bool:
-        """All took turns, for 3 s at least."""
+        """All took poll_queue, for 3 s at least."""
         return time.monotonic() - began > 3.0 and {f"/{n}" for n in names} <= set(site.asked)
 
     await polled_until(crawler, enough)
@@ -88,22 +88,22 @@ async def test_a_broken_memory_is_passed_over(quick: Any, tmp_path: Path, state:
     statement = sa.text("insert into frontier_polls (source, state, saved_at) values ('s', :x, 1)")
     with frontier._engine.begin() as connection:
         connection.execute(statement, {"x": state})
-    turns = PollTurns(quick(), frontier.polls())
-    with turns.taking_part(SourceConfig(name="s", kind="feed", url="http://e.org/rss")):
-        await asyncio.wait_for(turns.wait("s"), 60)
-        turns.polled("s", changed=True, requests=1)
-        assert turns.report("s") is not None
-    assert turns.report("s") is None
+    poll_queue = PollQueue(quick(), frontier.polls())
+    with poll_queue.taking_part(SourceConfig(name="s", kind="feed", url="http://e.org/rss")):
+        await asyncio.wait_for(poll_queue.wait("s"), 60)
+        poll_queue.polled("s", changed=True, requests=1)
+        assert poll_queue.report("s") is not None
+    assert poll_queue.report("s") is None
     frontier.close()
 
 
 async def test_a_waiting_source_can_be_cancelled(quick: Any, tmp_path: Path) -> None:
     frontier = Frontier(f"sqlite:///{tmp_path}/f.db")
-    turns = PollTurns(quick(), frontier.polls())
-    with turns.taking_part(SourceConfig(name="s", kind="feed", url="http://e.org/rss")):
-        await turns.wait("s")
-        turns.polled("s", changed=True, requests=1)
-        waiting = asyncio.create_task(turns.wait("s"))
+    poll_queue = PollQueue(quick(), frontier.polls())
+    with poll_queue.taking_part(SourceConfig(name="s", kind="feed", url="http://e.org/rss")):
+        await poll_queue.wait("s")
+        poll_queue.polled("s", changed=True, requests=1)
+        waiting = asyncio.create_task(poll_queue.wait("s"))
         await asyncio.sleep(0.05)
         waiting.cancel()
         done, _ = await asyncio.wait({waiting}, timeout=60)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.diurnal import Rhythm
+from embedding.crawl.diurnal import DiurnalRate
 from embedding.crawl.staleness import Event, YieldWatch
 from generated import examples
 
@@ -184,12 +184,12 @@ def test_whatever_happens_the_watch_stays_sound(steps: list[tuple], zone: str) -
 
 @given(moments, moments, st.integers(0, 1000))
 def test_what_is_expected_adds_up(a: float, b: float, items: int) -> None:
-    rhythm = Rhythm("Asia/Seoul")
-    rhythm.saw(START, START + 3 * DAY, items)
+    diurnal = DiurnalRate("Asia/Seoul")
+    diurnal.saw(START, START + 3 * DAY, items)
     first, last = START + 4 * DAY + min(a, b), START + 4 * DAY + max(a, b)
     middle = (first + last) / 2
-    whole = rhythm.expected(first, last)
-    parts = rhythm.expected(first, middle) + rhythm.expected(middle, last)
+    whole = diurnal.expected(first, last)
+    parts = diurnal.expected(first, middle) + diurnal.expected(middle, last)
     assert whole == pytest.approx(parts, rel=1e-6, abs=1e-6)
     assert whole >= 0
 
@@ -201,9 +201,9 @@ def test_a_restart_forgets_nothing_of_what_is_usual() -> None:
         live(first, 300, 9.6, rng)
         second = YieldWatch("Asia/Seoul", EVERY, CONFIG)
         second.restore(json.loads(json.dumps(first.state())), 600.0)
-        assert second._rhythm.items == pytest.approx(first._rhythm.items, rel=1e-3)
-        assert second._rhythm.mean == pytest.approx(first._rhythm.mean, rel=1e-3)
-        assert second._rhythm.dispersion == first._rhythm.dispersion
+        assert second._diurnal.items == pytest.approx(first._diurnal.items, rel=1e-3)
+        assert second._diurnal.mean == pytest.approx(first._diurnal.mean, rel=1e-3)
+        assert second._diurnal.dispersion == first._diurnal.dispersion
         # The source died while nobody watched: it is noticed as soon as one that was watched on.
         start = START + 9.6 * DAY + 600
         found = live(second, 300, 2, rng, start=start, left=0.0)
@@ -229,7 +229,7 @@ def test_a_restart_in_the_middle_of_a_silence_goes_on_with_it() -> None:
 @settings(max_examples=examples(60))
 @given(
     st.dictionaries(
-        st.sampled_from(["rhythm", "evidence", "quiet_since", "listed"]),
+        st.sampled_from(["diurnal", "evidence", "quiet_since", "listed"]),
         st.none()
         | st.floats()
         | st.booleans()
@@ -253,7 +253,7 @@ def test_a_state_that_is_not_whole_does_no_harm(state: dict, away: float) -> Non
 def test_evidence_without_what_is_usual_is_no_silence() -> None:
     """Found by exploring: it raised an alarm of a silence since 1970."""
     watch = YieldWatch("UTC", EVERY, CONFIG)
-    watch.restore({"rhythm": None, "evidence": 14.0, "quiet_since": 0.0}, 0.0)
+    watch.restore({"diurnal": None, "evidence": 14.0, "quiet_since": 0.0}, 0.0)
     watch.polled(START, 3, 3)
     watch.polled(START + 60, 3, 3)
     assert watch.alarm is None
@@ -264,4 +264,4 @@ def test_another_time_zone_learns_its_hours_anew() -> None:
     live(first, 300, 3, np.random.default_rng(1))
     second = YieldWatch("Asia/Seoul", EVERY, CONFIG)
     second.restore(first.state(), 1.0)
-    assert second._rhythm.items == 0
+    assert second._diurnal.items == 0

@@ -24,6 +24,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
     ROOT / "docs" / "index.md",
     ROOT / "docs" / "architecture.md",
+    ROOT / "docs" / "extending.md",
 ]
 BLOCK = re.compile(r"(?:<!-- (run|file: (\S+)) -->\n)?^( *)```(\w*)\n(.*?)^\3```$", re.M | re.S)
 TARGETS = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)

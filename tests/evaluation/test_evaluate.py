@@ -86,5 +86,5 @@ def test_a_device_that_is_not_there(store, make):
     with pytest.raises(ConfigError, match="accepted are auto, cpu and cuda"):
         evaluate_snapshot(snapshot, (), "quantum")
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match="no CUDA device is here"):
+        with pytest.raises(ConfigError, match="no usable GPU"):
             evaluate_snapshot(snapshot, (), "cuda")

@@ -12,6 +12,7 @@ import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -502,7 +503,7 @@ def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
     assert experiment_url(settings) == url
     store.publish(make())
     tracked = track(store, tracking_uri=server, experiment="여론")
-    view = f"viewStateShareKey={views.SNAPSHOTS}"
+    view = f"viewStateShareKey={views.SNAPSHOTS_VIEW}"
     assert url == f"{server}/#/experiments/{tracked.experiment_id}/runs?{view}"
     experiment = runs.connect(server).get_experiment(tracked.experiment_id)
     assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
@@ -525,7 +526,12 @@ def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
         comparison.track_training(parent, given, figures, None, tracking_uri=server, seconds=3)
     place = runs.connect(server).get_run(parent).info.experiment_id
     shown = {
-        views.address(tracked.experiment_id, views.SNAPSHOTS): ("gate", "nll", "window", "policy"),
+        views.address(tracked.experiment_id, views.SNAPSHOTS_VIEW): (
+            "gate",
+            "nll",
+            "window",
+            "policy",
+        ),
         views.address(place, parent): ("nll", "policy", "dim", "policy=bsp dim=16"),
         views.address(place, parent, charts=True): ("Parallel Coordinates", "policy=bsp dim=8"),
     }
@@ -534,11 +540,25 @@ def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
         page = browser.new_page(viewport={"width": 2_400, "height": 900})
         page.set_default_timeout(PATIENCE)
         for address, texts in shown.items():
-            page.goto("about:blank")
-            page.goto(server + address)
+            _open_view(page, server + address, texts[0])
             for text in texts:
                 expect(page.get_by_text(text, exact=True).first).to_be_visible(timeout=PATIENCE)
         browser.close()
+
+
+def _open_view(page: Any, address: str, text: str) -> None:
+    """Open a view, again where the browser could not load one of MLflow's scripts.
+
+    MLflow answers that with a page "Something went wrong", as on a busy machine: its script is
+    asked for once. A view that MLflow cannot read looks otherwise: the usual list.
+    """
+    for _ in range(3):
+        page.goto("about:blank")
+        page.goto(address)
+        failed = page.get_by_role("heading", name="Something went wrong")
+        failed.or_(page.get_by_text(text, exact=True).first).first.wait_for(timeout=PATIENCE)
+        if not failed.is_visible():
+            return
 
 
 @pytest.mark.slow

@@ -1,17 +1,18 @@
-"""Nodes as threads around one server's state: real sums over loopback, scripted blocks."""
+"""Nodes as threads around one server's state: real sums through sockets, scripted blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
-from embedding.exchange.allreduce.ring import rendezvous
+from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
@@ -118,9 +119,9 @@ def in_step(
     state = ServerState(settings, sync or SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     ran = Ran(state, [], [Line(state, f"n{i}") for i in range(len(scripts))])
 
-    def node(rank: int, port: int) -> tuple[ReducingTransport, list[dict[str, FloatArray]]]:
+    def node(rank: int, folder: Path) -> tuple[ReducingTransport, list[dict[str, FloatArray]]]:
         names = tuple(f"n{i}" for i in range(len(scripts)))
-        spec = MeetingSpec(port=port, names=names)
+        spec = MeetingSpec(folder=folder, names=names)
         timeout_s = config.peer_timeout_s
         meeting = Meeting(spec, name=names[rank], incarnation=str(rank), timeout_s=timeout_s)
         route = ReducingTransport(
@@ -139,8 +140,8 @@ def in_step(
             route.close()
         return route, seen
 
-    with rendezvous() as port, ThreadPoolExecutor(len(scripts)) as pool:
-        running = [pool.submit(node, rank, port) for rank in range(len(scripts))]
+    with rendezvous() as folder, ThreadPoolExecutor(len(scripts)) as pool:
+        running = [pool.submit(node, rank, folder) for rank in range(len(scripts))]
         for each in running:
             route, seen = each.result(timeout=60)
             ran.routes.append(route)

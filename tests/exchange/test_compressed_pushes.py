@@ -81,8 +81,8 @@ def test_a_node_sees_all_that_it_learnt_and_in_the_end_the_server_has_it(server,
     kept = float(np.abs(contexts(server, ids) - learnt).max())
     if kind in packing():
         assert kept > 4e-3
-        assert client.settle(clock, 9).sequence > 8
-    assert client.settle(clock, 99) is None
+        assert client.flush_residuals(clock, 9).sequence > 8
+    assert client.flush_residuals(clock, 99) is None
     # What was kept back comes in steps of half of its size.
     last = 2e-3 + 0.5 * kept if kind in packing() else 2e-3
     assert np.allclose(contexts(server, ids), learnt, atol=last)

@@ -15,7 +15,8 @@ from nodes_in_step import DIM, Block, Line, learn
 
 from embedding.exchange.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart
 from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
-from embedding.exchange.allreduce.ring import Ring, rendezvous
+from embedding.exchange.allreduce.rendezvous import rendezvous
+from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
@@ -85,8 +86,8 @@ class World:
         self.names = tuple(f"n{i}" for i in range(len(self.scripts)))
 
     def run(self) -> None:
-        with rendezvous() as port, ThreadPoolExecutor(len(self.scripts)) as pool:
-            spec = MeetingSpec(port=port, names=self.names)
+        with rendezvous() as folder, ThreadPoolExecutor(len(self.scripts)) as pool:
+            spec = MeetingSpec(folder=folder, names=self.names)
             self.running += [pool.submit(self.node, spec, i) for i in range(len(self.scripts))]
             self.started.set()
             for each in self.running:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nodes_in_step import DIM, Block, Line, learn
 
-from embedding.exchange.allreduce.ring import rendezvous
+from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.topologies.base import JoiningNode
@@ -33,8 +33,8 @@ def test_what_nodes_moved_is_with_the_server_once_all_have_finished(kind: str) -
     state = ServerState(settings, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     state.words.admit(WORDS, np.ones(len(WORDS), dtype=np.int64))
     before = rows(state)
-    with rendezvous() as port, ThreadPoolExecutor(len(NAMES)) as pool:
-        meeting = MeetingSpec(port=port, names=NAMES) if TOPOLOGIES.traits(kind).sums else None
+    with rendezvous() as folder, ThreadPoolExecutor(len(NAMES)) as pool:
+        meeting = MeetingSpec(folder=folder, names=NAMES) if TOPOLOGIES.traits(kind).sums else None
         nodes = [pool.submit(node, state, kind, at, meeting) for at in range(len(NAMES))]
         for each in nodes:
             each.result(timeout=60)

@@ -14,6 +14,7 @@ import yaml
 from embedding import __version__
 from embedding.settings import Settings
 
+CHECKERS = "helm-python-sdk and kubernetes-validate are not installed (pip install 'yeoron[chart]')"
 CHART = Path(__file__).parents[2] / "infra" / "helm" / "yeoron"
 KUBERNETES = "1.31"
 DATABASE = {"url": "postgresql://yeoron@db.example.org:5432/yeoron", "passfileSecret": "database"}
@@ -41,7 +42,7 @@ def merged(given: dict[str, Any]) -> dict[str, Any]:
 
 def rendered(given: dict[str, Any]) -> list[dict[str, Any]]:
     """The objects that Helm makes of the chart; skips where Helm's library is not installed."""
-    helm = pytest.importorskip("helm_python", reason="helm-python-sdk is not installed")
+    helm = pytest.importorskip("helm_python", reason=CHECKERS)
     with helm.Chart.load(str(CHART)) as chart:
         files = chart.render(given, name="opinion", namespace="press")
     texts = [text for name, text in files.items() if name.endswith(".yaml")]
@@ -73,7 +74,7 @@ def test_the_chart_sets_what_the_program_knows() -> None:
 
 
 def test_helm_finds_nothing_wrong() -> None:
-    helm = pytest.importorskip("helm_python", reason="helm-python-sdk is not installed")
+    helm = pytest.importorskip("helm_python", reason=CHECKERS)
     found = helm.lint(str(CHART))
     assert found["errors"] == []
     assert [one["error"] for one in found["messages"]] == ["icon is recommended"]
@@ -81,9 +82,7 @@ def test_helm_finds_nothing_wrong() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"database": DATABASE}, SEVERAL], ids=["one", "db", "nodes"])
 def test_kubernetes_takes_every_object(given: dict[str, Any]) -> None:
-    validate = pytest.importorskip(
-        "kubernetes_validate", reason="kubernetes-validate is not installed"
-    ).validate
+    validate = pytest.importorskip("kubernetes_validate", reason=CHECKERS).validate
     for one in rendered(given):
         validate(one, KUBERNETES, strict=True)
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from embedding import cli
 from embedding.cli import app
+from embedding.commands.panels import PANELS
 
 RUNNER = CliRunner()
 COMMANDS = [
@@ -53,6 +55,12 @@ def test_every_subcommand_has_help_with_an_example(group: str, command: str) -> 
     result = RUNNER.invoke(app, [group, command, "--help"])
     assert result.exit_code == 0
     assert "Example" in result.output
+
+
+def test_help_shows_every_command_in_one_panel() -> None:
+    top: Any = get_command(app)
+    shown = [name for name in top.list_commands(None) if not top.commands[name].hidden]
+    assert shown == [name for names in PANELS.values() for name in names]
 
 
 class Done(NamedTuple):

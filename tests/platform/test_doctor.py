@@ -187,8 +187,10 @@ def test_a_frontier_of_another_version(tmp_path):
 
 def test_sources(tmp_path):
     file = tmp_path / "sources.toml"
-    with pytest.raises(ConfigError):
-        list(content.check_sources(file, ()))
+    missing = list(content.check_sources(file, ()))
+    assert states(missing) == ["wrong"]
+    assert "yeoron init" in missing[0].advice
+    assert states(content.check_browser(file, None)) == ["ok"]
     file.write_text(ONE, "utf-8")
     assert states(content.check_sources(file, ())) == ["ok"]
     assert states(content.check_sources(file, ("press",))) == ["ok", "warn"]

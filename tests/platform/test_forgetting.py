@@ -31,7 +31,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import Push
-from embedding.forgetting import Wish, forget, retain
+from embedding.forgetting import ErasureRequest, forget, retain
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError
 from embedding.kernel.records import Phrase, SourceProgress, Window
 from embedding.models.config import ModelConfig
@@ -197,13 +197,13 @@ def test_a_word_is_gone_from_every_file_and_comes_back_in_none(settings: Setting
     track(settings)
     home = settings.paths.home
     assert len(holding(home, NAME)) > 5, "the look finds what is there"
-    wish = Wish(word=NAME)
+    wanted = ErasureRequest(word=NAME)
     before = holding(home, NAME)
-    said = forget(settings, wish, dry=True)
+    said = forget(settings, wanted, dry=True)
     assert holding(home, NAME) == before, "a dry run changes nothing"
     assert any("had a row" in one for one in said)
     (ref,) = SnapshotStore(settings.paths.snapshots).list()
-    said = forget(settings, wish)
+    said = forget(settings, wanted)
     left = [name for name in holding(home, NAME) if "홍길동전" not in (home / name).name]
     # Another word that begins with it is another word.
     assert left == holding(home, "홍길동전")
@@ -220,7 +220,7 @@ def test_a_word_is_gone_from_every_file_and_comes_back_in_none(settings: Setting
         assert ids[0] == -1, "it gets no row again"
         assert (ids[1:] >= 0).all()
         node.client.close()
-    again = forget(settings, wish)
+    again = forget(settings, wanted)
     assert any("0 addresses" in one for one in again)
     opens(settings)
 
@@ -230,7 +230,7 @@ def test_a_source_is_gone_from_every_file_and_is_blocked(settings: Settings) -> 
     fill(settings)
     track(settings)
     home = settings.paths.home
-    forget(settings, Wish(source=SOURCE))
+    forget(settings, ErasureRequest(source=SOURCE))
     assert set(blocked(frontier_of(settings))) == {SOURCE}
     assert holding(home, SOURCE) == ["frontier/yeoron.db"], "its block alone names it"
     opens(settings)
@@ -253,7 +253,7 @@ def test_a_source_is_gone_from_databases_on_postgres(
     fill(settings)
     track(settings)
     assert len(rows_with(address, SOURCE)) > 3, "the look finds what is there"
-    forget(settings, Wish(source=SOURCE))
+    forget(settings, ErasureRequest(source=SOURCE))
     assert rows_with(address, SOURCE) == ["frontier_yeoron.frontier_blocked"]
     assert "mlflow.tags" in rows_with(address, "뉴스")
     assert not list(settings.paths.home.rglob("*.db"))
@@ -276,7 +276,7 @@ def rows_with(address: str, wanted: str) -> list[str]:
 def test_an_address_is_gone_and_is_not_read_again(settings: Settings) -> None:
     fill(settings)
     shutil.rmtree(settings.paths.home / "checkpoints-before-20200101T000000")
-    forget(settings, Wish(address=f"{PAGE}?utm_source=x"))
+    forget(settings, ErasureRequest(address=f"{PAGE}?utm_source=x"))
     assert holding(settings.paths.home, PAGE) == ["frontier/yeoron.db"]
     frontier = Frontier(frontier_of(settings))
     assert frontier.discover(SOURCE, [(PAGE, AT)], AT) == 0
@@ -320,11 +320,11 @@ def test_killed_on_the_way_all_stores_open_and_the_next_call_ends_it(
     shutil.copytree(folder, copy)
     (copy / "notes.txt").touch()
     (folder / "notes.txt").touch()
-    wish = Wish(source=SOURCE)
+    wanted = ErasureRequest(source=SOURCE)
     with patch(step, side_effect=Killed), pytest.raises(Killed):
-        forget(settings, wish)
+        forget(settings, wanted)
     opens(settings)
-    forget(settings, wish)
+    forget(settings, wanted)
     assert holding(settings.paths.home, SOURCE) == ["frontier/yeoron.db"]
     opens(settings)
 
@@ -350,7 +350,7 @@ def test_forgetting_while_a_server_runs_is_refused(settings: Settings) -> None:
     before = holding(settings.paths.home, NAME)
     with running_server(server_config(settings), dim=4):
         with pytest.raises(ConfigError, match="another server is using it"):
-            forget(settings, Wish(word=NAME))
+            forget(settings, ErasureRequest(word=NAME))
         assert set(before) <= set(holding(settings.paths.home, NAME)) | set(before)
 
 
@@ -366,12 +366,12 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
     fill(settings)
     shards = [settings.paths.checkpoints / f"shard-{index}" for index in range(2)]
     with_it = [rows_on(shard) for shard in shards]
-    wish = Wish(word=NAME)
+    wanted = ErasureRequest(word=NAME)
     if killed:
         with patch("embedding.forgetting.erase_rows", side_effect=Killed), pytest.raises(Killed):
-            forget(settings, wish)
+            forget(settings, wanted)
         opens(settings)
-    forget(settings, wish)
+    forget(settings, wanted)
     assert all(len(list(shard.glob("checkpoint-*"))) == 1 for shard in shards)
     gone = [before - rows_on(shard) for before, shard in zip(with_it, shards, strict=True)]
     assert sorted(len(one) for one in gone) == [0, 1]
@@ -383,7 +383,7 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
         assert (ids[1:] >= 0).all()
         until(lambda: server.ailing() == [], server.ailing, 60)
         node.client.close()
-    forget(settings, wish)
+    forget(settings, wanted)
     opens(settings)
 
 
@@ -391,7 +391,7 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
 def test_a_source_is_gone_where_rows_lie_on_shards(settings: Settings) -> None:
     settings = on_shards(settings)
     fill(settings)
-    forget(settings, Wish(source=SOURCE))
+    forget(settings, ErasureRequest(source=SOURCE))
     assert holding(settings.paths.home, SOURCE) == ["frontier/yeoron.db"]
     opens(settings)
 
@@ -407,12 +407,16 @@ def rows_on(shard: Path) -> set[int]:
 )
 def test_a_wish_that_says_nothing_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(InputError, match="forget"):
-        Wish(**given)
+        ErasureRequest(**given)
 
 
 def test_an_empty_home_has_nothing_to_forget(settings: Settings) -> None:
-    for wish in (Wish(word=NAME), Wish(source=SOURCE), Wish(address=PAGE)):
-        assert forget(settings, wish)
+    for wanted in (
+        ErasureRequest(word=NAME),
+        ErasureRequest(source=SOURCE),
+        ErasureRequest(address=PAGE),
+    ):
+        assert forget(settings, wanted)
     assert retain(settings)
     assert not settings.paths.frontier.exists()
 
@@ -506,26 +510,28 @@ def bucket(folder: Path) -> Path:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("wish", [Wish(word=NAME), Wish(source=SOURCE)], ids=["word", "source"])
+@pytest.mark.parametrize(
+    "wanted", [ErasureRequest(word=NAME), ErasureRequest(source=SOURCE)], ids=["word", "source"]
+)
 def test_it_is_gone_from_a_bucket_and_its_copies(
-    remote: Settings, tmp_path: Path, wish: Wish
+    remote: Settings, tmp_path: Path, wanted: ErasureRequest
 ) -> None:
-    wanted = wish.word or SOURCE
+    wanted = wanted.word or SOURCE
     assert holding(bucket(tmp_path / "b"), wanted)
-    said = forget(remote, wish, dry=True)
+    said = forget(remote, wanted, dry=True)
     assert f"Snapshots in s3://{BUCKET}/snapshots: 1 would be changed; they keep their ids." in said
     assert holding(bucket(tmp_path / "b"), wanted), "a dry run changes nothing"
-    forget(remote, wish)
+    forget(remote, wanted)
     left = holding(bucket(tmp_path / "b"), wanted)
     home = remote.paths.home
-    if wish.word is None:
+    if wanted.word is None:
         assert left == []
         assert holding(home, wanted) == ["frontier/yeoron.db"]
     else:
         assert left == holding(bucket(tmp_path / "b"), "홍길동전")
         assert holding(home, wanted) == holding(home, "홍길동전")
     opens(remote)
-    assert any("0 were changed" in one for one in forget(remote, wish))
+    assert any("0 were changed" in one for one in forget(remote, wanted))
 
 
 @pytest.mark.timeout(300)
@@ -536,7 +542,7 @@ def test_a_bucket_that_cannot_be_read_is_refused_before_anything_is_changed(
     s3.faults.append(Fault("GET", "vectors.arrow", 99, **DENIED))
     shutil.rmtree(remote.paths.home / "cache")
     with pytest.raises(SnapshotError, match=r"s3://yeoron/snapshots: cannot be read"):
-        forget(remote, Wish(word=NAME))
+        forget(remote, ErasureRequest(word=NAME))
     s3.faults.clear()
     now = set(holding(remote.paths.home, NAME))
     assert {name for name in before if not name.startswith("cache/")} <= now
@@ -548,10 +554,10 @@ def test_a_bucket_that_cannot_be_written_is_said_and_the_next_call_ends_it(
 ) -> None:
     s3.faults.append(Fault("PUT", "erased-1", 99, **DENIED))
     with pytest.raises(SnapshotError, match=r"s3://yeoron/snapshots: cannot be written"):
-        forget(remote, Wish(source=SOURCE))
+        forget(remote, ErasureRequest(source=SOURCE))
     s3.faults.clear()
     opens(remote)
-    forget(remote, Wish(source=SOURCE))
+    forget(remote, ErasureRequest(source=SOURCE))
     assert holding(bucket(tmp_path / "b"), SOURCE) == []
     assert holding(remote.paths.home, SOURCE) == ["frontier/yeoron.db"]
 

@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from embedding.platform.hosts import (
     on_its_host,
 )
 from embedding.platform.relay import ServerPages
+from embedding.platform.rotation import rotate
 from embedding.platform.services import dask_workers
 from embedding.server.service import running_server
 from embedding.settings import HostsConfig, PathsConfig, Settings
@@ -48,17 +50,31 @@ def at(home: Path, address: str = "", port: int = 8790) -> Settings:
     return Settings(paths=PathsConfig(home=home)).model_copy(update={"hosts": own})
 
 
-@pytest.fixture
-def control(tmp_path: Path) -> Iterator[Settings]:
-    settings = at(tmp_path / "control", ADDRESS, lasting_port(ADDRESS))
-    ensure_authority(settings)
-    ensure_secret(settings.paths.node_token, "f" * 64 + "\n")
+@contextmanager
+def serving(settings: Settings) -> Iterator[None]:
+    """The control host's door is open."""
     door = Door(settings)
     thread = threading.Thread(target=door.serve_forever)
     thread.start()
-    yield settings
-    door.close()
-    thread.join(10)
+    try:
+        yield
+    finally:
+        door.close()
+        thread.join(10)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Settings:
+    settings = at(tmp_path / "control", ADDRESS, lasting_port(ADDRESS))
+    ensure_authority(settings)
+    ensure_secret(settings.paths.node_token, "f" * 64 + "\n")
+    return settings
+
+
+@pytest.fixture
+def control(closed: Settings) -> Iterator[Settings]:
+    with serving(closed):
+        yield closed
 
 
 def written(folder: Path, file: JoiningFile, **changes: object) -> Path:
@@ -84,6 +100,36 @@ def test_a_file_serves_once(control: Settings, tmp_path: Path) -> None:
     assert not list(other.paths.secrets.iterdir())
     with pytest.raises(ConfigError, match="has joined already"):
         hosts.join(here, file)
+
+
+def test_a_host_joins_again_after_a_rotation(closed: Settings, tmp_path: Path) -> None:
+    control, here = closed, at(tmp_path / "host")
+    sentences: list[str] = []
+    with serving(control):
+        hosts.join(here, invite(control, 1))
+    (here.paths.home / "evidence").mkdir()
+    before = {path.name: path.read_bytes() for path in here.paths.secrets.iterdir()}
+    unused = invite(control, 1)
+    assert rotate(control, sentences.append) == ()
+    assert sentences[-1].startswith("Hosts that have joined are shut out until they join again")
+    with serving(control):
+        with pytest.raises(ConfigError, match="another authority"):
+            hosts.join(at(tmp_path / "other"), unused)
+        file = invite(control, 1)
+        foreign = file.model_copy(update={"address": "198.51.100.9"})
+        with pytest.raises(ConfigError, match=f"has joined {ADDRESS} as a node"):
+            hosts.join(here, foreign)
+        host = hosts.join(here, file)
+        with pytest.raises(ConfigError, match="has joined already"):
+            hosts.join(here, invite(control, 1))
+    assert host == joined_host(here.paths)
+    assert (here.paths.home / "evidence").is_dir()
+    for name in ("authority.pem", "dask-cert.pem", "dask-key.pem", "node-token"):
+        assert (here.paths.secrets / name).read_bytes() != before[name]
+    authority = control.paths.authority.read_bytes()
+    assert here.paths.authority.read_bytes() == authority
+    with pytest.raises(PlatformError, match=f"this host has joined the one at {ADDRESS}"):
+        rotate(here, sentences.append)
 
 
 def test_two_hosts_with_one_file_at_once(control: Settings, tmp_path: Path) -> None:

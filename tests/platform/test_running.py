@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import json
 import os
 import socket
 import ssl
@@ -24,6 +25,7 @@ from embedding.kernel.ports import lasting_port
 from embedding.nodetask import spec_file
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
+from embedding.platform.summary import experiment_url
 from embedding.settings import Settings, load_settings
 from waiting import until
 
@@ -98,6 +100,15 @@ def test_every_door_is_on_loopback(platform: Settings) -> None:
     # gRPC listens on IPv4 through an IPv6 socket.
     plain = [(ip.removeprefix("::ffff:"), port, owner) for ip, port, owner in doors]
     assert [door for door in plain if not ipaddress.ip_address(door[0]).is_loopback] == []
+
+
+def test_mlflow_asks_for_the_login(platform: Settings) -> None:
+    search = "/api/2.0/mlflow/experiments/search?max_results=1"
+    bare = httpx.get(f"{platform.mlflow_url}{search}", timeout=60, trust_env=False)
+    assert bare.status_code == 401
+    known = httpx.get(f"{platform.tracking_address}{search}", timeout=60, trust_env=False)
+    assert known.status_code == 200
+    assert "/experiments/" in experiment_url(platform)
 
 
 def test_state_is_its_owners_alone(platform: Settings) -> None:
@@ -198,6 +209,58 @@ def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
     logs = [path for path in platform.paths.logs.rglob("*") if path.is_file()]
     assert any("dask-worker" in path.name for path in logs)
     assert [path.name for path in logs if SECRET.encode() in path.read_bytes()] == []
+
+
+def secrets_of(settings: Settings) -> dict[str, bytes]:
+    """Every secret that the platform made or was given, by the name of its file."""
+    paths = settings.paths
+    found = {"cookie": SECRET.encode()}
+    for path in (*paths.secrets.glob("*-token"), *paths.secrets.glob("*-key.pem")):
+        # Of a key without its head and foot, which all keys have.
+        found[path.name] = max(
+            (line for line in path.read_bytes().splitlines() if b"---" not in line), key=len
+        )
+    for name in ("secrets.json", "passwords.json"):
+        for key, value in json.loads((paths.airflow / name).read_text()).items():
+            found[f"{name}:{key}"] = value.encode()
+    return found
+
+
+PLACES = {
+    "cookie": ("secrets/nodes/", "frontier/"),
+    "secrets.json": ("airflow/secrets.json", "run/services.json"),
+    "passwords.json": ("airflow/passwords.json",),
+}
+"""Where each may lie besides `secrets/` (docs/concepts/security.md)."""
+
+
+def test_every_secret_is_in_its_place_alone(platform: Settings) -> None:
+    """Of a run whose nodes train: in no argument, no log, and no other file of the home."""
+    attach_pool(platform)
+    until(
+        lambda: "yeoron-node-0" in httpx.get(platform.server_status_url, trust_env=False).text,
+        "the node did not greet the server",
+        600,
+    )
+    home, wanted = platform.paths.home, secrets_of(platform)
+    assert len(wanted) >= 9
+    assert all(len(secret) >= 12 for secret in wanted.values()), list(wanted)
+    for process in marked(home):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            told = "\0".join(process.cmdline()).encode()
+            assert [name for name, secret in wanted.items() if secret in told] == []
+    seen: dict[str, set[str]] = {name: set() for name in wanted}
+    for path in home.rglob("*"):
+        with contextlib.suppress(OSError):
+            held = path.read_bytes() if path.is_file() else b""
+            for name, secret in wanted.items():
+                if secret in held:
+                    seen[name].add(str(path.relative_to(home)))
+    stop_pool(platform)
+    for name, places in seen.items():
+        allowed = PLACES.get(name.partition(":")[0], (f"secrets/{name}",))
+        assert places, f"{name}: the search does not find it where it is"
+        assert [place for place in places if not place.startswith(allowed)] == [], name
 
 
 def test_tokens_and_certificates_are_replaced_while_it_runs(platform: Settings) -> None:

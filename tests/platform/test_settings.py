@@ -93,3 +93,27 @@ def test_a_demo_keeps_its_tables_in_its_own_home(
     demo = write_demo_settings(chosen, tmp_path / "demo")
     for name in DATABASES:
         assert demo.database_address(name).startswith(f"sqlite:///{tmp_path}/demo/")
+
+
+def test_a_demo_listens_on_the_ports_of_the_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YEORON_SETTINGS", "unset")  # what the demo sets is put back
+    monkeypatch.delenv("YEORON_SETTINGS")
+    file = tmp_path / "y.toml"
+    file.write_text(
+        "[ports]\nmlflow = 5001\nsimweb = 8898\n[server]\nport = 8825\nhttp_port = 8826\n"
+    )
+    chosen = load_settings(file)
+    demo = write_demo_settings(chosen, tmp_path / "demo")
+    assert demo.ports == chosen.ports
+    assert (demo.server.port, demo.server.http_port) == (8825, 8826)
+
+
+def test_a_demo_keeps_the_addresses_of_old_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YEORON_SETTINGS", "unset")  # what the demo sets is put back
+    monkeypatch.delenv("YEORON_SETTINGS")
+    demo = write_demo_settings(load_settings(), tmp_path / "demo")
+    assert demo.retention.evidence_days == 0

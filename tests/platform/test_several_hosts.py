@@ -71,38 +71,63 @@ def test_a_host_joins_is_cut_off_and_dies(world: tuple[Host, Host, Host], tmp_pa
     until(came, "the workers did not come", 300)
 
     control.run(str(WORLD), "attach", str(control.settings))
-
-    def documents(name: str) -> int:
-        return int(control.ask("status")["sources"].get(name, {}).get("documents", 0))
-
-    def learnt(name: str) -> bool:
-        return documents(name) > 0 and not waiting(name)
-
-    def waiting(name: str) -> bool:
-        before = documents(name)
-        time.sleep(3)
-        return documents(name) != before
-
-    until(lambda: learnt("before"), lambda: control.ask("status"), 600)
-    first = documents("before")
+    until(lambda: learnt(control, "before"), lambda: control.ask("status"), 600)
+    first = documents(control, "before")
     at = host_of_the_node(control, others)
 
     at.cable("down")
     source(tmp_path, "meanwhile", "2021-01-02")
     control.run(str(WORLD), "publish", str(control.settings))
     time.sleep(10)
-    assert documents("meanwhile") == 0, "nobody can have pushed"
+    assert documents(control, "meanwhile") == 0, "nobody can have pushed"
     at.cable("up")
-    until(lambda: learnt("meanwhile"), lambda: control.ask("status"), 600)
+    until(lambda: learnt(control, "meanwhile"), lambda: control.ask("status"), 600)
     # Dask gave the node to the other host where the cut was longer than it waits.
     at = host_of_the_node(control, others)
 
     at.die()
     source(tmp_path, "afterwards", "2021-01-04")
     control.run(str(WORLD), "publish", str(control.settings))
-    until(lambda: learnt("afterwards"), lambda: control.ask("status"), 600)
+    until(lambda: learnt(control, "afterwards"), lambda: control.ask("status"), 600)
     assert host_of_the_node(control, others) is not at
-    assert documents("before") == first, "nothing is learnt twice"
+    assert documents(control, "before") == first, "nothing is learnt twice"
+
+
+def test_a_host_joins_again_after_a_rotation(
+    world: tuple[Host, Host, Host], tmp_path: Path
+) -> None:
+    control, host, _ = world
+    control.run(str(WORLD), "start", str(control.settings))
+    join(host, control.ask("joining"))
+    until(lambda: len(control.ask("workers")) == 1, "the worker did not come", 300)
+    control.run(str(WORLD), "attach", str(control.settings))
+    until(lambda: learnt(control, "before"), lambda: control.ask("status"), 600)
+    first = documents(control, "before")
+
+    said = control.yeoron("rotate").stdout.replace("\n", " ")
+    for sentence in ("Nodes stopped: yeoron-node-0.", "Hosts that have joined are shut out"):
+        assert sentence in said
+    assert "Nodes start with the next run of opinion_stream" in said
+    assert control.ask("workers") == {}, "what the old certificates opened is shut"
+    running = join(host, control.ask("joining"), check=False)
+    assert "already running" in running.stderr
+    host.yeoron("down")
+    join(host, control.ask("joining"))
+    until(lambda: len(control.ask("workers")) == 1, "the worker did not come again", 300)
+    source(tmp_path, "afterwards", "2021-01-04")
+    control.run(str(WORLD), "attach", str(control.settings))
+    until(lambda: learnt(control, "afterwards"), lambda: control.ask("status"), 600)
+    assert documents(control, "before") == first, "nothing is learnt twice"
+
+
+def documents(control: Host, name: str) -> int:
+    return int(control.ask("status")["sources"].get(name, {}).get("documents", 0))
+
+
+def learnt(control: Host, name: str) -> bool:
+    before = documents(control, name)
+    time.sleep(3)
+    return before > 0 and documents(control, name) == before
 
 
 def host_of_the_node(control: Host, others: list[Host]) -> Host:

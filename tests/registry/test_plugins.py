@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,32 @@ def test_a_thing_of_one_file_passes_its_contract_suite(
     """From a package outside the tree as from a file that is dropped into it."""
     found = [line for line in passed if line.startswith(f"tests/{suite}")]
     assert any(f"{where}-" in line for line in found), found
+
+
+def test_the_package_that_the_page_shows_passes_its_suite(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"```(python|toml)\n(.*?)```", page, re.DOTALL))
+    project = tomllib.loads(shown["toml"])["project"]
+    (group, entries), *others = project["entry-points"].items()
+    (name, module), *more = entries.items()
+    assert not others
+    assert not more
+    package, _, file = module.partition(".")
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").touch()
+    (tmp_path / package / f"{file}.py").write_text(shown["python"], encoding="utf-8")
+    installed = tmp_path / f"{package}-{project['version']}.dist-info"
+    installed.mkdir()
+    installed.joinpath("METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n",
+        encoding="utf-8",
+    )
+    installed.joinpath("entry_points.txt").write_text(
+        f"[{group}]\n{name} = {module}\n", encoding="utf-8"
+    )
+    suite = re.search(rf"pytest (\S+) -k {name}$", page, re.MULTILINE)
+    assert suite is not None
+    quiet = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    done = python("-m", "pytest", *quiet, suite[1], "-k", name, paths=(tmp_path,))
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+    assert " passed" in done.stdout

@@ -78,11 +78,11 @@ def crash_primary(server: ParameterServer) -> None:
     """End the primary and its shards as kill -9 would."""
     state = server.state
     state.flush = lambda: None
-    state.rows.settle = lambda: None
+    state.rows.catch_up = lambda: None
     if server.recovery is not None:
         server.recovery._try_write = lambda: "crashed"
     for index in range(len(fleet(server).servers)):
         fleet(server).crash(index)
     fleet(server).stop = lambda: None
-    state.rows.links.settle = lambda timeout_s: True
+    state.rows.links.catch_up = lambda timeout_s: True
     server.stop()

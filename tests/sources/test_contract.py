@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,10 @@ import pytest
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import Adapter, Found, Inline, Pseudonyms, Reference
 from embedding.sources.config import SourceConfig
-from embedding.sources.kafka import KafkaAdapter, TopicMessage
+from embedding.sources.kafka import KafkaAdapter
 from embedding.sources.kinds import SOURCES
 from embedding.sources.registry import make_adapter
+from memorytopic import MemoryTopic
 from redisserver import redis_server
 
 BASE = "https://example.org"
@@ -74,21 +75,6 @@ RECORDS = [
 """What streams and files hold."""
 
 
-class FakeTopic:
-    """A topic of one partition in memory; `test_streams.py` compares it with a broker."""
-
-    def __init__(self, values: list[bytes]) -> None:
-        self.values = values
-
-    async def read(
-        self, offsets: Mapping[int, int], most: int
-    ) -> tuple[Sequence[TopicMessage], bool]:
-        first = offsets.get(0, 0)
-        found = enumerate(self.values[first : first + most], first)
-        messages = [TopicMessage(0, at, 1.58e9 + at, value) for at, value in found]
-        return messages, first + len(messages) >= len(self.values)
-
-
 def source(kind: str, **more: Any) -> SourceConfig:
     url = {} if kind == "replayed" else {"url": f"{BASE}/list"}
     return SourceConfig(**{"name": "s", "kind": kind, **url, **more})
@@ -124,7 +110,7 @@ def build(kind: str, web: Any, folder: Path, **more: Any) -> Adapter:
         case "kafka":
             values = [json.dumps(record).encode() for record in RECORDS]
             chosen = source(kind, url="kafka://broker", stream="posts", **more)
-            return KafkaAdapter(chosen, Pseudonyms(b"key"), FakeTopic(values))
+            return KafkaAdapter(chosen, Pseudonyms(b"key"), MemoryTopic(values))
         case "redis":
             extra = {"url": web.redis(RECORDS), "stream": "posts"}
         case _:  # of another package

@@ -15,6 +15,8 @@ from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.kafka import BrokerTopic, KafkaAdapter, TopicMessage
 from embedding.sources.mastodon import MastodonAdapter
 from embedding.sources.redisstream import RedisAdapter
+from kafkabroker import kafka_broker
+from memorytopic import MemoryTopic
 from redisserver import redis_server
 
 
@@ -87,6 +89,60 @@ async def test_a_topic_goes_on_where_the_last_poll_ended(web: Any) -> None:
     assert await poll(adapter, web) == ["글"]
     assert await poll(adapter, web) == ["글"]
     assert topic.asked == [{}, {1: 9}]
+
+
+async def test_a_broker_is_read_from_its_first_message_and_then_what_is_new(web: Any) -> None:
+    def values(*numbers: int) -> list[bytes]:
+        return [json.dumps({"text": f"글 {at}", "author": "홍길동"}).encode() for at in numbers]
+
+    with kafka_broker() as broker:
+        broker.add("posts", [*values(*range(40)), b"no JSON", b"", b'{"what": "no text"}'])
+        broker.add("others", values(99))
+        source = SourceConfig(name="s", kind="kafka", url=broker.url, stream="posts", max_items=25)
+        adapter = KafkaAdapter(source, Pseudonyms(b"key"))
+        found = await poll(adapter, web)
+        assert not adapter.complete
+        while not adapter.complete:
+            found += await poll(adapter, web)
+        assert sorted(found) == sorted(f"글 {at}" for at in range(40))
+        assert await poll(adapter, web) == []
+        broker.add("posts", values(40, 41))
+        assert sorted(await poll(adapter, web)) == ["글 40", "글 41"]
+        # After a restart all is read again: what was learnt is known by its key.
+        again, keys = KafkaAdapter(source, Pseudonyms(b"key")), set()
+        while not again.complete:
+            keys |= {item.key async for item in again.poll(web)}
+        assert len(keys) == 42
+        url = broker.url
+    with pytest.raises(FetchError, match="no connection") as caught:
+        await poll(KafkaAdapter(source.model_copy(update={"url": url}), Pseudonyms(b"key")), web)
+    assert caught.value.reason == "connect"
+
+
+async def test_a_broker_and_the_topic_in_memory_answer_alike() -> None:
+    values = [f'{{"text": "글 {at}"}}'.encode() for at in range(9)]
+
+    async def all_of(topic: Any, most: int) -> tuple[list[bytes], list[bool]]:
+        offsets: dict[int, int] = {}
+        found, ends = [], [False]
+        while not ends[-1]:
+            messages, end = await topic.read(offsets, most)
+            assert len(messages) <= most
+            for one in messages:
+                assert one.offset == offsets.get(one.partition, 0)
+                offsets[one.partition] = one.offset + 1
+                found.append(one.value)
+            ends.append(end)
+        return sorted(found), ends
+
+    with kafka_broker() as broker:
+        broker.add("posts", values)
+        for most in (4, 9, 50):
+            answers = [
+                await all_of(topic, most)
+                for topic in (BrokerTopic(broker.url, "posts"), MemoryTopic(values))
+            ]
+            assert [found for found, _ in answers] == [sorted(values)] * 2
 
 
 async def test_a_broker_that_is_not_there(web: Any) -> None:

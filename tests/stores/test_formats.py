@@ -40,6 +40,10 @@ from embedding.trends.report import build_report
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
 
 
+def test_there_is_an_archive() -> None:
+    assert ARCHIVES, "it is kept in git, or no test below runs"
+
+
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name)
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     with tarfile.open(request.param) as tar:

@@ -1,54 +1,92 @@
-"""Tails by scipy.special are those of scipy.stats, which takes half a second to import."""
+"""Each tail is that of SciPy, over all arguments that tests here can have."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import ndimage, special, stats
+from scipy.cluster.hierarchy import fcluster, linkage
 
-from embedding.trends.distributions import (
-    generalized_pareto_tail,
-    log_binomial_tail,
-    normal_from_tail,
-    pearson3_tail,
-    student_quantile,
-)
+from embedding.trends import distributions as own
+from embedding.trends.emergence import running_median
+from embedding.trends.stories import LIKENESS, groups
 
 
-@pytest.fixture
-def random() -> np.random.Generator:
-    return np.random.default_rng(0)
+def close(found: np.ndarray, right: np.ndarray, relative: float = 1e-10) -> None:
+    np.testing.assert_allclose(found, right, rtol=relative, atol=1e-290)
 
 
-def test_a_normal_of_its_tail():
-    p = np.concatenate([10.0 ** -np.arange(300.0), [0.0, 0.3, 1.0 - 1e-9]])
-    np.testing.assert_array_equal(normal_from_tail(p), stats.norm.isf(p))
+def test_the_normal() -> None:
+    z = np.concatenate([np.linspace(-12, 37, 2_001), [-np.inf, np.inf, 0.0]])
+    close(own.normal_sf(z), stats.norm.sf(z))
+    p = np.concatenate([np.logspace(-300, 0, 2_001), 1 - np.logspace(-15, -1, 50), [0.0, 1.0]])
+    close(own.normal_isf(p), stats.norm.isf(p))
+    assert own.normal_sf(np.zeros((2, 3))).shape == (2, 3)
+    assert float(own.normal_sf(0.0)) == 0.5
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 5, 30, 1000])
-def test_quantiles_of_student(freedom):
-    assert student_quantile(0.975, freedom) == stats.t.ppf(0.975, freedom)
+def test_the_third_of_pearson() -> None:
+    skew = np.repeat(np.geomspace(0.05, 10.0, 120), 400)
+    z = np.tile(np.concatenate([np.linspace(-8, 8, 300), np.geomspace(8, 60, 100)]), 120)
+    close(own.pearson3_sf(z, skew), stats.pearson3.sf(z, skew), 1e-9)
 
 
-def test_tails_of_pearson_s_third_type_on_both_sides_of_its_end(random):
-    x, skew = random.normal(size=5000) * 6, np.clip(random.exponential(size=5000), 0.05, 10.0)
-    np.testing.assert_array_equal(pearson3_tail(x, skew), stats.pearson3.sf(x, skew))
+def test_the_gamma() -> None:
+    shape = np.repeat(np.geomspace(1e-3, 1e4, 200), 300)
+    x = shape * np.tile(np.geomspace(1e-6, 30, 300), 200)
+    close(own.gamma_sf(shape, x), special.gammaincc(shape, x), 1e-8)
+    assert own.gamma_sf(np.array([2.0, 2.0]), np.array([0.0, -1.0])).tolist() == [1.0, 1.0]
+    assert len(own.gamma_sf(np.empty(0), np.empty(0))) == 0
 
 
-def test_tails_of_a_generalised_pareto_that_ends_and_that_does_not(random):
-    x, shape = random.normal(size=5000) * 3 + 2, random.normal(size=5000)
-    scale = np.abs(random.normal(size=5000))
-    scale[:10], shape[10:20] = 0.0, 0.0
-    with np.errstate(all="ignore"):
-        expected = stats.genpareto.sf(x, shape, scale=scale)
-    np.testing.assert_array_equal(generalized_pareto_tail(x, shape, scale), expected)
+def test_the_generalised_pareto() -> None:
+    shape = np.repeat(np.concatenate([np.linspace(-3, 0.5, 71), [0.0, 1e-7, -1e-7]]), 200)
+    x = np.tile(np.linspace(-1, 40, 200), 74)
+    scale = np.full(len(x), 0.7)
+    close(own.pareto_sf(x, shape, scale), stats.genpareto.sf(x, shape, scale=scale), 1e-8)
+    assert own.pareto_sf(np.ones(2), np.zeros(2), np.array([0.0, -1.0])).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 1.0])
-def test_log_tails_of_a_binomial(share, random):
-    trials = random.integers(0, 60, 5000)
-    more = random.integers(-1, np.maximum(trials, 1))
-    expected = stats.binom.logsf(more, trials, share)
-    np.testing.assert_allclose(
-        log_binomial_tail(more, trials, share), expected, rtol=1e-9, atol=1e-12
-    )
+@pytest.mark.parametrize("share", [1e-4, 0.03, 0.5, 0.97])
+def test_the_binomial(share: float) -> None:
+    n = np.repeat(np.array([1, 2, 17, 400, 9_000]), 9)
+    least = (n * np.tile(np.linspace(0, 1, 9), 5)).astype(np.int64)
+    right = stats.binom.logsf(least - 1, n, share)
+    known = np.isfinite(right) & (right > -600)
+    found = own.binomial_log_sf(least, n, share)
+    np.testing.assert_allclose(found[known], right[known], rtol=1e-9, atol=1e-9)
+    assert (found[~known] < -500).all()
+    assert own.binomial_log_sf(np.array([3]), np.array([2]), share)[0] == -np.inf
+    assert own.binomial_log_sf(np.array([1, 0]), np.array([2, 2]), 0.0).tolist() == [-np.inf, 0.0]
+    assert own.binomial_log_sf(np.array([1, 0]), np.array([2, 2]), 1.0).tolist() == [0.0, 0.0]
+    assert len(own.binomial_log_sf(np.empty(0, np.int64), np.empty(0, np.int64), share)) == 0
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 20), 63, 64, 500])
+def test_students_interval(freedom: int) -> None:
+    for share in (0.5, 0.95, 0.999):
+        right = stats.t.ppf(0.5 + share / 2, freedom)
+        assert own.student_half_width(share, freedom) == pytest.approx(right, rel=1e-9)
+
+
+def test_the_running_median() -> None:
+    values = np.random.default_rng(3).normal(size=400).round(1)
+    for width in (1, 5, 151):
+        right = ndimage.median_filter(values, size=width)[width // 2 : 400 - width // 2]
+        assert running_median(values, width).tolist() == right.tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 60])
+def test_groups_are_those_of_average_linkage(n: int) -> None:
+    random = np.random.default_rng(n)
+    for _ in range(20):
+        vectors = random.normal(size=(n, 4))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        cosines = (vectors @ vectors.T).astype(np.float32)
+        found = groups(cosines)
+        assert sorted(at for group in found for at in group) == [*range(n)]
+        if n > 1:
+            apart = 1.0 - cosines[np.triu_indices(n, 1)].astype(float)
+            labels = fcluster(linkage(apart, "average"), 1.0 - LIKENESS, "distance")
+            right = [np.flatnonzero(labels == one).tolist() for one in np.unique(labels)]
+            assert found == sorted(right)

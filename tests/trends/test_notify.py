@@ -130,6 +130,22 @@ def test_a_file_goes_with_a_mail_and_is_made_for_it_alone(report, store, mailbox
     assert len(made) == 1
 
 
+def test_a_scheduled_report_goes_out_of_a_quiet_window_too(report, store, mailbox, hook, tmp_path):
+    def attach() -> Attachment:
+        return Attachment("yeoron-2020-02.html", "text/html", b"<p>quiet</p>")
+
+    nothing = {"rankings": ("fallen",), "webhook": hook.address}
+    config = mail(mailbox, **nothing)
+    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ()
+    config = mail(mailbox, **nothing, attach_quiet=True)
+    assert notify(report, store, tmp_path, config, PAGE).sent == ()
+    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ("email",)
+    assert notify(report, store, tmp_path, config, PAGE, attach).sent == ()
+    (message,) = mailbox.got
+    assert [one.get_filename() for one in message.iter_attachments()] == ["yeoron-2020-02.html"]
+    assert hook.got == []
+
+
 def test_nothing_is_sent_where_the_file_cannot_be_made(report, store, mailbox, tmp_path):
     def fail() -> Attachment:
         raise PlatformError("no Chromium.")

@@ -41,9 +41,9 @@ def test_a_report_says_how_many_words_each_ranking_was_chosen_from(report, ranki
     assert report.compared(ranking) >= len(getattr(report, ranking)) > 0
 
 
-def test_the_terminal_says_when_nothing_is_significant(report):
-    assert "No word is significant" in str(table.ranking_table(report, "fallen").caption)
-    assert str(table.ranking_table(report, "moved").caption).startswith("* significant; q is")
+def test_the_terminal_says_when_nothing_is_clear(report):
+    assert "No word is clear" in str(table.ranking_table(report, "fallen").title)
+    assert str(table.ranking_table(report, "moved").caption).startswith("* clear. q is")
 
 
 def test_a_word_that_only_became_frequent_has_not_moved(report):

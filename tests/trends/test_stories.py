@@ -102,7 +102,7 @@ def story(id: str, *words: str, first: str = "2020-02") -> Story:  # noqa: A002
 
 
 def test_a_story_keeps_its_id_while_it_goes_on() -> None:
-    before = [story("2020-01-방", "방", "n", "사건", first="2020-01")]
+    before = [story("2020-01-방", "n", "방", "사건", first="2020-01")]
     now = [story("2020-02-사건", "사건", "n", "성"), story("2020-02-방", "방")]
     found = continued(now, before)
     assert [(one.id, one.first) for one in found] == [
@@ -112,6 +112,31 @@ def test_a_story_keeps_its_id_while_it_goes_on() -> None:
     assert continued(now, []) == tuple(now)
     other = [story("2020-01-마스크", "마스크", "손", "공", "사건", first="2020-01")]
     assert continued(now, other) == tuple(now), "one word in common of three is another story"
+
+
+def test_a_story_goes_on_while_its_surest_word_does() -> None:
+    february = story("2020-02-코로나", "코로나", "확진자", "우한폐렴", "방역", "확산", "전파")
+    march = story("2020-03-코로나", "코로나", "팬데믹", "종식", "사태", first="2020-03")
+    spread = story("2020-03-확산", "확산", "전파", "접촉", first="2020-03")
+    found = continued([spread, march], [february])
+    assert [one.first for one in found] == ["2020-03", "2020-02"]
+    assert continued([spread], [february])[0].first == "2020-02"
+    other = story("2020-03-팬데믹", "팬데믹", "코로나", "종식", "사태", first="2020-03")
+    assert continued([other], [february]) == (other,), "it is about something else first"
+
+
+def test_a_word_that_fell_does_not_go_on_in_a_story_that_rose() -> None:
+    def of(role: str, label: str, *words: str) -> Story:
+        made = story(f"{label}-{words[0]}", *words, first=label)
+        return replace(made, words=tuple(replace(one, role=role) for one in made.words))
+
+    fell = of("fallen", "2020-02", "사건", "피해자")
+    rose = of("risen", "2020-03", "사건", "피해자", "n번방")
+    assert continued([rose], [fell]) == (rose,)
+    assert continued([replace(fell, first="2020-03")], [fell])[0].first == "2020-02"
+    queue = story("2020-02-줄", "줄")
+    masks = story("2020-03-공적마스크", "공적마스크", "줄", "약국")
+    assert continued([masks], [queue]) == (masks,)
 
 
 def test_a_saved_report_of_the_window_before_gives_its_ids(report, store, tmp_path) -> None:

@@ -16,7 +16,7 @@ from embedding.trends.team import (
     TeamError,
     TeamShared,
     TeamStore,
-    with_alerts,
+    with_team,
 )
 
 
@@ -97,8 +97,24 @@ def test_changes_at_one_time_are_all_kept(team: TeamStore) -> None:
 def test_alerts_are_in_every_notice(team: TeamStore) -> None:
     team.watch("마스크", "가람", alert=True)
     team.watch("코로나", "가람", alert=False)
-    config = with_alerts(NotifyConfig(words=("배",)), team)
+    config = with_team(NotifyConfig(words=("배",)), team)
     assert config.words == ("배", "마스크")
+    assert (config.attach, config.attach_quiet) == ("none", False)
+
+
+def test_the_report_of_each_window_is_mailed_as_the_team_says(team: TeamStore) -> None:
+    team.note("word", "코로나", "둘", "가람")
+    team.mail_report("html", "en", "가람")
+    config = with_team(NotifyConfig(attach="pdf"), team)
+    assert (config.attach, config.attach_language, config.attach_quiet) == ("html", "en", True)
+    team.erase("코로나")
+    assert team.read().report.who == "가람", "what else changes leaves it"
+    for given in ({"format": "exe", "who": "가람"}, {"format": "pdf", "who": ""}):
+        with pytest.raises(TeamError):
+            team.mail_report(language="ko", **given)
+    team.mail_report("none", "ko", "")
+    assert team.read().report is None
+    assert with_team(NotifyConfig(attach="pdf"), team).attach == "pdf"
 
 
 def test_a_word_is_erased_with_what_was_noted_of_it(team: TeamStore) -> None:

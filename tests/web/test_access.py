@@ -151,7 +151,8 @@ async def test_every_page_is_among_the_views(config, tmp_path):
         for route in app.routes
         if "GET" in getattr(route, "methods", ())
         and not re.search(
-            r"^/(?:api|static)/|[.](?:csv|atom|[{]format[}])$|^/health$|/disagreement$", route.path
+            r"^/(?:api|static)/|[.](?:csv|atom|[{]format[}])$|^/health$|/(?:disagreement|timeline)$",
+            route.path,
         )
     }
     seen = {urlsplit(view).path for view in VIEWS}

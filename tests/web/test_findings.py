@@ -20,7 +20,7 @@ from embedding.trends.rows import (
     TrendRow,
     WindowFigures,
 )
-from embedding.web.findings import one_in, said_of_row, said_of_story, said_of_use, sureness
+from embedding.web.findings import one_in, row_sentences, story_sentences, sureness, use_sentences
 from embedding.web.text import PageText
 
 EN, KO = PageText("en"), PageText("ko")
@@ -86,7 +86,7 @@ def number(text: str) -> float:
 
 @given(records(), st.sampled_from(["risen", "fallen"]))
 def test_a_word_used_more_never_shows_a_fall_nor_one_used_less_a_rise(row, name):
-    (said,) = said_of_row(name, row, REPORT, EN)
+    (said,) = row_sentences(name, row, REPORT, EN)
     found = re.search(
         rf"in {FIGURE} of 1,000 documents(?:, (up|down) from {FIGURE} in (.+))?\.", said
     )
@@ -101,13 +101,13 @@ def test_a_word_used_more_never_shows_a_fall_nor_one_used_less_a_rise(row, name)
         assert than == ("the 3 months before" if row.rate_usual is not None else "March 2020")
     elif abs(row.rate - row.usual) > 1e-5:
         assert (row.rate > row.usual) != (name == "risen"), "only a contradiction is left unsaid"
-    korean = said_of_row(name, row, REPORT, KO)[0]
+    korean = row_sentences(name, row, REPORT, KO)[0]
     assert ("많습니다" in korean, "적습니다" in korean) == (way == "up", way == "down")
 
 
 @given(records())
 def test_a_new_word_has_one_count_and_no_direction(row):
-    (said,) = said_of_row("born", row, REPORT, EN)
+    (said,) = row_sentences("born", row, REPORT, EN)
     assert number(re.match(rf"It is in {FIGURE} documents?", said)[1]) == row.documents
     assert "→" not in said
     assert len(re.findall(r"\d documents?\b", said)) == 1
@@ -119,7 +119,7 @@ def test_a_new_word_has_one_count_and_no_direction(row):
 
 @given(records())
 def test_a_word_of_changed_meaning_counts_the_words_that_are_marked(row):
-    said = " ".join(said_of_row("moved", row, REPORT, EN))
+    said = " ".join(row_sentences("moved", row, REPORT, EN))
     changed = sum(one.changed for one in row.neighbours)
     if not row.neighbours:
         assert said == ""
@@ -151,7 +151,7 @@ def test_a_story_says_what_since_when_by_whom_and_how_surely(
 ):
     words = (StoryWord("코로나", role, q, 0, 0), StoryWord("마스크", role, q, documents, documents))
     story = Story("s", first, words, q, True, documents, voices, tuple(sources))
-    happened, who = said_of_story(story, REPORT, EN)
+    happened, who = story_sentences(story, REPORT, EN)
     assert "“코로나” and “마스크”" in happened
     assert "in April 2020." in happened
     assert (f"The story began in {EN.window(first)}." in happened) == (first != LABELS[-1])
@@ -164,7 +164,7 @@ def test_a_story_says_what_since_when_by_whom_and_how_surely(
     # The window that REPORT is about was read in 뉴스 alone.
     assert all((name in who) == (sources != ["뉴스"]) for name in sources[:3])
     assert f"1 in {one_in(q):,} findings" in who
-    assert all(said_of_story(story, REPORT, KO))
+    assert all(story_sentences(story, REPORT, KO))
 
 
 def test_the_documents_of_a_story_are_those_of_the_word_that_is_named() -> None:
@@ -175,14 +175,14 @@ def test_the_documents_of_a_story_are_those_of_the_word_that_is_named() -> None:
     )
     story = Story("s", LABELS[-1], words, 0.0, True, 355, 0, ("뉴스",))
     assert story.most_used == words[1]
-    assert said_of_story(story, REPORT, EN) == (
+    assert story_sentences(story, REPORT, EN) == (
         "“공적마스크” emerged in April 2020.",
         (
             "Its most used word, “마스크”, is in 355 documents of April 2020. "
             "At most 1 in 1,000 findings this clear is a fluke."
         ),
     )
-    assert said_of_story(story, REPORT, KO) == (
+    assert story_sentences(story, REPORT, KO) == (
         "2020년 4월에 ‘공적마스크’가 새로 떠올랐습니다.",
         (
             "함께 묶인 말 가운데 가장 많이 쓰인 ‘마스크’는 2020년 4월 문서 355건에 나옵니다. "
@@ -193,7 +193,7 @@ def test_the_documents_of_a_story_are_those_of_the_word_that_is_named() -> None:
 
 def test_a_difference_of_sources_says_who_used_it_how_often() -> None:
     row = ContrastRow("배", 5.0, 0.001, 0.01, True, 1200, 40, (), ())
-    assert said_of_use(row, "게시판", "뉴스", KO) == (
+    assert use_sentences(row, "게시판", "뉴스", KO) == (
         "게시판은 ‘배’를 뉴스와 다르게 씁니다.",
         "게시판 1,200회, 뉴스 40회 썼습니다.",
     )
@@ -207,7 +207,7 @@ def planted_report(planted, tmp_path_factory) -> TrendReport:
 @pytest.mark.parametrize("name", RANKINGS)
 def test_rows_of_a_real_report_go_the_way_of_their_ranking(planted_report, name) -> None:
     for row in getattr(planted_report, name):
-        said = " ".join(said_of_row(name, row, planted_report, EN))
+        said = " ".join(row_sentences(name, row, planted_report, EN))
         if name == "risen":
             assert row.rate > row.usual
             assert "up from" in said
@@ -222,7 +222,7 @@ def test_rows_of_a_real_report_go_the_way_of_their_ranking(planted_report, name)
 
 def test_an_old_report_without_its_baseline_names_the_window_before() -> None:
     row = replace(records_example(), rate_usual=None, rate_before=10.0, rate=20.0)
-    said = said_of_row("risen", row, REPORT, EN)[0]
+    said = row_sentences("risen", row, REPORT, EN)[0]
     assert said == "It is in 20.0 of 1,000 documents, up from 10.0 in March 2020."
 
 

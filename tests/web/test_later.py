@@ -89,3 +89,15 @@ async def test_where_there_is_nothing_to_show_the_section_goes(
         gate.set()
         await section.wait_for(state="detached")
         assert await page.locator("#disagree").count() == 0
+
+
+async def test_the_line_of_windows_fills_by_itself(page_of, config, serve):
+    address = serve(unguarded(config.model_copy(update={"reports": None})))
+    async with page_of(locale="en-GB") as page:
+        await page.goto(address + "/")
+        await page.locator(".stories").wait_for()
+        await page.locator(".timeline[data-analyses]").wait_for(state="detached")
+        line = page.locator(".timeline")
+        assert await line.count() == 1
+        assert "not analysed yet" not in await line.inner_text()
+        assert await line.locator("[aria-current=page]").count() == 1

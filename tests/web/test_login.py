@@ -44,6 +44,7 @@ def test_without_a_session_pages_lead_to_the_login_and_json_says_401(alone):
         "/word.csv?w=a",
         "/window/x",
         "/window/x/disagreement",
+        "/window/x/timeline",
         "/window/x/moved.csv",
     ):
         assert client.get(path).status_code == 303

@@ -9,15 +9,25 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx
 import pytest
 from lxml import html as parser
 from unguarded import unguarded
 
+from embedding.snapshots.store import SnapshotStore
+from embedding.trends import storage
 from embedding.trends.findings import findings_of
-from embedding.trends.rows import RANKINGS, Story, TrendReport, TrendRow
+from embedding.trends.report import build_report
+from embedding.trends.rows import (
+    RANKINGS,
+    ContextPull,
+    Story,
+    Support,
+    TrendReport,
+    TrendRow,
+)
 from embedding.web.config import WebConfig
 from embedding.web.findings import one_in
 from embedding.web.formats import short_word
@@ -37,6 +47,8 @@ PLANS = {
 }
 HOSTILE_WORDS = "hostile words, two meanings"
 """The store that other tests of the page share, whose sources differ."""
+UNSURE = 0.05
+"""p of a change without some of its texts above which the page says that it is not clear."""
 HAPPENED = {
     "moved": "changed in meaning",
     "born": "emerged",
@@ -55,6 +67,7 @@ class PageRecord:
 
     report: TrendReport
     counted: dict[tuple[str, str], set[float]] = field(default_factory=lambda: defaultdict(set))
+    supported: set[str] = field(default_factory=set)
 
     def documents(self, word: str, n: str, when: str) -> None:
         """That so many documents of a window have a word."""
@@ -323,6 +336,50 @@ def _ranking(tree: object, name: str, page: PageRecord) -> None:
             assert len(chips) == len(row.neighbours)
             marked = sum(" new" in one.get("class") for one in chips)
             assert marked == sum(one.changed for one in row.neighbours)
+            _support(item, row, page)
+
+
+def _support(item: object, row: TrendRow, page: PageRecord) -> None:
+    """Who moved a word, since when, and which words pull it: each from the row of the record."""
+    counts = re.fullmatch(
+        rf"(?:clear|may be chance) {N} documents?(?: · since {WHEN}(?: \({WHEN} – {WHEN}\))?)?",
+        text_of(own(item, "counts")[0].getparent()),
+    )
+    assert counts, text_of(item)
+    assert number(counts[1]) == row.documents
+    dated = row.since is not None and row.significant
+    assert counts[2] == (EN.window(row.since) if dated else None)
+    between = dated and row.since_low and row.since_low != row.since_high
+    ends = (EN.window(row.since_low), EN.window(row.since_high)) if between else (None, None)
+    assert counts.group(3, 4) == ends
+    for kind, words in zip(("more", "less"), row.pulled_by(), strict=True):
+        line = [
+            [text_of(one) for one in own(each, "chip")]
+            for each in own(item, "pulled")
+            if text_of(own(each, "tag")[0]) == EN(f"pulled_{kind}")
+        ]
+        assert line == ([[*words]] if words else [])
+    said = own(item, "support")
+    assert bool(said) == (row.support is not None)
+    if row.support is None:
+        return
+    by, text = row.support, text_of(said[0])
+    page.supported.add(row.word)
+    doubts = [text_of(one) for one in said[0].xpath("./strong")]
+    right = [EN("support_authors")] if by.without_authors > UNSURE else []
+    right += [EN("support_busiest")] if (by.without_busiest or 0.0) > UNSURE else []
+    right += [f"not clear without {one}" for one, p in by.without_source.items() if p > UNSURE]
+    assert doubts == right
+    shares = text.removesuffix(" ".join(doubts)).strip()
+    if len(by.sources) < 2:
+        assert shares == ""
+        return
+    parts = re.fullmatch(r"Where the change comes from: (.+)", shares)[1].split(", ")
+    named = dict(one.removesuffix(" %").rsplit(" ", 1) for one in parts)
+    assert named.keys() == by.sources.keys()
+    for name, percent in named.items():
+        assert float(percent) == pytest.approx(100 * by.sources[name], abs=0.51)
+    assert sum(map(float, named.values())) == pytest.approx(100, abs=len(named) / 2 + 0.01)
 
 
 def _totals(tree: object, page: PageRecord) -> None:
@@ -338,6 +395,31 @@ def _totals(tree: object, page: PageRecord) -> None:
         assert text_of(own(shown, "what")[0]).startswith(
             EN("found_some", n=n) if n else EN("found_nothing")
         )
+
+
+SUPPORTS = (
+    Support({"뉴스": 0.71, "게시판": 0.4, "댓글": -0.11}, {"뉴스": 0.3, "댓글": 0.001}, 0.2, 0.01),
+    Support({"뉴스": 0.5, "게시판": 0.5}, {"뉴스": 0.2, "게시판": 0.06}, 0.9, 0.4, 0.3),
+    Support({"뉴스": 1.0}, {}, 0.1, 0.05, 0.05),
+    None,
+)
+
+
+def test_who_moved_a_word_is_said_as_the_record_has_it(config, tmp_path, client_of) -> None:
+    report = build_report(SnapshotStore(config.snapshots))
+    pulls = (ContextPull("감염", 0.5, 0.1, 0.4), ContextPull("배우", 0.3, 0.4, 0.1))
+    moved = tuple(
+        replace(row, support=SUPPORTS[at % len(SUPPORTS)], contexts=pulls[: at % 3])
+        for at, row in enumerate(report.moved)
+    )
+    assert len(moved) >= len(SUPPORTS)
+    storage.save(replace(report, moved=moved), tmp_path)
+    with client_of(unguarded(config.model_copy(update={"reports": tmp_path}))) as client:
+        shown = [found for found in pages(client, "en") if found[0].snapshot == report.snapshot]
+    ((known, tree),) = shown
+    page = PageRecord(known)
+    _ranking(tree, "moved", page)
+    assert len(page.supported) > 1
 
 
 @pytest.mark.parametrize("plan", ["all kinds", "a word that came up before"])

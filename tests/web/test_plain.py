@@ -8,7 +8,7 @@ import pytest
 
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, NeighbourRow, TrendReport
-from embedding.web.findings import said_of_row
+from embedding.web.findings import row_sentences
 from embedding.web.plain import function_words, plain_report, topical
 from embedding.web.text import PageText
 
@@ -38,7 +38,7 @@ def test_a_sentence_counts_the_words_that_are_shown(report: TrendReport) -> None
     )
     shown = plain_report(replace(report, moved=(row,))).moved[0]
     assert [one.word for one in shown.neighbours] == ["백신", "병원"]
-    said = " ".join(said_of_row("moved", shown, report, PageText("en")))
+    said = " ".join(row_sentences("moved", shown, report, PageText("en")))
     assert said.startswith("1 of its 2 closest words are new since")
     assert said.endswith("It now appears more often with 접종.")
     assert topical(near) == near[1:]

@@ -41,6 +41,25 @@ def test_a_word_is_shared_and_taken_back(client, shared) -> None:
     assert TeamStore(shared.team).read().words == ()
 
 
+def test_a_report_by_mail_is_chosen_on_the_page(shared, client_of) -> None:
+    one = client_of(unguarded(shared))
+    one.headers.update({"accept-language": "en", **SAME})
+    assert "whoever runs Yeoron sets notify.email_to" in one.get("/team").text
+    one = client_of(unguarded(shared, "email", "webhook"))
+    one.headers.update({"accept-language": "en", **SAME})
+    assert 'action="/team/report"' in one.get("/team").text
+    form = {"format": "html", "who": "<b>가람</b>", "next": "/team"}
+    assert one.post("/team/report", data=form).headers["location"] == "/team"
+    chosen = TeamStore(shared.team).read().report
+    assert (chosen.format, chosen.language) == ("html", "en")
+    page = one.get("/team").text
+    assert "Each month’s report is mailed as HTML. Chosen by &lt;b&gt;가람&lt;/b&gt;." in page
+    assert '<option value="html" selected>' in page
+    assert one.post("/team/report", data={**form, "format": "exe"}).status_code == 400
+    assert one.post("/team/report", data={**form, "format": "none"}).status_code == 303
+    assert TeamStore(shared.team).read().report is None
+
+
 def test_a_note_with_markup_is_a_text(client) -> None:
     text = "<script>alert(1)</script> {{7*7}}\n둘째 줄"
     for kind, about in (("word", "코로나"), ("window", "2020-03")):

@@ -8,10 +8,12 @@ import httpx
 import pytest
 from unguarded import unguarded
 
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
+from embedding.web import reader
 from embedding.web.config import WebConfig
 from embedding.web.reader import Reader
 from embedding.web.timeline import ReportOf, timeline
@@ -76,3 +78,54 @@ def test_a_quiet_window_leads_to_the_last_news(quiet: WebConfig, client_of) -> N
     last = next(one for one in reversed(ids[: ids.index(silent[0])]) if known[one])
     assert f'href="/window/{last}"' in hero
     assert 'rel="prev"' in hero
+
+
+def test_windows_nobody_has_analysed_are_analysed_behind_the_page(quiet, client_of) -> None:
+    client: httpx.Client = client_of(unguarded(quiet.model_copy(update={"reports": None})))
+    client.headers["accept-language"] = "en"
+    until(lambda: client.get("/").status_code != 202)
+    page = client.get("/").text
+    assert page.count("not analysed yet") >= 1
+    later = page[page.index("data-analyses=") :].split('"')[1]
+    seen = set()
+
+    def filled() -> bool:
+        answer = client.get(later)
+        assert answer.status_code in (200, 202)
+        seen.add(answer.text.count("not analysed yet"))
+        return answer.status_code == 200 and "data-analyses" not in answer.text
+
+    until(filled)
+    assert len(seen) > 2, "the line fills one window after the other"
+    line, page = client.get(later).text, client.get("/").text
+    for found in (line, page):
+        assert "not analysed yet" not in found
+        assert "data-analyses" not in found
+        assert "신천지" in found
+    assert line.strip() in page
+    assert client.get("/window/nothing/timeline").status_code == 404
+    (last,) = [one for one in Reader(quiet).listing().refs if f"/window/{one.id}/" in later]
+    assert last == Reader(quiet).listing().refs[-1]
+
+
+def test_a_window_that_cannot_be_analysed_holds_up_no_other(quiet, client_of, monkeypatch) -> None:
+    ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
+    build = reader.build_report
+
+    def build_or_fail(store, snapshot, *more):
+        if snapshot == ids[4]:
+            raise SnapshotError(f"{snapshot}: cut off.")
+        return build(store, snapshot, *more)
+
+    monkeypatch.setattr(reader, "build_report", build_or_fail)
+    client: httpx.Client = client_of(unguarded(quiet.model_copy(update={"reports": None})))
+    client.headers["accept-language"] = "en"
+    found: list[str] = []
+
+    def filled() -> bool:
+        answer = client.get(f"/window/{ids[-1]}/timeline")
+        found.append(answer.text)
+        return answer.status_code == 200 and "data-analyses" not in answer.text
+
+    until(filled)
+    assert found[-1].count("not analysed yet") == 1

@@ -93,14 +93,14 @@ class WriteBackSchedule:
     def __init__(self, every: int, *, step: int, nodes: int) -> None:
         self._every = every
         # Begun again with rows that were summed, the server is told soon.
-        self._told = step - (every if step else 0)
+        self._last = step - (every if step else 0)
         self._windows = np.full(nodes, NO_WINDOW, dtype=np.int64)
 
     def due(self, step: int, windows: IntArray) -> bool:
         """Whether to bring them before sum `step`; windows: int64 [nodes], of each node's block."""
         crossing = bool(((windows > self._windows) & (self._windows > NO_WINDOW)).any())
         self._windows = np.maximum(windows, self._windows)
-        if not crossing and step - self._told < self._every:
+        if not crossing and step - self._last < self._every:
             return False
-        self._told = step
+        self._last = step
         return True

@@ -1,8 +1,8 @@
 """How nodes that all-reduce find each other, again whenever one of them comes or goes.
 
 Each time is a generation. Who is in it is decided once, by whichever node first sees that all of
-the generation before have arrived or are gone; the others read the decision (compare-and-set on the
-rendezvous's key-value store). Keys:
+the generation before have arrived or are gone; the others read the decision (only the first that is
+put into the rendezvous counts). Keys:
 
     node/NAME  how the node stands: incarnation (its process), the generation it wants, the sums it
     has gone/NAME  the incarnation of that node that will not come again
@@ -12,21 +12,22 @@ rendezvous's key-value store). Keys:
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from embedding.exchange.allreduce.ring import Ring, store_at
+from embedding.exchange.allreduce.rendezvous import Rendezvous
+from embedding.exchange.allreduce.ring import Ring
+from embedding.exchange.allreduce.sockets import SocketRing
 from embedding.exchange.topology import MeetingSpec, RingSpec
 from embedding.kernel.errors import ExchangeError
 from embedding.kernel.records import IntArray
 
-STORE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 FRESH = -1
 """Sums that a node has which has just started: none, and no replica."""
@@ -121,7 +122,7 @@ class Meeting:
         self._spec, self._incarnation = spec, incarnation
         self._timeout_s = timeout_s
         self._stop = stop or threading.Event()
-        self._store = _store(spec)
+        self._rendezvous = Rendezvous(spec.folder)
 
     def form(self, step: int, *, tells: bool) -> Ring:
         """Wait for the others and join them; `step` and `tells` as in `Arrived`.
@@ -130,11 +131,11 @@ class Meeting:
         """
         while True:
             generation = self._next()
-            standing = Arrived(self._incarnation, generation, step, tells)
+            arrived = Arrived(self._incarnation, generation, step, tells)
             # In this order: who reads the wish leaves its ring, and has to find this node arrived,
             # or the generation is decided without it and all meet once more.
-            self._put(f"node/{self.name}", asdict(standing))
-            self._put(f"wish/{generation - 1}", self.name)
+            self._rendezvous.put(f"node/{self.name}", asdict(arrived))
+            self._rendezvous.put(f"wish/{generation - 1}", self.name)
             members = self._decided(generation)
             own = (self.name, self._incarnation)
             rank = next((i for i, m in enumerate(members) if (m.name, m.incarnation) == own), None)
@@ -143,18 +144,17 @@ class Meeting:
                 continue
             self.members, self.generation = members, generation
             place = RingSpec(
-                host=self._spec.host,
-                port=self._spec.port,
+                folder=self._spec.folder,
                 rank=rank,
                 size=len(members),
                 generation=generation,
                 backend=self._spec.backend,
             )
-            return Ring(place, timeout_s=self._timeout_s)
+            return form_ring(place, timeout_s=self._timeout_s)
 
     def wished(self) -> bool:
         """Whether somebody waits for this generation to end."""
-        return self._has(f"wish/{self.generation}")
+        return self._rendezvous.has(f"wish/{self.generation}")
 
     def conclude(self, summed: list[int]) -> None:
         """Nobody has a block any more, and the server has all sums.
@@ -162,7 +162,7 @@ class Meeting:
         summed  of each node of the training, tokens of its share that are in them: a process that
                 comes later sums none of them again
         """
-        self._put(f"summed/{self.name}", summed)
+        self._rendezvous.put(f"summed/{self.name}", summed)
 
     def concluded(self, nodes: int) -> IntArray:
         """int64 [nodes]: tokens that nodes which have ended had in sums; 0 where none has."""
@@ -175,15 +175,13 @@ class Meeting:
         """This process will not come again; never raises."""
         # By incarnation, not by name: a process that is started again under the name may be here
         # already.
-        try:
-            self._put(f"gone/{self.name}", self._incarnation)
-        except ExchangeError:
-            return
+        with suppress(ExchangeError):
+            self._rendezvous.put(f"gone/{self.name}", self._incarnation)
 
     def _next(self) -> int:
         """The first generation that is not decided."""
         generation = self.generation + 1
-        while self._has(f"gen/{generation}"):
+        while self._rendezvous.has(f"gen/{generation}"):
             generation += 1
         return generation
 
@@ -191,7 +189,7 @@ class Meeting:
         """The members of a generation, once somebody has decided."""
         key = f"gen/{generation}"
         began = time.monotonic()
-        while not self._has(key):
+        while not self._rendezvous.has(key):
             before = self._members(generation - 1) if generation > 1 else None
             members = decide(
                 self.names,
@@ -209,33 +207,17 @@ class Meeting:
 
     def _propose(self, key: str, members: tuple[RingMember, ...]) -> None:
         """The first who does decides."""
-        held = json.dumps([asdict(member) for member in members])
         # Two that decide at once may have seen different nodes arrive. Only what is stored first
         # counts, and each reads it back: else they would form two rings and wait for ever.
-        self._guarded(lambda: self._store.compare_set(key, "", held))
+        self._rendezvous.put_first(key, [asdict(member) for member in members])
 
     def _members(self, generation: int) -> tuple[RingMember, ...]:
-        return tuple(RingMember(**found) for found in self._get(f"gen/{generation}"))
+        return tuple(RingMember(**found) for found in self._rendezvous.get(f"gen/{generation}"))
 
     def _all(self, kind: str) -> dict[str, Any]:
         """What is there of all nodes, by name."""
-        names = [name for name in self.names if self._has(f"{kind}/{name}")]
-        return {name: self._get(f"{kind}/{name}") for name in names}
-
-    def _has(self, key: str) -> bool:
-        return bool(self._guarded(lambda: self._store.check([key])))
-
-    def _get(self, key: str) -> Any:
-        return json.loads(self._guarded(lambda: self._store.get(key)))
-
-    def _put(self, key: str, value: object) -> None:
-        self._guarded(lambda: self._store.set(key, json.dumps(value)))
-
-    def _guarded(self, call: Any) -> Any:
-        try:
-            return call()
-        except RuntimeError as error:
-            raise ExchangeError(f"{self.name}: the rendezvous of its training is gone.") from error
+        names = [name for name in self.names if self._rendezvous.has(f"{kind}/{name}")]
+        return {name: self._rendezvous.get(f"{kind}/{name}") for name in names}
 
 
 def depart(spec: MeetingSpec, name: str, incarnation: str) -> None:
@@ -243,16 +225,14 @@ def depart(spec: MeetingSpec, name: str, incarnation: str) -> None:
 
     Who started it knows; the others would wait for `peer_timeout_s` to be sure.
     """
-    try:
-        _store(spec).set(f"gone/{name}", json.dumps(incarnation))
-    except (RuntimeError, ExchangeError):
-        return
+    with suppress(ExchangeError):
+        Rendezvous(spec.folder).put(f"gone/{name}", incarnation)
 
 
-def _store(spec: MeetingSpec) -> Any:
-    try:
-        return store_at(spec.host, spec.port, timeout_s=STORE_SECONDS)
-    except RuntimeError as error:
-        raise ExchangeError(
-            f"rendezvous at {spec.host}:{spec.port}: nobody answers ({type(error).__name__})."
-        ) from error
+def form_ring(spec: RingSpec, *, timeout_s: float) -> Ring:
+    """Join the other members of a generation; BrokenRingError when one of them does not come."""
+    if spec.backend == "nccl":
+        from embedding.exchange.allreduce.nccl import NcclRing
+
+        return NcclRing(spec, timeout_s=timeout_s)
+    return SocketRing(spec, timeout_s=timeout_s)

@@ -28,7 +28,7 @@ from embedding.exchange.allreduce.density import threshold
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.membership import Membership
 from embedding.exchange.allreduce.replica import Replica
-from embedding.exchange.allreduce.writeback import NONE, WriteBack
+from embedding.exchange.allreduce.writeback import NO_IDS, WriteBack
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.contributors import Contributors
@@ -120,11 +120,11 @@ class ReducingTransport:
         It keeps the clock, and scores pairs on its own tables: as of the last time that the
         replicas were brought to it.
         """
-        none = dict.fromkeys(self.replicas, NONE)
+        none = dict.fromkeys(self.replicas, NO_IDS)
         asked = {t: ids for t, ids in (none | request.by_table()).items() if t in self.replicas}
         places = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
         rest = {table: asked[table][at < 0] for table, at in places.items()}
-        sub = rest.get(Table.SUB, NONE)
+        sub = rest.get(Table.SUB, NO_IDS)
         pulled = self.server.pull(
             replace(
                 request,

@@ -61,7 +61,7 @@ class Replica:
         self.ids, self.rows, self._brought = ids, rows, rows[:0]
         self._index()
 
-    def told(self, rows: FloatArray) -> None:
+    def written_back(self, rows: FloatArray) -> None:
         """The server has these rows, float32 [m, dim], of all that are held: this node tells it."""
         self._tells, self._brought = True, rows
 

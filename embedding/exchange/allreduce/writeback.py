@@ -17,7 +17,7 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 PULL_BYTES = 32 * 1024 * 1024
 FENCE_SECONDS = 60.0
 """How long a new leader waits for the server to have heard the last of the old one."""
-NONE = np.empty(0, dtype=np.int64)
+NO_IDS = np.empty(0, dtype=np.int64)
 
 
 class WriteBack:
@@ -86,7 +86,7 @@ class WriteBack:
         if any(len(held) for held in self.replicas.values()):
             self._hear_out(absent)
         for table, held in self.replicas.items():
-            held.told(self.ask(table, held.ids))
+            held.written_back(self.ask(table, held.ids))
 
     def _hear_out(self, absent: Collection[str]) -> None:
         """Wait until the server has heard the last of nodes that are gone."""
@@ -105,8 +105,8 @@ class WriteBack:
 
     def _part(self, table: Table, ids: IntArray) -> FloatArray:
         request = PullRequest(
-            vectors=ids if table is Table.IN else NONE,
-            contexts=ids if table is Table.OUT else NONE,
+            vectors=ids if table is Table.IN else NO_IDS,
+            contexts=ids if table is Table.OUT else NO_IDS,
             clock=self.clock,
             grams=ids if table is Table.SUB else None,
         )

@@ -46,7 +46,7 @@ class Compressor(ABC):
 
 
 def packing() -> tuple[str, ...]:
-    """Names of the ways that leave something out."""
+    """Names of the compressions that leave something out."""
     return COMPRESSIONS.having("whole", False)
 
 

@@ -1,4 +1,4 @@
-"""What ways of writing a delta declare of themselves, and the registry of them."""
+"""What compressors declare of themselves, and the registry of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CompressionTraits:
 COMPRESSIONS: Registry[type[Compressor] | type[Whole], CompressionTraits] = Registry(
     "compression", "yeoron.compressions", "embedding.exchange.compression", "COMPRESSIONS"
 )
-"""All ways of writing a delta: those built in, and those of other packages."""
+"""All compressors: those built in, and those of other packages."""
 
 COLUMN_COMPRESSION = Need(
     "split columns", COMPRESSIONS, "whole", "no row travels that could be packed"

@@ -142,11 +142,11 @@ class LeaderClient:
             self._taken(ack)
             return ack
 
-    def changes(self, seen: Seen, told: dict[str, Any]) -> RemoteChanges:
+    def changes(self, seen: Seen, about: dict[str, Any]) -> RemoteChanges:
         """What changed since `seen`, as an earlier answer has it; (): everything."""
         with self.session.lock:
             epoch, clock = seen[0] if seen else (0, -1)
-            header = {"op": "changes", "seen": clock, "epoch": epoch, "told": told}
+            header = {"op": "changes", "seen": clock, "epoch": epoch, "told": about}
             answer = self.session.request(Message(header))
             self.bytes.received += size_of(answer)
             found = self.rows.changed(_changes_of(answer), answer, seen)
@@ -177,7 +177,7 @@ class LeaderClient:
 
     def close(self) -> None:
         """Say goodbye, unless the stream was dropped, and close the connections."""
-        self.rows.links.settle()
+        self.rows.links.wait_durable()
         self.session.close()
         self.rows.links.close()
 
@@ -253,8 +253,7 @@ class RowsAtLeader:
 def _changes_of(answer: Message) -> RemoteChanges:
     head = answer.header
     nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
-    places = split_texts(answer, OFFSETS, len(nodes))
-    told = zip(nodes.items(), places, strict=True)
+    offsets = split_texts(answer, OFFSETS, len(nodes))
     return RemoteChanges(
         seen=((whole(head, "epoch"), whole(head, "clock")),),
         durable=whole(head, "durable"),
@@ -263,7 +262,10 @@ def _changes_of(answer: Message) -> RemoteChanges:
         closed=head.get("closed") is True,
         groups=whole(head, "groups"),
         ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-        nodes={name: reached._replace(offset=offset) for (name, reached), offset in told},
+        nodes={
+            name: reached._replace(offset=offset)
+            for (name, reached), offset in zip(nodes.items(), offsets, strict=True)
+        },
         fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
     )
 

@@ -216,8 +216,8 @@ def _scored(found: object) -> tuple[WindowScore, ...]:
         "finite and not negative", lambda value: type(value) in (int, float) and 0 <= value < 1e15
     )
     fields = {"source": STRING, "window": INTEGER, "loss": loss, "pairs": POSITIVE_COUNT}
-    told = rows(found, "scored", fields, most=100_000, of=MERGE)
-    return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in told)
+    scored = rows(found, "scored", fields, most=100_000, of=MERGE)
+    return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in scored)
 
 
 def _pieces(rows: Sequence[RowDelta], most_bytes: int) -> Iterator[RowDelta]:

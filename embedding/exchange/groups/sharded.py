@@ -76,8 +76,8 @@ class RowsOnLeadersShards:
         answers = self.answers(
             [partial(shard.ask, each) for shard, each in zip(self.links, asked, strict=True)]
         )
-        told = {t: [a.array(t, "i8", 1) for a in answers if str(t) in a.arrays] for t in Table}
-        ids = {table: np.concatenate(parts) for table, parts in told.items() if parts}
+        moved_ids = {t: [a.array(t, "i8", 1) for a in answers if str(t) in a.arrays] for t in Table}
+        ids = {table: np.concatenate(parts) for table, parts in moved_ids.items() if parts}
         # Words may have come between the primary's answer and the shards'.
         newest = max((int(ids[t].max(initial=-1)) for t in ids if t is not Table.SUB), default=-1)
         return replace(

@@ -122,12 +122,12 @@ class ColumnsOnShards:
 
     def _push_part(self, shard: ShardStream, part: Push) -> None:
         """The shard has all but the last numbers, unless it was started again."""
-        block, told = part.minibatches, False
+        block, accepted = part.minibatches, False
         if block is not None and self._learnt is not None and block.slopes is self._learnt.slopes:
             header = {"op": "learnt", "sequence": part.sequence, "clock": part.clock}
             last = block.slopes[block.bounds[-1][0] :]
-            told = shard.tell(Message(header, {"slopes": last, "shares": block.shares}))
-        if not told:
+            accepted = shard.tell(Message(header, {"slopes": last, "shares": block.shares}))
+        if not accepted:
             shard.push(part)
 
 

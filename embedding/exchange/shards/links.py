@@ -113,7 +113,7 @@ class ShardLinks(Generic[P]):
         """The last that is in a checkpoint of the server, which says `durable`, and every shard."""
         return min([durable, *(shard.durable for shard in self._shards)])
 
-    def settle(self) -> None:
+    def wait_durable(self) -> None:
         """What this client pushed is lost if it dies with a shard: wait until both are safe."""
         self._closed.set()
         if not self._shards or not len(self._backlog):

@@ -73,8 +73,8 @@ class ShardStream:
 
     def tell(self, message: Message) -> bool:
         """Send what the shard may take as a push; False: it needs the push itself."""
-        told: bool = self.ask(message).header["status"] == "ok"
-        return told
+        accepted: bool = self.ask(message).header["status"] == "ok"
+        return accepted
 
     def ask(self, message: Message) -> Message:
         """Send a message; where it is answered, how far this node's pushes are as well."""

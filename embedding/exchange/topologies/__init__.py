@@ -1,1 +1,1 @@
-"""Topologies: which ways a node's rows travel. `traits.TOPOLOGIES` knows them by name."""
+"""Topologies: how a node's rows travel. `traits.TOPOLOGIES` knows them by name."""

@@ -48,6 +48,7 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
         f"sync.auto_{name}": (_auto, "sync.policy is not auto")
         for name in ("alike", "apart", "margin", "stay_s")
     },
+    "web.trends": (lambda _: True, "the page compares as [trends] says"),
     "server.adagrad_rate": (
         lambda s: s.server.optimizer != "adagrad",
         "server.optimizer is not adagrad",
@@ -99,7 +100,7 @@ def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Symptom
         yield warn(f"{origin}: it has no effect, as {_IDLE[name][1]}.", "Leave it out.")
     if not idle:
         where = given.file or "no file, defaults and environment"
-        yield fine(f"The settings ({where}) mean something.")
+        yield fine(f"The settings ({where}) are valid, and all have an effect.")
 
 
 def named_settings() -> tuple[str, ...]:

@@ -20,6 +20,9 @@ _START_S = 30
 
 def check_sources(file: Path, blocked: Collection[str]) -> Iterator[Symptom]:
     """Whether the file can be read and names something; ConfigError otherwise."""
+    if not file.exists():
+        yield wrong(f"There is no {file}.", "`yeoron init` writes one for your sites.")
+        return
     sources = load_sources(file)
     names = [source.name for source in sources]
     if not names:
@@ -47,7 +50,8 @@ def check_contact(user_agent: str, *, reached: bool) -> Iterator[Symptom]:
 
 def check_browser(file: Path, configured: Path | None) -> Iterator[Symptom]:
     """Whether Chromium starts, where a source needs it or one is set."""
-    rendered = [one.name for one in load_sources(file) if SOURCES.traits(one.kind).browser]
+    sources = load_sources(file) if file.exists() else ()
+    rendered = [one.name for one in sources if SOURCES.traits(one.kind).browser]
     if not rendered and configured is None:
         yield fine("No source needs a browser.")
         return

@@ -66,9 +66,9 @@ def diagnose(checks: Mapping[str, HealthCheck]) -> list[Diagnosis]:
         except YeoronError as error:
             symptoms = [wrong(str(error), "Do as the sentence says.")]
         except Exception as error:  # noqa: BLE001 - what is broken is what is looked for
-            said = " ".join(str(error).split())[:200]
+            sentence = " ".join(str(error).split())[:200]
             symptoms = [
-                wrong(f"It could not be tried: {type(error).__name__}: {said}", "Report this.")
+                wrong(f"It could not be tried: {type(error).__name__}: {sentence}", "Report this.")
             ]
         found += [Diagnosis(name, one.state, one.found, one.advice) for one in symptoms]
     return found

@@ -101,14 +101,14 @@ def _sqlite(part: str, file: Path) -> Iterator[Symptom]:
     engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
-            said = connection.execute(sa.text("PRAGMA quick_check(1)")).scalar_one()
+            verdict = connection.execute(sa.text("PRAGMA quick_check(1)")).scalar_one()
     except sa.exc.SQLAlchemyError as error:
         yield wrong(
             f"{part}: {file} cannot be read ({type(error.__cause__ or error).__name__}).",
             "Put back a backup of it, or move it away to begin without it.",
         )
         return
-    if said != "ok":
+    if verdict != "ok":
         yield wrong(f"{part}: {file} is damaged.", "Put back a backup of it.")
     else:
         yield fine(f"{part}: {file} is whole.")

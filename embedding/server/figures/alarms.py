@@ -47,7 +47,7 @@ def crawl_figures(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[SourceFigu
                 )
 
 
-def standing_alarms(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def open_alarms(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """The alarms that stand, by source: `node`, `event`, `since`, `sentence`."""
     return {
         each.source: {"node": each.node, **each.alarm}

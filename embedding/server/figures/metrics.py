@@ -108,7 +108,7 @@ class _StatusCollector(Collector):
         yield from self._shards()
         yield from group_metrics(self._status["groups"])
         yield from following_metrics(self._status.get("following"))
-        yield from self._ways()
+        yield from self._transports()
         yield from self._rounds()
 
     def _rounds(self) -> Iterator[Metric]:
@@ -146,32 +146,34 @@ class _StatusCollector(Collector):
 
     def _reading(self) -> Iterator[Metric]:
         """Which node reads which source."""
-        told = self._status["reading"]
+        reading = self._status["reading"]
         rates = GaugeMetricFamily(
             "yeoron_source_read_tokens_per_second",
             "Tokens read a second, by source and the node that reads it",
             labels=["source", "node"],
         )
-        for name, one in told["sources"].items():
+        for name, one in reading["sources"].items():
             rates.add_metric([name, one["node"]], one["tokens_per_second"])
         yield rates
-        if told["imbalance"] is not None:
+        if reading["imbalance"] is not None:
             yield GaugeMetricFamily(
                 "yeoron_read_imbalance",
                 "Largest token rate of a node over the mean of the nodes",
-                value=told["imbalance"],
+                value=reading["imbalance"],
             )
         yield CounterMetricFamily(
-            "yeoron_source_moves", "Sources that changed nodes", value=told["moves"]
+            "yeoron_source_moves", "Sources that changed nodes", value=reading["moves"]
         )
 
-    def _ways(self) -> Iterator[Metric]:
+    def _transports(self) -> Iterator[Metric]:
         for name, text in (
-            ("bytes", "Bytes sent, by way (server: both directions)"),
-            ("rows", "Rows sent, by way"),
+            ("bytes", "Bytes sent, by transport (server: both directions)"),
+            ("rows", "Rows sent, by transport"),
         ):
-            ways = self._status["topology"][name].items()
-            yield labelled(CounterMetricFamily, f"way_{name}", text, "way", ways)
+            sent = self._status["topology"][name].items()
+            yield labelled(CounterMetricFamily, f"transport_{name}", text, "transport", sent)
+            former = f"Former name of transport_{name}"
+            yield labelled(CounterMetricFamily, f"way_{name}", former, "way", sent)
 
     def _totals(self) -> Iterator[Metric]:
         for name, (field, text) in _TOTALS.items():

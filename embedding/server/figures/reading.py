@@ -18,11 +18,11 @@ def reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:
     nodes: dict[str, float] = {}
     moves = 0
     for node in sorted(living & set(reports)):
-        told = reports[node].get("reading")
-        if not isinstance(told, dict):
+        reading = reports[node].get("reading")
+        if not isinstance(reading, dict):
             continue
-        moves = max(moves, int(_number(told.get("moves"))))
-        held = told.get("sources")
+        moves = max(moves, int(_number(reading.get("moves"))))
+        held = reading.get("sources")
         rates = (
             {str(name): _number(rate) for name, rate in held.items()}
             if isinstance(held, dict)

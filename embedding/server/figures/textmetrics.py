@@ -30,18 +30,18 @@ _FIGURES = {
 
 def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     """A sample for each node whose report tells of text; what is no number is left out."""
-    told: dict[str, Mapping[str, Any]] = {}
+    texts: dict[str, Mapping[str, Any]] = {}
     for node, status in nodes.items():
         text = status["report"].get("text")
         if isinstance(text, Mapping) and text:
-            told[node] = text
+            texts[node] = text
     for name, (kind, key, help_text) in _FIGURES.items():
-        values = ((node, text.get(key)) for node, text in told.items())
+        values = ((node, text.get(key)) for node, text in texts.items())
         yield labelled(kind, f"text_{name}", help_text, "node", values)
     masked = CounterMetricFamily(
         "yeoron_text_masked", "Pieces of personal data masked", labels=["node", "kind"]
     )
-    for node, text in told.items():
+    for node, text in texts.items():
         kinds = text.get("masked")
         for kind_name, n in sorted(kinds.items()) if isinstance(kinds, Mapping) else ():
             if is_number(n):

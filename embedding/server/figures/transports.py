@@ -1,4 +1,4 @@
-"""Which way rows and bytes went, put together from what the nodes report."""
+"""Rows and bytes by transport, put together from what the nodes report."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def topology(
     """JSON-safe; the server's part is that of all its shards, and of all server groups.
 
     kind        topology of the nodes, ps when none has told
-    bytes       by way: `server` as the server meters both directions, `groups` between server
+    bytes       by transport: `server` as the server meters both directions, `groups` between server
                 groups, `allreduce` and `host` (between nodes and the aggregator of their group) as
                 the nodes sent them
-    rows        by way: those that the server took and sent; those of blocks that were summed by
-                all-reduce; those that reached an aggregator
+    rows        by transport: those that the server took and sent; those of blocks that were summed
+                by all-reduce; those that reached an aggregator
     dense_rows  by table, rows that go by all-reduce
     density     by table, mean share of the known rows that a block moves
     regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/concepts/topologies.md), as
                 told by the one that has seen most
     """
-    told = [report["topology"] for report in reports.values() if "topology" in report]
-    told = [each for each in told if isinstance(each, dict)]
+    topologies = [report["topology"] for report in reports.values() if "topology" in report]
+    topologies = [each for each in topologies if isinstance(each, dict)]
     rows = {"server": meters.rows_in + meters.rows_out}
     sent = {"server": meters.bytes_in + meters.bytes_out}
     for shard in shards:
@@ -45,22 +45,22 @@ def topology(
         rows["groups"] = between
         sent["server"] += led_total(groups, "node_bytes_in", "node_bytes_out")
         sent["groups"] = led_total(groups, "bytes_in", "bytes_out")
-    for each in told:
+    for each in topologies:
         _add(rows, each.get("rows"))
         _add(sent, each.get("bytes"))
-    densities = [each["density"] for each in told if isinstance(each.get("density"), dict)]
+    densities = [each["density"] for each in topologies if isinstance(each.get("density"), dict)]
     tables = sorted({table for each in densities for table in each})
     seen = {
-        name: max((int(each[name]) for each in told if _number(each.get(name))), default=0)
+        name: max((int(each[name]) for each in topologies if _number(each.get(name))), default=0)
         for name in ("regrouped", "lost_tokens", "from_server")
     }
     return {
         **seen,
-        "kind": str(told[0].get("kind", "ps")) if told else "ps",
-        "groups": len({str(each["group"]) for each in told if "group" in each}),
+        "kind": str(topologies[0].get("kind", "ps")) if topologies else "ps",
+        "groups": len({str(each["group"]) for each in topologies if "group" in each}),
         "bytes": sent,
         "rows": rows,
-        "dense_rows": next((each["dense_rows"] for each in told if "dense_rows" in each), {}),
+        "dense_rows": next((each["dense_rows"] for each in topologies if "dense_rows" in each), {}),
         "density": {
             table: sum(known) / len(known)
             for table in tables

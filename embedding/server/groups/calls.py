@@ -64,14 +64,18 @@ class GroupCalls:
 
     def _changes(self, message: Message) -> Message:
         group, _ = self._who()
-        header, told = message.header, _told(self._state, message.header.get("told"))
+        header, about = message.header, _checked_about(self._state, message.header.get("told"))
         seen = whole(header, "seen", least=-1)
-        facts, ids = self._groups.changes(group, seen, whole(header, "epoch"), told)
+        facts, ids = self._groups.changes(group, seen, whole(header, "epoch"), about)
         arrays: dict[str, Array] = {str(t): each for t, each in ids.items()}
         nodes = facts["nodes"]
         arrays[OFFSETS], sizes = joined_texts([reached.offset for reached in nodes.values()])
-        told_nodes = {name: reached._replace(offset="") for name, reached in nodes.items()}
-        return Message({"status": "ok", **facts, "nodes": told_nodes, OFFSETS: sizes}, arrays)
+        nodes_without_offsets = {
+            name: reached._replace(offset="") for name, reached in nodes.items()
+        }
+        return Message(
+            {"status": "ok", **facts, "nodes": nodes_without_offsets, OFFSETS: sizes}, arrays
+        )
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()
@@ -92,10 +96,10 @@ class GroupCalls:
         return Message({"status": "ok"}, {"rows": rows})
 
 
-def _told(state: ServerState, told: object) -> dict[str, Any]:
+def _checked_about(state: ServerState, about: object) -> dict[str, Any]:
     """What a group says of itself and its nodes; RefusedError when it cannot be shown."""
-    nodes = told.get("nodes", {}) if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
+    nodes = about.get("nodes", {}) if isinstance(about, dict) else None
+    if not isinstance(about, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
         raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
     check_nodes(state.reports.last, nodes)
     for name, node in nodes.items():
@@ -103,10 +107,10 @@ def _told(state: ServerState, told: object) -> dict[str, Any]:
         if not isinstance(report, dict):
             raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
         check_report(state, name, report)
-    figures = told.get("figures", {})
+    figures = about.get("figures", {})
     if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
         raise RefusedError("changes: `figures` must be an object of numbers.")
-    return told
+    return about
 
 
 def _figure(value: object) -> bool:

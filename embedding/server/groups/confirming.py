@@ -24,21 +24,21 @@ class Confirmations:
         self._state = state
         self._leader = leader
         self._wake = wake
-        self._told: list[tuple[int, dict[str, int]]] = []
+        self._sent: list[tuple[int, dict[str, int]]] = []
         self._wanted = False
         self._asked = 0
 
-    def told(self, entry: int, ends: dict[str, int]) -> None:
+    def sent(self, entry: int, ends: dict[str, int]) -> None:
         """With entry number `entry` the leader has pushes up to these, by node."""
-        self._told.append((entry, ends))
+        self._sent.append((entry, ends))
         if self._leader.client.entries.load > 0.5:
             self._wanted = True
 
     def confirm(self, durable: int) -> None:
         """The leader has entries up to `durable` in a checkpoint."""
         with self._state.lock:
-            while self._told and self._told[0][0] <= durable:
-                _, ends = self._told.pop(0)
+            while self._sent and self._sent[0][0] <= durable:
+                _, ends = self._sent.pop(0)
                 self._state.ledger.persisted(ends)
 
     def want(self) -> None:

@@ -133,7 +133,7 @@ class ExchangeCycle:
         self._sequence += 1
         self._leader.client.keep(taken.entry)
         ends = {part.node: part.sequence for part in taken.entry.parts}
-        self.confirmations.told(self._sequence, ends)
+        self.confirmations.sent(self._sequence, ends)
         self.figures.rows_out += sum(len(delta.ids) for delta in taken.entry.rows)
         return taken
 
@@ -144,7 +144,7 @@ class ExchangeCycle:
         if not self._seen:
             self._follower.resume(changes)
             reached = {node: at.sequence for node, at in changes.nodes.items()}
-            self.confirmations.told(self._sequence, reached)
+            self.confirmations.sent(self._sequence, reached)
         self._words.follow(changes)
         mended = self._follower.rows.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
@@ -153,21 +153,21 @@ class ExchangeCycle:
                 some = rest[at : at + self._rows]
                 live = self._live(table, some)
                 self.figures.rows_in += self._follower.rows.adopt(table, some, live)
-        self._told(changes)
+        self._adopt_own(changes)
         self._seen = changes.seen
         self.confirmations.confirm(changes.durable)
 
     def _changes(self) -> RemoteChanges:
-        told = {**self.figures.about, "age_s": self.figures.age_s}
+        about = {**self.figures.about, "age_s": self.figures.age_s}
         with self.confirmations.asking():
-            return self._leader.client.changes(self._seen, told)
+            return self._leader.client.changes(self._seen, about)
 
     def _live(self, table: Table, ids: IntArray) -> FloatArray:
         """Rows as the leader has them now."""
         with self.confirmations.asking():
             return widen(self._leader.client.live(table, ids, half=self._half))
 
-    def _told(self, changes: RemoteChanges) -> None:
+    def _adopt_own(self, changes: RemoteChanges) -> None:
         """Of what the group told last, rows that nobody else changed are at the leader now."""
         taken, self._under_way = self._under_way, None
         if taken is None:

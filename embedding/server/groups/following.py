@@ -61,7 +61,7 @@ class Follower:
             if self._cut is None and self.leader.untold:
                 self._cut = self._begin_cut()
             elif self._cut is None:
-                self.rows.all_told()
+                self.rows.all_merged()
             cut = self._cut
         if cut is None:
             return None
@@ -72,8 +72,8 @@ class Follower:
     def _begin_cut(self) -> Cut:
         """Everything up to now (under the lock)."""
         moves = self.rows.take_moves()  # first: what it has no memory for is tried again
-        told, digests = self.leader.take()
-        return Cut(told, digests, tuple(self.state.scores.drain()), moves)
+        pushes, digests = self.leader.take()
+        return Cut(pushes, digests, tuple(self.state.scores.drain()), moves)
 
     def follow_words(self, delta: VocabularyDelta, next_id: int, *, closed: bool) -> None:
         """Have the words of the leader, by its ids, and their counts.

@@ -91,13 +91,13 @@ class LedGroups:
             return self._state.ack(group)
 
     def changes(
-        self, group: str, seen: int, epoch: int, told: Mapping[str, Any]
+        self, group: str, seen: int, epoch: int, about: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[Table, IntArray]]:
         """What to tell the group of changes since `seen` of this server's incarnation `epoch`."""
         self._check_leads()
         with self._state.changed:
             led = self._heard(group)
-            self._hear(led, told)
+            self._hear(led, about)
             # Another incarnation of this server numbers changes from 0: the group hears of all
             # rows.
             ids = self._state.rows.unknown(group, seen if epoch == self._state.epoch else -1)
@@ -169,9 +169,10 @@ class LedGroups:
                 member = self._state.machine.board.members.get(name)
                 if member is not None and not member.present:
                     for node in led.nodes:
-                        self._state.accounts.tracker.leave(node)
+                        if not self._is_elsewhere(node, led):
+                            self._state.accounts.tracker.leave(node)
 
-    def settle(self, timeout_s: float = FLUSH_S) -> list[str]:
+    def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
         """Wait until every group has told what it had by now; the names of those that did not.
 
         For `timeout_s`, or for as long as a group may be silent before it counts as gone.
@@ -220,19 +221,30 @@ class LedGroups:
         """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
         names = {"rows_in": "rows_out", "rows_out": "rows_in", "bytes_in": "bytes_out"}
         names["bytes_out"] = "bytes_in"
-        told = {own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()}
+        reported = {
+            own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()
+        }
         if not self._state.rows.local:
-            return told
+            return reported
         seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
         return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """The nodes of all groups, each with its group."""
-        return {
-            node: {**figures, "group": group}
-            for group, led in self.groups.items()
-            for node, figures in led.nodes.items()
-        }
+        """The nodes of all groups, each with the group that it is in, or was in last."""
+        found: dict[str, dict[str, Any]] = {}
+        for group, led in self.groups.items():
+            for node, figures in led.nodes.items():
+                if node not in found or figures.get("state") != "gone":
+                    found[node] = {**figures, "group": group}
+        return found
+
+    def _is_elsewhere(self, node: str, led: Led) -> bool:
+        """Whether this server, or another group than this one, has the node."""
+        member = self._state.machine.board.members.get(node)
+        if member is not None and member.present:
+            return True
+        others = [self.groups[name].nodes for name in self.there() if self.groups[name] is not led]
+        return any(each[node].get("state") != "gone" for each in others if node in each)
 
     def _heard(self, group: str) -> Led:
         """The group gave a heartbeat."""
@@ -309,18 +321,20 @@ class LedGroups:
         self._state.ledger.apply(group, entry.sequence)
         self._state.pushes.departures.advance()
 
-    def _hear(self, led: Led, told: Mapping[str, Any]) -> None:
+    def _hear(self, led: Led, about: Mapping[str, Any]) -> None:
         """What a group says of itself and of its nodes."""
-        nodes, age = told.get("nodes"), told.get("age_s")
+        nodes, age = about.get("nodes"), about.get("age_s")
         if type(age) in (int, float) and 0 <= age < 1e9:  # type: ignore[operator]
             led.taken_at = led.seen - age  # type: ignore[operator]
-        figures = told.get("figures")
+        figures = about.get("figures")
         led.figures = dict(figures) if isinstance(figures, dict) else {}
         if not isinstance(nodes, dict):
             return
         led.nodes = {str(name): dict(each) for name, each in nodes.items()}
         self._state.reports.guests = self.nodes()
         for name, each in led.nodes.items():
+            if each.get("state") == "gone" and self._is_elsewhere(name, led):
+                continue  # it moved: windows wait for what it reads there
             report = each.get("report")
             report = report if isinstance(report, dict) else {}
             self._state.reports.put(name, report, led.seen)

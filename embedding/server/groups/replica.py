@@ -49,7 +49,7 @@ class ReplicaRows(Protocol):
         """The leader has applied the entry that was taken last."""
         return
 
-    def all_told(self) -> None:
+    def all_merged(self) -> None:
         """The leader has all that was pushed (under the lock)."""
         return
 

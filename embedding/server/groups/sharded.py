@@ -63,7 +63,7 @@ class ShardedReplica(ReplicaRows):
         self._tables = (Table.IN, Table.OUT, *([Table.SUB] if rows.composer.buckets else []))
         self._buckets = rows.composer.buckets
         self._vocabulary, self._ledger, self._lock = vocabulary, ledger, lock
-        self._told = self._telling = ReplicatedUpTo()
+        self._merged = self._telling = ReplicatedUpTo()
         self._rows = max(1, min(_ROWS, most_bytes // (16 * rows.tables.dim)))
 
     @property
@@ -79,7 +79,7 @@ class ShardedReplica(ReplicaRows):
         self._links.when_lacking(call)
 
     def begin(self, applied: Mapping[str, int]) -> None:
-        self._told = ReplicatedUpTo(0, dict(applied))
+        self._merged = ReplicatedUpTo(0, dict(applied))
 
     def take_moves(self) -> Callable[[], Moves]:
         position = self._log.append(TakeMoves())
@@ -92,14 +92,14 @@ class ShardedReplica(ReplicaRows):
 
     def merged(self) -> None:
         # Not before: a shard that dies until then is given rows without this entry, and needs it.
-        self._told = self._telling
-        self._log.drop(self._told.position)
+        self._merged = self._telling
+        self._log.drop(self._merged.position)
 
-    def all_told(self) -> None:
+    def all_merged(self) -> None:
         """See ReplicaRows: what is in the log since are words, which shards that begin now have."""
         position = min(link.position for link in self._links.links)
-        if position > self._told.position:
-            self._told = self._here(position)
+        if position > self._merged.position:
+            self._merged = self._here(position)
             self._log.drop(position)
 
     def mend(self, live: Live) -> tuple[int, ...]:
@@ -129,8 +129,8 @@ class ShardedReplica(ReplicaRows):
                 link.calls.adopt(table, part, live(table, part), None)
         # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
         # at that entry of the log, and the nodes send the rows of what comes after.
-        told = self._told
-        link.stand(incarnation, (self._log.number, told.position), told.applied, next_id)
+        merged = self._merged
+        link.stand(incarnation, (self._log.number, merged.position), merged.applied, next_id)
         return link.index
 
     def _moves(self, at: tuple[int, int]) -> Moves:

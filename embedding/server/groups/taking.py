@@ -46,7 +46,7 @@ class NewPushes:
 class Cut:
     """All that was pushed until one moment; `moves` gives the rows, as they were then."""
 
-    told: dict[str, NewPushes]
+    pushes: dict[str, NewPushes]
     digests: tuple[str, ...]
     scored: tuple[WindowScore, ...]
     moves: Callable[[], Moves]
@@ -63,7 +63,7 @@ class Taken:
 def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: int) -> Taken:
     """The entry of what was cut, with rows in the shares of so many groups (`shares.py`)."""
     half = group.rows == "float16"
-    parts = _few_lags([_short(merged(told.pushes), half=half) for told in cut.told.values()])
+    parts = _few_lags([_short(merged(pushed.pushes), half=half) for pushed in cut.pushes.values()])
     read = _occurrences(parts)
     deltas, rows = [], {}
     for table, each in moved.items():
@@ -77,7 +77,7 @@ def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: i
         group.name,
         sequence,
         parts,
-        tuple(told.after for told in cut.told.values()),
+        tuple(pushed.after for pushed in cut.pushes.values()),
         tuple(deltas),
         cut.digests,
         cut.scored,

@@ -88,7 +88,7 @@ class Lbfgs:
         self._direction = self._gradient
         self._search: LineSearch | None = None
 
-    def told(self, loss: float, gradient: Tensor) -> None:
+    def evaluated(self, loss: float, gradient: Tensor) -> None:
         """Loss and gradient at `trial`; `gradient` is kept, not copied."""
         self.evaluations += 1
         if self.trial is None:

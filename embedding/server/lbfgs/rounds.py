@@ -268,7 +268,7 @@ class Rounds:
         """Every portion was counted: the next rows to look at, or the end."""
         lbfgs = running.lbfgs
         if lbfgs.trial is not None:
-            lbfgs.told(*running.space.total(lbfgs.trial))
+            lbfgs.evaluated(*running.space.total(lbfgs.trial))
         if lbfgs.trial is None:
             self._finish(running, lbfgs.why)
             return

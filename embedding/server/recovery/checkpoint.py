@@ -8,13 +8,14 @@
     refused                digests of words that get no row, in hex, one a line
     lock                   held by the running server
 
-Plain npy and Arrow files with a SHA-256 of each in the manifest; nothing is pickled. This file
-knows files only; what goes into them is `recovery.py`'s business.
+Plain npy and Arrow files with a SHA-256 of each in the manifest, which has one of itself; nothing
+is pickled. This file knows files only; what goes into them is `recovery.py`'s business.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import re
@@ -42,6 +43,7 @@ _NAME = re.compile(r"checkpoint-(\d{8})")
 NOTES = ("epoch", "identity", "fences.jsonl", "waiting.key", "refused")
 """Files of the state folder that outlive its checkpoints."""
 _MANIFEST = "manifest.json"
+_DIGEST = "digest"
 _PIECE_BYTES = 8 * 1024 * 1024
 
 
@@ -199,8 +201,10 @@ class CheckpointFolder:
             sync(file)
             files[file.name] = sha256(file)
         manifest = fresh / _MANIFEST
-        facts = {"facts": content.facts, "files": files}
-        manifest.write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
+        # As it is read back: JSON makes names of numbers.
+        checkpoint = json.loads(json.dumps({"facts": content.facts, "files": files}))
+        sealed = {**checkpoint, _DIGEST: _digest(checkpoint)}
+        manifest.write_text(json.dumps(sealed, ensure_ascii=False), encoding="utf-8")
         sync(manifest)
         sync(fresh)
 
@@ -271,6 +275,9 @@ def successor(path: Path) -> Path:
 
 def _read(folder: Path) -> Content:
     manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+    # Checkpoints of before have none.
+    if (digest := manifest.pop(_DIGEST, None)) is not None and digest != _digest(manifest):
+        raise ValueError(f"{_MANIFEST} is damaged")
     arrays: dict[str, npt.NDArray[Any]] = {}
     tables: dict[str, pa.Table] = {}
     for name, expected in manifest["files"].items():
@@ -283,6 +290,12 @@ def _read(folder: Path) -> Content:
             with pa.ipc.open_file(file) as reader:
                 tables[file.stem] = reader.read_all()
     return Content(manifest["facts"], arrays, tables)
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of what a manifest says."""
+    text = json.dumps(manifest, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_npy(path: Path, values: npt.NDArray[Any]) -> None:

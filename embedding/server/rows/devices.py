@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.kernel.devices import DeviceArray, may_have_gpu
+from embedding.kernel.devices import DeviceArray, on_gpu
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, HalfArray
 from embedding.server.rows.memory import zeros
 from embedding.server.rows.steps import FetchingSteps, RowSteps
-
-NO_GPU = "device cuda: this machine has no usable GPU; use cpu or auto."
 
 
 class RowDevice(Protocol):
@@ -95,14 +93,11 @@ def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -
     """
     if name == "cuda" and shared:
         raise ConfigError("device cuda: policy hogwild shares its tables in memory; use cpu.")
-    if name != "cpu" and not shared and may_have_gpu():
-        from embedding.server.rows.torchdevice import gpu
+    if shared or not on_gpu(name):
+        return HostDevice()
+    from embedding.server.rows.torchdevice import gpu
 
-        if (found := gpu()) is not None:
-            return found
-    if name == "cuda":
-        raise ConfigError(NO_GPU)
-    return HostDevice()
+    return gpu()
 
 
 def beside(values: npt.NDArray[Any], rows: DeviceArray) -> DeviceArray:

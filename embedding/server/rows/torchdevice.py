@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 _WIDEST = 4096
 
 
-def gpu() -> TorchDevice | None:
-    """The GPU, where torch can use one."""
-    return TorchDevice(torch.device("cuda")) if torch.cuda.is_available() else None
+def gpu() -> TorchDevice:
+    """The GPU of a machine that has one."""
+    return TorchDevice(torch.device("cuda"))
 
 
 class TorchDevice:

@@ -197,7 +197,7 @@ class RowStore(Protocol):
         """Have shards write checkpoints (without the lock)."""
         del wait
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Wait a moment until shards have carried out what they were told (without the lock)."""
         return
 

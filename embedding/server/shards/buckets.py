@@ -12,7 +12,7 @@ from embedding.server.validation import check_buckets
 
 
 @dataclass(frozen=True)
-class DealtBuckets:
+class ShardBuckets:
     """Bucket b lies on shard b mod `count`, at place b div `count` of its table `sub`.
 
     buckets  in all, 0 where the model has none; index  this shard's number

@@ -10,7 +10,7 @@ from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Tables
-from embedding.server.shards.buckets import DealtBuckets
+from embedding.server.shards.buckets import ShardBuckets
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class HeldCopy:
         tables: Tables,
         n: int,
         lock: threading.RLock,
-        grams: DealtBuckets,
+        grams: ShardBuckets,
     ) -> None:
         """Begin to copy the first `n` slots, and all rows of `grams` (under `lock`)."""
         self._grams = grams

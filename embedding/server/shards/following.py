@@ -85,8 +85,8 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
         applied = header.get("applied")
         if not isinstance(applied, dict):
             raise RefusedError("stand: `applied` must be an object.")
-        told = {str(node): whole(applied, node) for node in applied}
-        state.stand(whole(header, "life"), at_of(message), told, whole(header, "next_id"))
+        sequences = {str(node): whole(applied, node) for node in applied}
+        state.stand(whole(header, "life"), at_of(message), sequences, whole(header, "next_id"))
         return Message({"status": "ok"})
 
     return {"moves": moves, "adopt": adopt, "stand": stand}

@@ -10,7 +10,7 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables, TablesPart
-from embedding.server.shards.buckets import DealtBuckets
+from embedding.server.shards.buckets import ShardBuckets
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
 
@@ -37,7 +37,7 @@ class HeldRows:
             part=TablesPart(spec.dim, spec.columns.start, spec.index, spec.count),
         )
         self._in_order = in_order
-        self.grams = DealtBuckets(spec.buckets, spec.index, spec.count)
+        self.grams = ShardBuckets(spec.buckets, spec.index, spec.count)
         self.map = SlotMap()
         self.next_id = 0
         self.next_slot = 0

@@ -233,11 +233,11 @@ class PrimaryLinks:
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Let the shards catch up, then send no more."""
-        self.settle(timeout_s)
+        self.catch_up(timeout_s)
         for link in self.links:
             link.stop()
 
-    def settle(self, timeout_s: float) -> bool:
+    def catch_up(self, timeout_s: float) -> bool:
         """Wait until every shard has carried out what is in the log now; False when one did not."""
         goal, deadline = self.log.position, time.monotonic() + timeout_s
         while any(link.away or link.position < goal for link in self.links):

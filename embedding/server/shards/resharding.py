@@ -61,7 +61,7 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
             tables = {**content.tables, "words": names.set_column(at, "slot", places)}
             fresh.write(number, Content({**facts, "shards": 1}, {**others, **rows}, tables))
         else:
-            _deal(fresh, facts, ids, rows, now, buckets)
+            _write_shards(fresh, facts, ids, rows, now, buckets)
             log = {"applied": facts["applied"], "next_id": facts["next_id"], "entries": []}
             facts |= {"shards": now.shards, "split": now.split, "log": log}
             fresh.write(number, Content(facts, others, content.tables))
@@ -175,7 +175,7 @@ def _ahead(shards: int) -> str:
     )
 
 
-def _deal(
+def _write_shards(
     fresh: CheckpointFolder,
     facts: Mapping[str, Any],
     ids: IntArray,
@@ -191,7 +191,7 @@ def _deal(
         for name, values in rows.items():
             part = values[index :: now.shards] if _grams(name) else values[own]
             arrays[name] = part[:, now.columns(index)] if part.ndim == 2 else part
-        said = {
+        header = {
             "format": SHARD_FORMAT,
             "dim": now.dim,
             "index": index,
@@ -209,7 +209,7 @@ def _deal(
         }
         folder = CheckpointFolder(fresh.path / f"shard-{index}", keep=1)
         try:
-            folder.write(1, Content(said, arrays, {}))
+            folder.write(1, Content(header, arrays, {}))
         finally:
             folder.close()
             (folder.path / "lock").unlink(missing_ok=True)

@@ -35,9 +35,9 @@ from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
 from embedding.server.shards.unsplit import (
+    check_bucket_count,
     check_column_policy,
     check_columns,
-    check_dealt,
     check_pushing,
 )
 from embedding.server.validation import check_score
@@ -45,7 +45,7 @@ from embedding.server.words.vocabulary import Admission
 
 _PIECE_BYTES = 8 * 1024 * 1024
 _COPY_S = 120.0
-_SETTLE_S = 10.0
+_CATCH_UP_S = 10.0
 _KEEP_S = 60.0
 _PAUSE_S = 0.05
 
@@ -62,7 +62,7 @@ class ShardedRows(RowStore):
 
     def __init__(self, setup: RowSetup) -> None:
         config, shape = setup.config, setup.shape
-        check_dealt(shape.buckets, config.shards)
+        check_bucket_count(shape.buckets, config.shards)
         self.nodes_hold_rows = config.split == "rows"
         if self.nodes_hold_rows:
             check_pushing(setup.sync, config.shards)
@@ -222,7 +222,7 @@ class ShardedRows(RowStore):
         pushes that it has, and applies none of them twice.
         """
         position = self.log.position
-        if not self.links.settle(_KEEP_S):
+        if not self.links.catch_up(_KEEP_S):
             raise UnavailableError(f"a shard was not up to date within {_KEEP_S:.0f} s")
         self.links.checkpoint(position)
 
@@ -232,8 +232,8 @@ class ShardedRows(RowStore):
         else:
             self.links.want_checkpoint()
 
-    def settle(self) -> None:
-        self.links.settle(_SETTLE_S)
+    def catch_up(self) -> None:
+        self.links.catch_up(_CATCH_UP_S)
 
     def facts(self) -> dict[str, Any]:
         return {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
@@ -359,11 +359,11 @@ class RemoteCopy:
 
 def _once_all(fetch: Callable[[], FloatArray | list[str]]) -> FloatArray:
     """What shards answer, once all do; UnavailableError when some do not."""
-    deadline = time.monotonic() + _SETTLE_S
+    deadline = time.monotonic() + _CATCH_UP_S
     while isinstance(found := fetch(), list):
         if time.monotonic() > deadline:
             raise UnavailableError(
-                f"{', '.join(found)} did not answer within {_SETTLE_S:.0f} s; ask again."
+                f"{', '.join(found)} did not answer within {_CATCH_UP_S:.0f} s; ask again."
             )
         time.sleep(_PAUSE_S)
     return found

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # a training checks its request while torch is imported
     from embedding.server.rowstore.interface import RowShape
 
 
-def check_dealt(buckets: int, shards: int) -> None:
+def check_bucket_count(buckets: int, shards: int) -> None:
     """ConfigError where a shard would hold none of the rows of n-grams."""
     if 0 < buckets < shards:
         raise ConfigError(

@@ -1,7 +1,7 @@
 """Whether a window that is complete may be cut: when its nodes have learnt it as far as they will.
 
 Nodes go on rehearsing a window after its last text came (worker/learning), and say in each
-report which window is the first that has not settled. A cut waits for that, within a limit.
+report which window is the first that has not converged. A cut waits for that, within a limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 class Reports(Protocol):
     """What the nodes told last."""
 
-    def told(self) -> Iterable[tuple[float, dict[str, Any]]]:
+    def latest_reports(self) -> Iterable[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each node that is there told last."""
 
 
@@ -34,7 +34,7 @@ class WindowConvergence:
         self._reports = reports
         self._limit_s = limit_s
         self._since: dict[Window, float] = {}
-        self._settled: dict[Window, bool] = {}
+        self._converged: dict[Window, bool] = {}
 
     def may_cut(self, window: Window, now: float | None = None) -> bool:
         """Whether a complete window waits no longer; asked again and again until it is so.
@@ -46,26 +46,26 @@ class WindowConvergence:
             return True
         since = self._since.setdefault(window, now)
         if any(
-            one.start < window.start and one not in self._settled and now - asked < self._limit_s
+            one.start < window.start and one not in self._converged and now - asked < self._limit_s
             for one, asked in tuple(self._since.items())
         ):
             return False
-        settled = all(
+        converged = all(
             _has_converged(report, window)
             and _has_closed(report, window)
             and (at >= since or not _rehearses(report))
-            for at, report in self._reports.told()
+            for at, report in self._reports.latest_reports()
         )
-        if not settled and now - since < self._limit_s:
+        if not converged and now - since < self._limit_s:
             return False
-        if window not in self._settled and not settled:
+        if window not in self._converged and not converged:
             logger.warning(
                 "window %s is cut before its nodes had learnt it to the end: %g s are over "
                 "(server.convergence_seconds)",
                 window.label,
                 self._limit_s,
             )
-        self._settled[window] = settled
+        self._converged[window] = converged
         return True
 
     @property
@@ -76,14 +76,14 @@ class WindowConvergence:
     def ended(self, window: Window) -> dict[str, float]:
         """`settled` of a window that is cut, 1 or 0; nothing where it was not waited for."""
         self._since.pop(window, None)
-        settled = self._settled.pop(window, None)
-        return {} if settled is None else {"settled": float(settled)}
+        converged = self._converged.pop(window, None)
+        return {} if converged is None else {"settled": float(converged)}
 
 
 def _rehearses(report: dict[str, Any]) -> bool:
     """Whether a node rehearses at all: from others no news is waited for."""
-    told = report.get("rehearsal")
-    return isinstance(told, dict) and told.get("rehearses") is True
+    rehearsal = report.get("rehearsal")
+    return isinstance(rehearsal, dict) and rehearsal.get("rehearses") is True
 
 
 def _has_closed(report: dict[str, Any], window: Window) -> bool:
@@ -94,8 +94,10 @@ def _has_closed(report: dict[str, Any], window: Window) -> bool:
 
 def _has_converged(report: dict[str, Any], window: Window) -> bool:
     """Whether a node has no window before this one's end left to rehearse."""
-    told = report.get("rehearsal")
-    first = told.get("unsettled") if isinstance(told, dict) else None
+    rehearsal = report.get("rehearsal")
+    if not isinstance(rehearsal, dict):
+        return True
+    first = rehearsal.get("unconverged", rehearsal.get("unsettled"))  # as nodes of version 13 say
     if not isinstance(first, (int, float)) or not math.isfinite(first):
         return True
     return float(first) >= window.end.timestamp()

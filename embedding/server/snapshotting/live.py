@@ -86,7 +86,7 @@ class LiveModel:
         return {
             "words_read": float(self._counts(ids).sum()),
             **spread(rows),
-            **read_held_out(report for _, report in self._state.told()),
+            **read_held_out(report for _, report in self._state.latest_reports()),
         }
 
     def evaluate(self, gold: PairGold | AnalogyGold | None) -> dict[str, float]:

@@ -55,8 +55,8 @@ logger = logging.getLogger(__name__)
 _Key = tuple[float, float]
 _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
-_SETTLING_S = 0.1
-"""Seconds between two looks whether a window has settled."""
+_CONVERGENCE_LOOK_S = 0.1
+"""Seconds between two looks whether a window has converged."""
 _ROWS = 1024
 """Sums that are divided at a time, so that they stay in a core's cache."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
@@ -93,7 +93,7 @@ class Copied:
         """The snapshot's data, once the rows are there."""
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
-        vectors = self._with_young(vectors, contexts)
+        vectors = self._with_inferred(vectors, contexts)
         keep = set(data.words)
         parts = [
             as_word_counts(self._revealed(table), start, keep)
@@ -121,7 +121,7 @@ class Copied:
         """As the snapshot keeps it: words and contexts that are in it."""
         return None if self.pulled is None else pulls_of(self.pulled, self.data.ids)
 
-    def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
+    def _with_inferred(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
         ids = self.data.ids
         held = self.rare.held(ids, self.counts)
@@ -179,7 +179,7 @@ class Snapshotter:
         while not self._published(window) and not self._convergence.may_cut(window):
             if self._state.closing:
                 raise UnavailableError(f"cut {window.label}: the server is ending.")
-            time.sleep(_SETTLING_S)
+            time.sleep(_CONVERGENCE_LOOK_S)
         for _ in range(_TRIES - 1):
             try:
                 return self.start(window).result()
@@ -214,7 +214,7 @@ class Snapshotter:
             return future
 
     def complete(self, window: Window) -> None:
-        """Begin to publish a complete window that has settled; else it is tried again later."""
+        """Begin to publish a complete window that has converged; else it is tried again later."""
         if not self._convergence.may_cut(window):
             return
         try:
@@ -257,7 +257,8 @@ class Snapshotter:
             ids = vocabulary.alive()
             ids = ids[vocabulary.counts(ids) >= 0.5]
             if not len(ids) and not self._config.in_step:
-                raise RefusedError(f"cut {window.label}: no word has a row yet.")
+                why = state.words.anonymity.why_withheld()
+                raise RefusedError(f"cut {window.label}: no word has a row yet{why}.")
             starts = self._starts(window)
             tables = [state.accounts.windows.table(start) for start in starts]
             data = SnapshotData(
@@ -338,18 +339,18 @@ class Snapshotter:
     def _weights(self) -> dict[str, float]:
         """weight.SOURCE, as the nodes that are there tell of it."""
         with self._state.lock:
-            told = self._reports()
-        return {f"weight.{name}": weight for name, weight in read_weights(told).items()}
+            reports = self._reports()
+        return {f"weight.{name}": weight for name, weight in read_weights(reports).items()}
 
     def _readability(self, data: SnapshotData) -> dict[str, float]:
         """Whether the snapshot can be read (snapshots/readability.py)."""
         with self._state.lock:
-            told = self._reports() or list(self._state.reports.last.values())
+            reports = self._reports() or list(self._state.reports.last.values())
         vectors = np.asarray(data.vectors[frequent(data.counts)])
         return {
             "words_read": float(np.asarray(data.counts).sum()),
             **spread(vectors),
-            **read_held_out(told),
+            **read_held_out(reports),
         }
 
     def _reports(self) -> list[dict[str, Any]]:

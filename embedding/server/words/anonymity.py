@@ -71,6 +71,16 @@ class AnonymityThreshold:
         self.withheld += len(fresh) - len(enough)
         return enough
 
+    def why_withheld(self) -> str:
+        """The end of a sentence about words that have no row; "" where none was held back."""
+        if not self.withheld:
+            return ""
+        return (
+            f"; words that were read often enough wait until {self.authors} authors and "
+            f"{self.sources} sources have used them (server.min_authors, server.min_sources), and "
+            "texts of a source that names no authors count as those of one (text.unknown_authors)"
+        )
+
     def _hear(self, word: str, authors: list[int], sources: list[int]) -> None:
         heard = self._heard.get(word)
         if heard is None:

@@ -9,7 +9,7 @@ from embedding.trends.rows import RANKINGS, Story, TrendReport, TrendRow
 from embedding.trends.stories import StoryDocuments
 from embedding.web import brief, formats
 from embedding.web.answering import Reading
-from embedding.web.findings import said_of_row, said_of_story, sureness
+from embedding.web.findings import row_sentences, story_sentences, sureness
 from embedding.web.plain import plain_report
 from embedding.web.text import PageText
 
@@ -41,10 +41,10 @@ class HandoutWord:
 
 @dataclass(frozen=True)
 class HandoutStory:
-    """A story: `said` is what happened, and who wrote it with how sure that is."""
+    """A story: `sentences` are what happened, and who wrote it with how sure that is."""
 
     title: str
-    said: tuple[str, str]
+    sentences: tuple[str, str]
     words: tuple[HandoutWord, ...]
     chart: RateChart
     documents: tuple[tuple[str, str, str], ...]
@@ -141,7 +141,7 @@ def _story(
     found = () if where is None else where.documents
     return HandoutStory(
         title=" · ".join(formats.short_word(word) for word in story.title),
-        said=said_of_story(story, report, to.t),
+        sentences=story_sentences(story, report, to.t),
         words=tuple(
             HandoutWord(
                 word=formats.short_word(one.word),
@@ -178,7 +178,7 @@ def _rankings(report: TrendReport, to: Reading) -> list[HandoutRanking]:
         rows = tuple(
             (
                 formats.short_word(row.word),
-                " ".join(said_of_row(name, row, report, to.t)),
+                " ".join(row_sentences(name, row, report, to.t)),
                 sureness(row.q, to.t, significant=True),
                 to.paths.word(row.word),
             )

@@ -32,7 +32,7 @@ def picture(chart: RateChart) -> Markup:
         _line(values, top, LINE_COLOURS[at % len(LINE_COLOURS)])
         for at, (_, values) in enumerate(chart.lines)
     ]
-    said = "; ".join(
+    figures = "; ".join(
         f"{name} {formats.rate(next((v for v in reversed(values) if v is not None), None))}"
         for name, values in chart.lines
     )
@@ -47,7 +47,7 @@ def picture(chart: RateChart) -> Markup:
     return _markup(
         '<svg viewBox="0 0 {} {}" role="img" aria-label="{}: {}">{}{}{}'
         '<text class="legend" x="{}" y="{}">{}</text></svg>',
-        *(_WIDE, _HIGH + 28, chart.title, said),
+        *(_WIDE, _HIGH + 28, chart.title, figures),
         _grid(top),
         _labels(chart.labels),
         Markup("").join(lines),

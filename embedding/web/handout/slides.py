@@ -74,7 +74,7 @@ def as_slides(handout: Handout) -> bytes:
 
 def _story(deck: Any, handout: Handout, story: HandoutStory) -> None:
     slide = _titled(deck, story.title)
-    _write(slide, [(text, "") for text in story.said], _Box(1.35, 1.2), _Font(16))
+    _write(slide, [(text, "") for text in story.sentences], _Box(1.35, 1.2), _Font(16))
     if story.chart.lines:
         data = CategoryChartData()
         data.categories = [_plain(label) for label in story.chart.labels]
@@ -103,8 +103,8 @@ def _ranking(deck: Any, ranking: HandoutRanking) -> None:
     table.first_row = False
     for column, share in enumerate((0.17, 0.55, 0.28)):
         table.columns[column].width = Emu(int((_WIDE - 2 * _MARGIN) * share))
-    for at, (word, said, sure, page) in enumerate(rows):
-        for column, line in enumerate(((word, page), (said, ""), (sure, ""))):
+    for at, (word, sentence, sure, page) in enumerate(rows):
+        for column, line in enumerate(((word, page), (sentence, ""), (sure, ""))):
             _fill(table.cell(at, column).text_frame, [line], _Font(12, bold=column == 0))
 
 

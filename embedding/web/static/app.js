@@ -150,11 +150,11 @@ function live(panel) {
 // it is there, and goes where there is nothing to show. Without this file a link loads the page anew.
 async function later(section) {
   const wait = (s) => new Promise((done) => setTimeout(done, s * 1000));
-  const link = section.querySelector("[data-reload]");
+  const link = section.querySelector("[data-reload]") ?? {};
   link.hidden = true;
   for (let failed = 0; failed < 5; ) {
     try {
-      const answer = await fetch(section.dataset.later);
+      const answer = await fetch(section.dataset.later ?? section.dataset.analyses);
       if (answer.status === 204) return section.remove();
       if (answer.status === 200 && !answer.redirected) return insert(section, await answer.text());
       failed = answer.status === 202 ? 0 : failed + 1;
@@ -167,7 +167,7 @@ async function later(section) {
 }
 
 function insert(section, html) {
-  const made = new DOMParser().parseFromString(html, "text/html").querySelector("section");
+  const made = new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
   if (!made) return section.remove();
   const above = [...document.querySelectorAll(".hero .lede")].pop();
   if (made.dataset.sentence && above) {
@@ -176,7 +176,10 @@ function insert(section, html) {
     sentence.textContent = made.dataset.sentence;
     above.before(sentence);
   }
+  const at = section.contains(document.activeElement) && document.activeElement.href;
   section.replaceWith(made);
+  if (at) [...made.querySelectorAll("a")].find((link) => link.href === at)?.focus();
+  if (made.dataset.analyses) later(made);
 }
 
 // Headlines of original documents, three at a time: the sites are asked when a reader asks.
@@ -325,7 +328,7 @@ document.querySelectorAll("button[data-unwatch]").forEach(unwatch);
 mine();
 document.querySelectorAll("input[data-suggest]").forEach(suggestions);
 document.querySelectorAll("[data-stream]").forEach(live);
-document.querySelectorAll("[data-later]").forEach(later);
+document.querySelectorAll("[data-later], [data-analyses]").forEach(later);
 document.querySelectorAll("button[data-headlines]").forEach(headlines);
 document.querySelectorAll(".then-now select").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());

@@ -78,14 +78,14 @@ def _count(
         offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
         codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
     counts = np.bincount(codes, minlength=size)
-    said = authors if len(block.voices) else None
-    if said is None:
+    named = authors if len(block.voices) else None
+    if named is None:
         documents = np.zeros(size, dtype=np.int64)
         _spread(codes, np.cumsum(lengths), np.full(size, -1, dtype=np.int64), documents)
     else:
         owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
         pairs = np.unique(owner * size + codes)
-        pairs = pairs[said.first(block, window, which[pairs // size], pairs % size)]
+        pairs = pairs[named.first(block, window, which[pairs // size], pairs % size)]
         documents = np.bincount(pairs % size, minlength=size)
     present = np.flatnonzero(counts)
     return present, counts[present], documents[present]

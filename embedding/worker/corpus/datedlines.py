@@ -31,7 +31,7 @@ from embedding.worker.spec import CorpusShare
 
 logger = logging.getLogger(__name__)
 
-_SAID = 5
+_LOGGED = 5
 """Malformed lines that the log names."""
 _FIELDS = ("date", "text", "content", "title", "source")
 _PARSING = pj.ParseOptions(
@@ -141,7 +141,7 @@ def dated_columns(
 ) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since`, some at a time; none of them is empty.
 
-    A malformed line is left out; `report` logs the first `_SAID` of them.
+    A malformed line is left out; `report` logs the first `_LOGGED` of them.
     """
     for _, lines in dated_stretches(share, since, report=report):
         yield lines
@@ -158,7 +158,7 @@ def dated_stretches(
         found = _by_arrow(stretch, since)
         if found is None:
             found, wrong = _one_by_one(stretch, since)
-            for number, error in wrong[: max(_SAID - bad, 0)] if report else ():
+            for number, error in wrong[: max(_LOGGED - bad, 0)] if report else ():
                 logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
             bad += len(wrong)
         if len(found):

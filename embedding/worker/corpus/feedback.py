@@ -24,7 +24,7 @@ class FeedbackChannel:
         while (report := self._queue.latest_report()) is None:
             if not self._queue.alive or self._stop.wait(HEAR_SECONDS):
                 raise PeerLost("queue: the gradient process ended before it said where to begin.")
-        return Offset.of(str(report.get("place", "")))
+        return Offset.of(str(report.get("offset", "")))
 
     def tokens(self) -> int:
         """Tokens wanted in the next block."""

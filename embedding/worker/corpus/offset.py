@@ -1,7 +1,7 @@
 """How far a corpus was read: carried by every push, kept by the server with its sequence number.
 
-A process that starts again asks the server for the place behind the last push that it has taken, so
-that nothing is learnt twice and nothing is left out, whatever size the blocks were cut to.
+A process that starts again asks the server for the offset behind the last push that it has taken,
+so that nothing is learnt twice and nothing is left out, whatever size the blocks were cut to.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ class Offset:
             if not all(type(n) is int and n >= 0 for n in whole) or offset.characters < 0:
                 raise ValueError
         except (ValueError, TypeError) as error:
-            raise InputError(f"{text[:80]!r} is not a place in a corpus.") from error
+            raise InputError(f"{text[:80]!r} is not an offset in a corpus.") from error
         return offset

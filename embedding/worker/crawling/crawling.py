@@ -86,7 +86,7 @@ class CrawlProcess:
             tasks=self.tasks,
             traces=traces,
         )
-        self._settled = 0
+        self._finished = 0
         self._done: asyncio.Task[None] | None = None
         self._sources: CrawlReport = {}
         self._report_at = 0.0
@@ -118,11 +118,11 @@ class CrawlProcess:
 
     async def _lease(self) -> None:
         """Read this node's sources once the gradient process has reported what the server has."""
-        while (told := self.queue.latest_report() or {}).get("place") is None:
+        while (report := self.queue.latest_report() or {}).get("offset") is None:
             if not self.queue.alive:
                 raise PeerLost("the gradient process ended before it had greeted the server.")
             await asyncio.sleep(TICK_SECONDS)
-        await self.leases.run(str(told["place"]))
+        await self.leases.run(str(report["offset"]))
 
     async def _read(self) -> None:
         async for document in self.crawler.documents():
@@ -141,28 +141,28 @@ class CrawlProcess:
 
     def _acknowledge(self) -> None:
         """Documents whose push is in a checkpoint are done; nothing waits for the database."""
-        told = self.queue.latest_report() or {}
+        report = self.queue.latest_report() or {}
         self.in_flight.accepted(self.queue.acknowledged(0.0))
         if self._done is not None and not self._done.done():
             return
-        keys = self.in_flight.durable(int(told.get("durable", 0)))
+        keys = self.in_flight.durable(int(report.get("durable", 0)))
         if keys:
             self._done = self.tasks.start(self._finish(keys))
 
     async def _finish(self, keys: Sequence[str]) -> None:
         await self.crawler.patience.ask(self.crawler.acknowledge, keys, aside=True)
-        self._settled += len(keys)
+        self._finished += len(keys)
 
     def _report(self) -> dict[str, object]:
         report: dict[str, object] = {
             **self.batches.figures(),
             "prepared": self._prepared,
-            "settled": self._settled,
+            "finished": self._finished,
             "owing": self.leases.owing,
             "frontier_away_s": 0.0,
         }
-        if self.leases.standing is not None:
-            report["reading"] = self.leases.standing.figures()
+        if self.leases.view is not None:
+            report["reading"] = self.leases.view.figures()
         if self.leases.ready:
             sources = self.crawler.patience.attempt(self.crawler.report)
             if sources is not None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseView
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.kernel.errors import FencedError, UnavailableError
 from embedding.worker.crawling.inflight import InFlightDocuments
 from embedding.worker.crawling.unacknowledged import decode_offset
@@ -36,7 +36,7 @@ class LeaseKeeper:
         self, spec: NodeSpec, frontier: Frontier, crawler: Crawler, underway: InFlightDocuments
     ) -> None:
         self.incarnation = Incarnation(spec.name, spec.incarnation)
-        self.standing: LeaseView | None = None
+        self.view: LeaseView | None = None
         self.ready = False
         """Whether everything that is held is read: what is pending is known."""
         self._spec = spec
@@ -53,7 +53,7 @@ class LeaseKeeper:
     @property
     def owing(self) -> bool:
         """Whether somebody may still ask what earlier incarnations of this node have pushed."""
-        return self.standing is None or self.standing.owing
+        return self.view is None or self.view.owing
 
     async def run(self, offset: str) -> None:
         """Give heartbeats; FencedError when what the node held is another's.
@@ -65,27 +65,27 @@ class LeaseKeeper:
             await self._ask(self._leases.publish, self._spec.sources)
         heartbeat, beaten = Heartbeat(first=True, peers=self._spec.peers), time.monotonic()
         while True:
-            standing = await self._ask(self._leases.beat, self.incarnation, heartbeat)
-            if standing.replaced:
+            view = await self._ask(self._leases.beat, self.incarnation, heartbeat)
+            if view.replaced:
                 raise FencedError(
                     f"{self.incarnation.node}: another incarnation of the node has begun, or "
                     "its sources were "
                     "given to others; it starts again."
                 )
-            self.standing = standing
-            settled = await self._settle(standing, own)
-            await self._read(standing.reading)
-            self.ready = not standing.debts
-            released = await self._release(standing.leaving - frozenset(standing.debts))
-            busy = standing.debts or standing.leaving
+            self.view = view
+            cleared = await self._clear_debts(view, own)
+            await self._read(view.reading)
+            self.ready = not view.debts
+            released = await self._release(view.leaving - frozenset(view.debts))
+            busy = view.debts or view.leaving
             await asyncio.sleep(SOON_SECONDS if busy else self._config.beat)
             now = time.monotonic()
             heartbeat = Heartbeat(
-                holds=standing.held,
+                holds=view.held,
                 tokens=self._underway.tokens(),
                 seconds=now - beaten,
                 released=released,
-                settled=settled,
+                cleared=cleared,
             )
             beaten = now
 
@@ -97,11 +97,11 @@ class LeaseKeeper:
         sources = await self._ask(self._leases.sources, sorted(names)) if names else []
         await self._crawler.read(sources)
 
-    async def _settle(self, standing: LeaseView, own: frozenset[int]) -> frozenset[str]:
+    async def _clear_debts(self, view: LeaseView, own: frozenset[int]) -> frozenset[str]:
         """The sources of which all is known that earlier holders had pushed."""
         learnt: dict[Incarnation, frozenset[int] | None] = {}
-        settled = set()
-        for source, incarnations in standing.debts.items():
+        cleared = set()
+        for source, incarnations in view.debts.items():
             for incarnation in incarnations:
                 if incarnation not in learnt:
                     mine = incarnation.node == self.incarnation.node
@@ -113,21 +113,18 @@ class LeaseKeeper:
                 continue
             done = frozenset[int]().union(*(each for each in known if each is not None))
             await self._ask(self._frontier.recover, [source], done)
-            settled.add(source)
-        return frozenset(settled)
+            cleared.add(source)
+        return frozenset(cleared)
 
     def _fence(self, incarnation: Incarnation) -> frozenset[int] | None:
         """What the server has of an incarnation that was given up; None while some of it may be
         lost.
         """
-        channel = Channel(self._spec.server, self._spec.exchange)
+        body = {"node": incarnation.node, "life": incarnation.mark}
         try:
-            body = {"node": incarnation.node, "life": incarnation.mark}
-            answer = channel.action("fence", body)
+            answer = ask(self._spec.server, self._spec.exchange, "fence", body)
         except UnavailableError:
             return None
-        finally:
-            channel.close()
         if answer["durable"] < answer["sequence"]:
             return None
         return decode_offset(answer["place"])

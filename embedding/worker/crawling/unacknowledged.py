@@ -1,6 +1,6 @@
 """Documents that the server was given and that the frontier does not know to be learnt.
 
-Every push carries their digests as its place, which the server keeps with the push's number: so
+Every push carries their digests as its offset, which the server keeps with the push's number: so
 whoever goes on after this process, here or on another node, learns from the server which of the
 documents that the frontier holds as fetched need not be read again. A document leaves the list
 when the crawler has said that the frontier has it as done.
@@ -31,7 +31,7 @@ def decode_offset(offset: str) -> frozenset[int]:
         raw = base64.b64decode(offset, validate=True)
         return frozenset(np.frombuffer(raw, dtype="<i8").tolist())
     except (binascii.Error, ValueError) as error:
-        raise InputError(f"{offset[:40]!r} is not the place of a crawler.") from error
+        raise InputError(f"{offset[:40]!r} is not the offset of a crawler.") from error
 
 
 class Unacknowledged:

@@ -102,7 +102,7 @@ class CopyTraining:
         if prepared.decay:
             for values in local.values():
                 values *= np.float32(1.0 - prepared.decay)
-        rare = parts.observer.surroundings(prepared)
+        rare = parts.observer.rare_contexts(prepared)
         deltas = self._copies.deltas(prepared, base, local, loss)
         return Trained(prepared, clock, deltas, loss, rare, held_loss=held_loss)
 

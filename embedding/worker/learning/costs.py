@@ -30,9 +30,9 @@ def memory_mb(pid: int | None = None) -> dict[str, float]:
     top = psutil.Process(pid)
     for process in (top, *top.children(recursive=True)):
         with contextlib.suppress(psutil.Error):
-            told = process.memory_full_info()
+            memory = process.memory_full_info()
             name = "own" if process == top else _program(process)
-            size = getattr(told, "pss", 0) or told.rss
+            size = getattr(memory, "pss", 0) or memory.rss
             sizes[name] = round(sizes.get(name, 0.0) + size / 1e6, 1)
     return sizes
 

@@ -81,13 +81,13 @@ class NodeClock:
         self._at = max(self._at, clock)
 
     def push(self, work: Work, push: Push) -> Push:
-        """The push with this node's place and time."""
+        """The push with this node's offset and time."""
         # What is learnt again is read nowhere: the reader goes on where it was.
         self._offset = push.offset or self._offset
-        place = self._offset
+        offset = self._offset
         if self.unacknowledged is not None:
-            place = self.unacknowledged.offset(work.keys)
-        return replace(push, offset=place, busy_s=self.stopwatch.busy())
+            offset = self.unacknowledged.offset(work.keys)
+        return replace(push, offset=offset, busy_s=self.stopwatch.busy())
 
     def pushed(self, work: Work, ack: Ack) -> None:
         """The server has taken the push after `sequence`."""

@@ -50,7 +50,7 @@ class Period:
     blocks: int = 0
     clock: int | None = None
 
-    def told(self) -> None:
+    def pushed(self) -> None:
         """What was learnt is pushed."""
         self.work, self.blocks, self.clock = None, 0, None
 
@@ -144,7 +144,7 @@ class PacedTraining:
         period = self._period
         clock = self._turn.clock if period.clock is None else period.clock
         ack = self._parts.link.push(work, clock, self._drain(), kept=True)
-        period.told()
+        period.pushed()
         if self._unlike(self._turn.pace, period.pace):
             self._follow(self._turn.pace)
         return ack

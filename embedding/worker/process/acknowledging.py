@@ -11,18 +11,18 @@ from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 
-SETTLE_SECONDS = 0.3
+DURABLE_POLL_SECONDS = 0.3
 _MANY_DOCUMENTS = 4096
 """Documents in no checkpoint, above which one is asked for."""
 
 
 class Acknowledgements:
-    """To a crawler, or to the reader of a corpus, which goes by places alone.
+    """To a crawler, or to the reader of a corpus, which goes by offsets alone.
 
     A sender that is gone gets no answer: a crawler finds its documents unacknowledged and fetches
-    them again, a reader begins at the place that the server has.
+    them again, a reader begins at the offset that the server has.
 
-    place        what the server had from the processes before this one
+    offset       what the server had from the processes before this one
     unacknowledged  documents that the frontier has not marked as done; None for a corpus
     """
 
@@ -30,28 +30,28 @@ class Acknowledgements:
         self,
         queue: BlockQueue,
         client: ParameterClient,
-        place: str,
+        offset: str,
         unacknowledged: Unacknowledged | None,
     ) -> None:
         self._queue = queue
         self._client = client
-        self._offset = place
-        self._outstanding = unacknowledged
+        self._offset = offset
+        self._unacknowledged = unacknowledged
 
     def begin(self, sequence: int, stop: threading.Event) -> None:
         """Tell a crawler what processes before this one had pushed, once none of it can be lost.
 
         Until then the crawler reads nothing: a server that goes back to a checkpoint without a
-        push that nobody can send again tells an older place, and its documents are read again.
+        push that nobody can send again tells an older offset, and its documents are read again.
 
         sequence  the last push of those processes
         """
-        if self._outstanding is None:
+        if self._unacknowledged is None:
             return
         while self._client.confirmed < sequence:
             self._client.idle()
             self._client.checkpoint(wait=False)
-            if self._client.durable() >= sequence or stop.wait(SETTLE_SECONDS):
+            if self._client.durable() >= sequence or stop.wait(DURABLE_POLL_SECONDS):
                 break
         self._report({"durable": 0})
 
@@ -62,7 +62,7 @@ class Acknowledgements:
 
     def learnt(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
-        if self._outstanding is not None:
+        if self._unacknowledged is not None:
             with contextlib.suppress(PeerLost, QueueClosed):
                 self._queue.acknowledge(keys)
 
@@ -71,12 +71,12 @@ class Acknowledgements:
 
         ask  ask the server first how many there are
         """
-        unacknowledged = self._outstanding
+        unacknowledged = self._unacknowledged
         if unacknowledged is None:
             return
-        told = self._queue.latest_report() or {}
-        unacknowledged.acknowledge(int(told.get("settled", 0)))
-        if told.get("owing") is False:
+        report = self._queue.latest_report() or {}
+        unacknowledged.acknowledge(int(report.get("finished", 0)))
+        if report.get("owing") is False:
             unacknowledged.forget_inherited()
         if not unacknowledged.waits:
             return
@@ -88,4 +88,4 @@ class Acknowledgements:
 
     def _report(self, more: dict[str, Any]) -> None:
         with contextlib.suppress(PeerLost, QueueClosed):
-            self._queue.send_report({"place": self._offset, **more})
+            self._queue.send_report({"offset": self._offset, **more})

@@ -15,31 +15,31 @@ class Closings:
     def __init__(self, usage: UsageReader | None) -> None:
         self._usage = usage
         self._complete: int | None = None
-        self._told: int | None = None
+        self._acknowledged: int | None = None
 
     def complete(self, window: int | None) -> None:
         """The latest window that the server waits for; None: none."""
         self._complete = window
 
-    def due(self, unsettled: int | None) -> Close | None:
-        """The window of a stream to read now; none from `unsettled` on: that is rehearsed still."""
+    def due(self, unconverged: int | None) -> Close | None:
+        """The window of a stream to read now, before `unconverged`, which is still rehearsed."""
         usage, window = self._usage, self._complete
         if usage is None or window is None or (usage.closed is not None and usage.closed >= window):
             return None
-        return None if unsettled is not None and unsettled <= window else Close(window)
+        return None if unconverged is not None and unconverged <= window else Close(window)
 
-    def of_corpus(self, window: int | None) -> Close | None:
-        """The window of a corpus that is over, to be read now."""
-        return None if self._usage is None or window is None else Close(window)
+    def of_corpus(self, window: int | None, until: int | None) -> Close | None:
+        """The window of a corpus that is over, to be read now; until: the next one, if any."""
+        return None if self._usage is None or window is None else Close(window, until)
 
-    def told(self, window: int) -> None:
+    def acknowledge(self, window: int) -> None:
         """The server has what was read."""
-        self._told = window
+        self._acknowledged = window
 
     def go_back(self) -> None:
         """The server refused something: what it has not, is read again."""
         if self._usage is not None:
-            self._usage.go_back(self._told)
+            self._usage.go_back(self._acknowledged)
 
     @property
     def latest(self) -> int | None:
@@ -49,4 +49,4 @@ class Closings:
         """
         if self._usage is None:
             return None
-        return -1 if self._told is None else self._told
+        return -1 if self._acknowledged is None else self._acknowledged

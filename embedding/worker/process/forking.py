@@ -80,7 +80,7 @@ def _importing_as_here() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def surroundings() -> dict[str, str]:
+def current_environment() -> dict[str, str]:
     """The environment of this process, for `adopt` in one that it starts."""
     return dict(os.environ)
 

@@ -137,7 +137,7 @@ class GradientProcess:
         try:
             pipeline.run()
             self._flush()
-            self._settle()
+            self._flush_residuals()
             if not self.stop.is_set():
                 self.transport.finish()
             if self.spec.corpus is not None:
@@ -182,7 +182,7 @@ class GradientProcess:
                 self._idle = False
                 window = window_of(blocks, self.learner.setup.unit)
                 if corpus and window != self.rehearsals.window:
-                    yield from self._ended()
+                    yield from self._ended(window)
                 self._read(window, sum(block.n_tokens for block in blocks))
                 self._traces.taken((key for block in blocks for key in block.keys), window)
                 yield blocks
@@ -195,12 +195,15 @@ class GradientProcess:
             elif blocks is not None:
                 self._rest()
         if corpus:
-            yield from self._ended()
+            yield from self._ended(None)
 
-    def _ended(self) -> Iterator[Order | Close]:
-        """A window of a corpus is over: learn it to the end, then read it once more."""
+    def _ended(self, until: int | None) -> Iterator[Order | Close]:
+        """A window of a corpus is over: learn it to the end, then read it once more.
+
+        until  the window that comes next; None: none does
+        """
         yield from self._rehearsals()
-        close = self.closings.of_corpus(self.rehearsals.window)
+        close = self.closings.of_corpus(self.rehearsals.window, until)
         if close is not None:
             yield close
 
@@ -258,7 +261,7 @@ class GradientProcess:
         self.acknowledgements.confirm()
         counters = self.counters
         if learnt.close is not None:
-            self.closings.told(learnt.close.window)
+            self.closings.acknowledge(learnt.close.window)
             self._report()
             return
         if learnt.order is not None:
@@ -328,14 +331,14 @@ class GradientProcess:
         self._flush()
         self.acknowledgements.confirm(ask=True)
         if not self._idle and not self.learner.pending:
-            self._settle()
+            self._flush_residuals()
             self.transport.idle()
             self._write_evidence()
             self._idle = True
 
-    def _settle(self) -> None:
+    def _flush_residuals(self) -> None:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
-        ack = self.client.settle(self.learner.turn.clock, self.learner.turn.sequence + 1)
+        ack = self.client.flush_residuals(self.learner.turn.clock, self.learner.turn.sequence + 1)
         if ack is not None:
             self.learner.turn.flushed(ack)
 

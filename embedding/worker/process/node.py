@@ -25,8 +25,8 @@ from embedding.worker.process.forking import (
     OF_A_CORPUS,
     OF_A_STREAM,
     adopt,
+    current_environment,
     processes,
-    surroundings,
 )
 from embedding.worker.spec import NodeSpec
 
@@ -102,7 +102,7 @@ class _Pair:
         self.processes: dict[str, BaseProcess] = {
             name: context.Process(
                 target=run_stating_errors,
-                args=(target, text, end, reasons, surroundings()),
+                args=(target, text, end, reasons, current_environment()),
                 name=f"{spec.name}-{name}",
             )
             for (name, end), target in zip(ends.items(), targets, strict=True)

@@ -92,8 +92,8 @@ class Rehearsals:
             return {
                 "window": state.window,
                 "rehearses": bool(state.passes),
-                "unsettled": state.unconverged,
-                "settled": state.converged,
+                "unconverged": state.unconverged,
+                "converged": state.converged,
                 "progress": round(state.progress, 3),
                 "tokens": state.rehearsed,
                 "held_out_loss": state.loss,

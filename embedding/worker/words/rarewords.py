@@ -24,13 +24,13 @@ from embedding.models.contextbags import ContextBag, ContextBags, added_up
 
 Flags = npt.NDArray[np.bool_]
 
-_SETTLED = 1_000_000
+_LEAST_TOKENS_READ = 1_000_000
 """Tokens that must have been read before: until then the known words are not at rest themselves."""
 HELD = 50_000
 """Words without a row whose contexts a node holds; each takes 12 bytes a context and some 250."""
 KNOWN_EXAMPLES = 4096
 """Known words, at most, of which a sample of mentions is told."""
-TOLD_TOGETHER = 16
+LEAST_EXAMPLES = 16
 """Blocks whose known words are told of in one push: the same words again and again."""
 
 
@@ -96,7 +96,7 @@ class RareWords:
         Of a young word every mention; of a known one, read n times, each with chance mentions/n, so
         that all known words are reported as often.
         """
-        if float(rowed.whole.sum()) < _SETTLED:
+        if float(rowed.whole.sum()) < _LEAST_TOKENS_READ:
             return []
         known = int((rowed.whole >= self.mentions).sum())
         # Powers of two, so that fewer words told of are some of those told of before.
@@ -154,7 +154,7 @@ class RareWords:
     def learn_all(self, sightings: Sequence[RareContexts]) -> WordContexts | None:
         """What all blocks of a tick say (see `learn`)."""
         parts = [self.learn(seen) for seen in sightings]
-        return summed([part for part in (*parts, self._told()) if part is not None])
+        return summed([part for part in (*parts, self._known_examples()) if part is not None])
 
     def learn(self, seen: RareContexts) -> WordContexts | None:
         """What a block says of young words with a row, with what was held of them until now.
@@ -167,18 +167,18 @@ class RareWords:
         rowed = ~bare & ~seen.known
         self._held.add([seen.words[i] for i in np.flatnonzero(bare).tolist()], seen.bags.of(bare))
         self._examples.append(WordContexts.of_bags(seen.ids[seen.known], seen.bags.of(seen.known)))
-        told = WordContexts.of_bags(seen.ids[rowed], seen.bags.of(rowed))
+        contexts = WordContexts.of_bags(seen.ids[rowed], seen.bags.of(rowed))
         before = [i for i in np.flatnonzero(rowed).tolist() if seen.words[i] in self._held]
         if not before:
-            return told
+            return contexts
         names = [seen.words[i] for i in before]
         held = WordContexts.of_bags(seen.ids[before], self._held.of(names))
         self._held.forget(names)
-        return summed([told, held])
+        return summed([contexts, held])
 
-    def _told(self) -> WordContexts | None:
+    def _known_examples(self) -> WordContexts | None:
         """The known words of the last blocks, when these are enough to be worth their bytes."""
-        if len(self._examples) < TOLD_TOGETHER:
+        if len(self._examples) < LEAST_EXAMPLES:
             return None
         examples, self._examples = self._examples, []
         return summed(examples)

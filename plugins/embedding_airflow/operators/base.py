@@ -74,8 +74,3 @@ def window_of(context: Context, settings: Settings) -> Window:
     run: Any = context["dag_run"]
     when = run.logical_date or run.run_after or datetime.now(UTC)
     return run_window(context["params"], when, str(settings.server.window.value))
-
-
-def tracking_uri(settings: Settings) -> str:
-    """MLflow's address: the settings' own, else the platform's MLflow."""
-    return settings.evaluation.tracking_address or settings.mlflow_url

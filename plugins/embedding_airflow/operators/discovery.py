@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from embedding.settings import Settings
 
-NONE = "none of them"
+NO_CANDIDATE = "none of them"
 """The option of a person who wants no proposal at all."""
 _COLUMNS = ("name", "kind", "url", "why", "settings")
 
@@ -63,7 +63,7 @@ class ApproveSources(HITLOperator):
     ) -> None:
         super().__init__(
             subject="Which of these sources shall be read?",
-            options=[NONE],
+            options=[NO_CANDIDATE],
             multiple=True,
             response_timeout=response_timeout,
             **kwargs,
@@ -80,8 +80,8 @@ class ApproveSources(HITLOperator):
         """Take the answer."""
         self._offer(context)
         answer = super().execute_complete(context, event)
-        chosen = [name for name in answer["chosen_options"] if name != NONE]
-        self.log.info("Approved: %s.", ", ".join(chosen) or NONE)
+        chosen = [name for name in answer["chosen_options"] if name != NO_CANDIDATE]
+        self.log.info("Approved: %s.", ", ".join(chosen) or NO_CANDIDATE)
         return chosen
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ class ApproveSources(HITLOperator):
         """The proposals, whose names become the options."""
         ti: Any = context["ti"]
         proposals: list[dict[str, Any]] = list(ti.xcom_pull(task_ids=self.proposed))
-        self.options = [*(str(each["name"]) for each in proposals), NONE]
+        self.options = [*(str(each["name"]) for each in proposals), NO_CANDIDATE]
         return proposals
 
 

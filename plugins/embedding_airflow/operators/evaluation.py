@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedding_airflow.assets import EVALUATIONS
 from embedding_airflow.links import DaskLink, MlflowLink, TrendsLink
-from embedding_airflow.operators.base import YeoronOperator, tracking_uri
+from embedding_airflow.operators.base import YeoronOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,7 +41,7 @@ class EvaluateSnapshot(YeoronOperator):
         from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
 
-        address = SecretStr(tracking_uri(settings))
+        address = SecretStr(settings.tracking_address)
         tracked = track_snapshot(
             SnapshotStore(settings.snapshot_store),
             self.snapshot_id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from embedding_airflow.links import DaskLink, MlflowLink
-from embedding_airflow.operators.base import YeoronOperator, tracking_uri
+from embedding_airflow.operators.base import YeoronOperator
 from embedding_airflow.training import CHOICES, label_of, settings_grid, train_setting, workable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class OpenComparison(YeoronOperator):
         parent = start_parent(
             str(params["name"]),
             chosen,
-            tracking_uri=tracking_uri(settings),
+            tracking_uri=settings.tracking_address,
             experiment=settings.evaluation.experiment,
             key=f"{self.dag_id} {context['run_id']}",
             varied=[name for name in CHOICES if len({one[name] for one in grid}) > 1],
@@ -80,7 +80,7 @@ class TrainSetting(YeoronOperator):
             {**chosen, **trained.made_from},
             trained.metrics,
             trained.snapshot,
-            tracking_uri=tracking_uri(settings),
+            tracking_uri=settings.tracking_address,
             seconds=time.monotonic() - began,
             name=self.variant,
             curve=trained.curve,
@@ -115,7 +115,7 @@ class CloseComparison(YeoronOperator):
         done = [result["variant"] for result in ti.xcom_pull(task_ids=self.trained) or []]
         failed = [one["variant"] for one in wanted if one["variant"] not in done]
         parent = str(wanted[0]["parent"])
-        finish(parent, tracking_uri=tracking_uri(settings), failed=bool(failed))
+        finish(parent, tracking_uri=settings.tracking_address, failed=bool(failed))
         self.mlflow_run = place_of(settings, parent)
         if failed:
             raise AirflowFailException(
@@ -128,7 +128,7 @@ def place_of(settings: Settings, run_id: str) -> tuple[str, str]:
     """(experiment id, run id), for the link."""
     from embedding.evaluation.runs import connect, reported
 
-    uri = tracking_uri(settings)
+    uri = settings.tracking_address
     client = connect(uri)
     with reported(uri):
         return str(client.get_run(run_id).info.experiment_id), run_id

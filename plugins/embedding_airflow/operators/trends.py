@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from embedding.settings import Settings
     from embedding.trends.notice import Attachment
+    from embedding.trends.notifying import NotifyConfig
     from embedding.trends.rows import TrendReport
 
 _SHOWN = 10
@@ -76,7 +77,7 @@ class NotifyOfReport(YeoronOperator):
         from embedding.snapshots.store import SnapshotStore
         from embedding.trends.notifier import notify
         from embedding.trends.storage import load
-        from embedding.trends.team import TeamStore, with_alerts
+        from embedding.trends.team import TeamStore, with_team
 
         if not settings.notify.channels:
             reason = "nobody is to be told: set notify.webhook or notify.email_to"
@@ -85,21 +86,18 @@ class NotifyOfReport(YeoronOperator):
         folder, page = settings.paths.trends, settings.trends_url
         store = SnapshotStore(settings.snapshot_store)
         team = settings.page.team
-        config = with_alerts(settings.notify, TeamStore(team)) if team else settings.notify
+        config = with_team(settings.notify, TeamStore(team)) if team else settings.notify
         report = load(folder, self.snapshot_id)
-        attach = (
-            partial(_attachment, settings, report) if settings.notify.attach != "none" else None
-        )
-        told = notify(report, store, folder, config, page, attach)
-        self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
-        return {"id": told.id, "sent": list(told.sent), "words": told.words}
+        attach = partial(_attachment, settings, config, report) if config.attach != "none" else None
+        notified = notify(report, store, folder, config, page, attach)
+        self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")
+        return {"id": notified.id, "sent": list(notified.sent), "words": notified.words}
 
 
-def _attachment(settings: Settings, report: TrendReport) -> Attachment:
-    """The report to hand on, as `notify.attach` says."""
+def _attachment(settings: Settings, chosen: NotifyConfig, report: TrendReport) -> Attachment:
+    """The report to hand on, as `notify.attach` or the team says."""
     from embedding.web.handout.making import HandoutMaker
 
-    chosen = settings.notify
     maker = HandoutMaker(settings.page, settings.trends_url, chosen.attach_language)
     return maker.attachment(report, chosen.attach)
 

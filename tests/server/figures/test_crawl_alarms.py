@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.alarms import crawl_figures, standing_alarms
+from embedding.server.figures.alarms import crawl_figures, open_alarms
 from embedding.server.service import running_server
 
 ALARM = {"event": "blocked", "since": "2026-01-01T00:00:00+00:00", "sentence": "it refuses"}
@@ -55,10 +55,10 @@ def scrape(url: str) -> dict[tuple[str, str, str], float]:
 )
 def test_rubbish_in_a_report_is_no_alarm_and_no_label(report: object) -> None:
     nodes = {"n0": {"state": "active", "report": report}}
-    assert standing_alarms(nodes) == {}
+    assert open_alarms(nodes) == {}
     assert all(set(each.faults.values()) <= {0} for each in crawl_figures(nodes))
 
 
 def test_a_node_that_is_gone_has_no_alarms() -> None:
     nodes = {"n0": {"state": "gone", "report": {"sources": {"a": {"alarm": ALARM}}}}}
-    assert standing_alarms(nodes) == {}
+    assert open_alarms(nodes) == {}

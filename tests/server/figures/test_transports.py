@@ -53,5 +53,6 @@ def test_status_and_metrics_show_them() -> None:
         server.state.report("a", REPORT)
         assert server.status()["topology"]["bytes"]["allreduce"] == 100
         text = render(server.status(), server.state.meters).decode()
-    assert 'yeoron_way_bytes_total{way="allreduce"} 100.0' in text
-    assert 'yeoron_way_rows_total{way="allreduce"} 7.0' in text
+    assert 'yeoron_transport_bytes_total{transport="allreduce"} 100.0' in text
+    assert 'yeoron_transport_rows_total{transport="allreduce"} 7.0' in text
+    assert 'yeoron_way_bytes_total{way="allreduce"} 100.0' in text, "as older dashboards ask"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from grouped import DIM, counted, following, moved, read
+from named import QUICK
 
+from embedding.exchange.groups.client import LeaderClient
 from embedding.kernel.records import Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -116,3 +119,34 @@ def test_a_group_that_does_not_come_back_holds_up_a_cut_for_a_while(
         assert ref.words == 1
         assert "groups b did not tell in time what they had" in caplog.text
         assert again.status()["groups"][0]["state"] == "away"
+
+
+def test_a_node_that_moved_to_another_group_is_waited_for_there(tmp_path) -> None:
+    """Its group of before tells with each exchange that it is gone, or is gone itself."""
+
+    def nodes(state: str) -> dict[str, object]:
+        report = {"sources": {"뉴스": {"pending": 1}}}
+        return {"nodes": {"n1": {"state": state, "report": report}}}
+
+    with (
+        running_server(leading(tmp_path), dim=DIM) as leader,
+        contextlib.closing(LeaderClient(leader.location, node="b", config=QUICK)) as before,
+        contextlib.closing(LeaderClient(leader.location, node="c", config=QUICK)) as now,
+    ):
+        tracker, groups = leader.state.accounts.tracker, leader.groups
+        for group in (before, now):
+            group.session.hello()
+        before.changes((), nodes("active"))
+        assert tracker.sources["뉴스"].pending == {"n1": 1}
+        now.changes((), nodes("active"))
+        before.changes((), nodes("gone"))
+        assert tracker.sources["뉴스"].pending == {"n1": 1}, "it reads at c"
+        shown = leader.status()["nodes"]["n1"]
+        assert (shown["group"], shown["state"]) == ("c", "active")
+
+        before.session.close()
+        until(lambda: groups.there() == ["c"])
+        groups.tick()
+        assert tracker.sources["뉴스"].pending == {"n1": 1}
+        now.changes((), nodes("gone"))
+        assert tracker.sources["뉴스"].pending == {}

@@ -204,7 +204,7 @@ def test_words_that_come_between_the_answers_of_primary_and_shards(leader, conne
         def late(calls):
             rows.answers = answers
             node.words("봄")
-            leader.state.rows.settle()
+            leader.state.rows.catch_up()
             return answers(calls)
 
         rows.answers = late

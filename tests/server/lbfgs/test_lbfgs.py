@@ -34,7 +34,7 @@ def minimised(f: Callable[[Any], Any], start: Any, **given: Any) -> Lbfgs:
         at = lbfgs.trial.clone().requires_grad_()
         loss = f(at)
         loss.backward()
-        lbfgs.told(loss.item(), at.grad)
+        lbfgs.evaluated(loss.item(), at.grad)
     return lbfgs
 
 

@@ -114,6 +114,23 @@ def test_a_node_of_another_server_has_gone_once_what_that_held_back_has_come():
     assert tracker.sources["뉴스"].pending == {}
 
 
+def test_a_report_that_comes_after_the_goodbye_makes_nobody_wait(connect):
+    """Of a thread of the node that was held up, and sends it only then."""
+    with running_server(ServerConfig(min_count=1), dim=DIM) as server:
+        state = server.state
+        late = {"sources": {"뉴스": {"pending": 1}}}
+        node = connect(server, "n0")
+        node.client.report(late)
+        assert state.accounts.tracker.sources["뉴스"].pending == {"n0": 1}
+        node.client.close()
+        until(lambda: server.status()["nodes"]["n0"]["state"] == "gone")
+        state.report("n0", late)
+        assert state.accounts.tracker.sources["뉴스"].pending == {}
+        again = connect(server, "n0")
+        again.client.report(late)
+        assert state.accounts.tracker.sources["뉴스"].pending == {"n0": 1}
+
+
 @pytest.mark.parametrize(("dies", "state"), [(True, "idle"), (False, "gone")])
 def test_a_node_whose_reader_died_says_no_goodbye_as_it_is_started_again(dies: bool, state: str):
     model = ModelConfig(dim=8, sample=0.0)

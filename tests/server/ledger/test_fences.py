@@ -10,7 +10,7 @@ import pytest
 from named import QUICK
 from recovering import config, crash
 
-from embedding.exchange.channel import Channel
+from embedding.exchange.channel import ask
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import FencedError
@@ -27,11 +27,7 @@ def greet(location: str, incarnation: str) -> None:
 
 
 def fence(location: str, node: str, incarnation: str) -> dict:
-    channel = Channel(location, QUICK)
-    try:
-        return channel.action("fence", {"node": node, "life": incarnation})
-    finally:
-        channel.close()
+    return ask(location, QUICK, "fence", {"node": node, "life": incarnation})
 
 
 @pytest.mark.parametrize("known", [True, False])

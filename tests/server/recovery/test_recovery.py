@@ -174,6 +174,19 @@ def test_the_newest_whole_checkpoint_is_taken(tmp_path, connect):
         ParameterServer(chosen, dim=DIM)
 
 
+def test_facts_of_a_checkpoint_that_were_changed_are_noticed(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    facts = {"tokens": {7: 3}, "nan": float("nan"), "말": 0.1}
+    for number in (1, 2):
+        folder.write(number, Content(facts, {}, {}))
+    assert folder.newest()[0] == 2
+    manifest = tmp_path / "checkpoint-00000002" / "manifest.json"
+    manifest.write_text(manifest.read_text("utf-8").replace('{"7": 3}', '{"7": 4}'), "utf-8")
+    number, content = folder.newest()
+    assert (number, content.facts["tokens"]) == (1, {"7": 3})
+    folder.close()
+
+
 def test_only_so_many_checkpoints_are_kept_and_nothing_half_written_stays(tmp_path, connect):
     with running_server(config(tmp_path, keep_checkpoints=2), dim=DIM) as server:
         node = connect(server)

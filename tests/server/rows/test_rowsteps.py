@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from embedding.kernel import devices
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Table
-from embedding.server.rows import devices
 from embedding.server.rows.devices import HostDevice, RowDevice, pick_device
 from embedding.server.rows.steps import FetchingSteps, RowSteps
 from embedding.server.rows.tables import Optimizer, Tables

@@ -49,7 +49,7 @@ def server():
         import pyarrow as pa
 
         channel.request(Message({"op": "admit"}, {"counts": counts}, {"words": pa.array(words)}))
-        running.state.rows.links.settle(60)
+        running.state.rows.links.catch_up(60)
         yield running
         channel.close()
 

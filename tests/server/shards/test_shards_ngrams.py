@@ -212,7 +212,7 @@ def test_packed_and_kept_rows_are_the_shards(connect, changes):
             values = rng.normal(size=(40, DIM), scale=0.1).astype(np.float32)
             node.push((RowDelta(Table.SUB, ids, values),))
             wanted[ids] += values
-        node.client.settle(node.clock, node.sequence + 1)
+        node.client.flush_residuals(node.clock, node.sequence + 1)
         seen = node.pull(NONE, grams=every).grams
         assert np.allclose(plain.pull(NONE, grams=every).grams, wanted, atol=0.15)
         assert np.allclose(seen, wanted, atol=0.15)

@@ -87,7 +87,7 @@ def test_a_node_sees_what_it_learnt_and_in_the_end_the_shards_have_it(connect, k
         plain = connect(server, "plain")
         kept = np.abs(plain.pull(NONE, ids).contexts - learnt).max()
         assert kept > 2e-3
-        node.client.settle(node.clock, node.sequence + 1)
+        node.client.flush_residuals(node.clock, node.sequence + 1)
         # What was kept back comes in steps of half of its size.
         last = np.abs(plain.pull(NONE, ids).contexts - learnt).max()
         assert last <= 2e-3 + 0.5 * kept
@@ -215,7 +215,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
                     clock = client.push(push).clock
                     learnt[np.searchsorted(ids, parts[1].ids)] += parts[1].values
                     pushed[0] += 1
-                client.settle(clock, pushed[0] + 1)
+                client.flush_residuals(clock, pushed[0] + 1)
 
             trainer = threading.Thread(target=train)
             trainer.start()

@@ -14,7 +14,7 @@ from threads import fleet, sharded
 
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
-from embedding.exchange.allreduce.ring import rendezvous
+from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.protocol import PullRequest
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
@@ -46,8 +46,8 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
         half_life_tokens=None,
     )
     topology = TopologyConfig(kind=kind, write_back_blocks=3, rechoose_blocks=4, peer_timeout_s=60)
-    with sharded(kept, SyncConfig(policy="asp"), dim=DIM) as server, rendezvous() as port:
-        spec = MeetingSpec(port=port, names=NAMES)
+    with sharded(kept, SyncConfig(policy="asp"), dim=DIM) as server, rendezvous() as folder:
+        spec = MeetingSpec(folder=folder, names=NAMES)
 
         def node(rank: int) -> ReducingTransport:
             with greet(server.location, node=NAMES[rank], config=QUICK) as client:

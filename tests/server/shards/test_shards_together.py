@@ -154,7 +154,7 @@ def test_a_shard_that_has_a_sum_alone_is_sent_what_the_log_wants(server, nodes):
     upstreams.close()
     for node, push in zip(nodes, pushes, strict=True):
         node.client.log.add(push)
-        node.clock = node.client._told(node.client.session.stream(), push).clock
+        node.clock = node.client._push_on(node.client.session.stream(), push).clock
     assert seen(nodes[0]) == [2.0]
     assert seen(nodes[1]) == [2.0]
 

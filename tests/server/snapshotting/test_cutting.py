@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from named import joined, named
 
+from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, Table, Window, WindowUnit
@@ -180,7 +181,7 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
     with running_server(chosen, dim=DIM) as server:
         node = connect(server)
         node.words("말")
-        node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT}})
+        node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT}})
         node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
         node.push(
             counts=counted(["말"], window=AT + DAY), window=AT + DAY, published=AT + DAY + 10.0
@@ -189,7 +190,7 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
             asked = pool.submit(server.snapshotter.cut, WINDOW) if by_hand else None
             time.sleep(1.0)
             assert not server.snapshotter.refs()
-            node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT + DAY}})
+            node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT + DAY}})
             if asked is not None:
                 asked.result(timeout=60)
             until(lambda: server.snapshotter.refs())
@@ -198,12 +199,12 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
         assert quality["settled"] == 1.0
 
 
-def test_a_window_that_does_not_settle_in_time_is_cut_and_says_so(tmp_path, connect):
+def test_a_window_that_does_not_converge_in_time_is_cut_and_says_so(tmp_path, connect):
     chosen = config(tmp_path, convergence_seconds=0.5)
     with running_server(chosen, dim=DIM) as server:
         node = connect(server)
         node.words("말")
-        node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT}})
+        node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT}})
         node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
         ref = node.client.cut(WINDOW)
         quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
@@ -268,6 +269,19 @@ def test_what_cannot_be_cut_is_refused_with_the_reason(tmp_path, connect):
         node.words("말")
         node.push(counts=counted(["말"]), window=AT)
         assert node.client.cut(WINDOW).words == 1, "a refused cut can be tried again"
+
+
+def test_a_cut_of_texts_without_authors_says_why_no_word_has_a_row(tmp_path, connect):
+    """As of a crawled archive that names none: all its texts count as those of one author."""
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        one = Contributors.of([((7,), (1,))])
+        assert node.client.admit(["말"], np.array([9]), one).tolist() == [-1]
+        with pytest.raises(RefusedError) as refused:
+            node.client.cut(WINDOW)
+    said = str(refused.value)
+    assert "no word has a row yet; words that were read often enough wait until 3 authors" in said
+    assert said.endswith("count as those of one (text.unknown_authors).")
 
 
 def test_a_window_whose_snapshot_failed_keeps_its_counts_and_can_be_cut_again(tmp_path, connect):

@@ -356,10 +356,10 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
 
 
 def test_a_question_while_a_shard_is_away_is_unavailable_not_wrong(connect, monkeypatch):
-    monkeypatch.setattr("embedding.server.shards.rows._SETTLE_S", 0.3)
+    monkeypatch.setattr("embedding.server.shards.rows._CATCH_UP_S", 0.3)
     with sharded(ServerConfig(min_count=2, device="cpu", shards=2), dim=DIM) as server:
         connect(server).words(*WORDS[:10])
-        server.state.rows.links.settle(60)
+        server.state.rows.links.catch_up(60)
         fleet(server).crash(1)
         with pytest.raises(UnavailableError, match="shard 1 did not answer within"):
             LiveModel(server.state).neighbours("w7", 5)

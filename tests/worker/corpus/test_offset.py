@@ -110,7 +110,7 @@ def test_a_share_that_ends_after_some_tokens_ends_there_after_a_restart_too(
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"epoch": -1}', '{"line": "7"}', '{"page": 1}', "3"])
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="not a place"):
+    with pytest.raises(InputError, match="not an offset"):
         Offset.of(text)
 
 

@@ -108,7 +108,7 @@ def test_text_that_comes_while_it_rehearses_adds_to_the_budget() -> None:
     assert machine.window == 7
 
 
-def test_a_window_that_another_follows_is_rehearsed_first_and_settles() -> None:
+def test_a_window_that_another_follows_is_rehearsed_first_and_converges() -> None:
     machine = Convergence(10.0, 1_000)
     machine.read(7, 1_000)
     assert machine.unconverged == 7

@@ -333,8 +333,8 @@ class Stream:
 
 
 @pytest.fixture
-def _settled(monkeypatch):
-    monkeypatch.setattr("embedding.worker.words.rarewords._SETTLED", 20_000)
+def _read_enough(monkeypatch):
+    monkeypatch.setattr("embedding.worker.words.rarewords._LEAST_TOKENS_READ", 20_000)
 
 
 def test_nothing_is_told_before_known_words_are_at_rest():
@@ -343,7 +343,7 @@ def test_nothing_is_told_before_known_words_are_at_rest():
     assert stream.read()[1] < 0.5
 
 
-@pytest.mark.usefixtures("_settled")
+@pytest.mark.usefixtures("_read_enough")
 @pytest.mark.parametrize("shared", [False, True])
 def test_readers_find_a_renamed_word_sooner_than_by_gradient_steps(shared):
     companions, length = Stream(30, shared=shared).begin().mention(8).read()
@@ -352,7 +352,7 @@ def test_readers_find_a_renamed_word_sooner_than_by_gradient_steps(shared):
     assert Stream(0, shared=shared).begin().mention(8).read()[1] < 0.5
 
 
-@pytest.mark.usefixtures("_settled")
+@pytest.mark.usefixtures("_read_enough")
 @pytest.mark.parametrize("replay", [0.0, 2.0])
 def test_what_is_trained_does_not_depend_on_it(replay):
     streams = [Stream(mentions, replay=replay).begin().mention(40) for mentions in (0, 30)]
@@ -362,7 +362,7 @@ def test_what_is_trained_does_not_depend_on_it(replay):
         assert np.array_equal(one, other), "bit for bit"
 
 
-@pytest.mark.usefixtures("_settled")
+@pytest.mark.usefixtures("_read_enough")
 def test_mentions_that_nodes_keep_for_a_later_push_come_with_it():
     sync = SyncConfig(policy="asp", n_push=3)
     stream = Stream(30, pace=Pace(push_every=3))
