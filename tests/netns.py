@@ -61,6 +61,7 @@ class Host:
 
     unseen       folders of other hosts, which its processes find empty
     environment  variables of its processes
+    answering    the process on it that answers `ask`, once it was asked something
     """
 
     name: str
@@ -69,6 +70,7 @@ class Host:
     bridge: Bridge
     unseen: Sequence[Path] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    answering: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def settings(self) -> Path:
@@ -118,8 +120,26 @@ class Host:
         return done
 
     def ask(self, question: str, *arguments: str) -> Any:
-        out = self.run(str(WORLD), question, str(self.settings), *arguments).stdout
-        return json.loads(out.splitlines()[-1]) if out else None
+        """What platform/hostworld.py answers on this host."""
+        if not self.answering:
+            self.answering.append(
+                subprocess.Popen(
+                    self.inside(sys.executable, str(WORLD), "answer", str(self.settings)),
+                    cwd=ROOT,
+                    env=self.variables(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        (process,) = self.answering
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([question, *arguments]) + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        assert answer, f"{question}: no answer; what is wrong is in the output of this test"
+        return json.loads(answer)
 
     def yeoron(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = ("-m", "embedding.cli", "--settings", str(self.settings), *arguments)
@@ -132,6 +152,9 @@ class Host:
                 process.send_signal(signal.SIGKILL)
 
     def end(self) -> None:
+        for process in self.answering:
+            with process:
+                process.kill()
         end_all(self.home)
         with suppress(subprocess.CalledProcessError):
             ip("netns", "del", self.name)

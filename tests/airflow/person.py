@@ -1,6 +1,7 @@
-"""A person who answers a run's question in Airflow's web application; a process of its own.
+"""A person who answers runs' questions in Airflow's web application; a process of its own.
 
-python person.py DAG first|none      prints the options that were offered, as JSON
+python person.py DAG FOLDER first|none ...     one answer a run; the options that were offered are
+written as JSON into FOLDER, 0.json and so on
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from pathlib import Path
 
 import httpx
 
+from embedding.kernel.durable import replaced
 from embedding_airflow.environment import login
 
 
-async def answer(dag: str, choice: str) -> list[str]:
+async def answer(dag: str, folder: Path, choices: list[str]) -> None:
     from airflow.api_fastapi.app import cached_app
 
     transport = httpx.ASGITransport(cached_app(apps="core"))
@@ -26,27 +28,33 @@ async def answer(dag: str, choice: str) -> list[str]:
         body = {"username": user, "password": password}
         token = (await web.post("/auth/token", json=body)).json()["access_token"]
         web.headers["Authorization"] = f"Bearer {token}"
-        deadline = time.monotonic() + 200
-        path = f"/api/v2/dags/{dag}/dagRuns/~/hitlDetails?response_received=false"
-        while time.monotonic() < deadline:
-            for detail in (await web.get(path)).json()["hitl_details"]:
-                ti, options = detail["task_instance"], detail["options"]
-                if ti["state"] != "awaiting_input":
-                    continue
-                done = await web.patch(
-                    f"/api/v2/dags/{dag}/dagRuns/{ti['dag_run_id']}/taskInstances/"
-                    f"{ti['task_id']}/-1/hitlDetails",
-                    json={
-                        "chosen_options": [options[0 if choice == "first" else -1]],
-                        "params_input": {},
-                    },
-                )
-                done.raise_for_status()
-                return [*options]
-            await asyncio.sleep(0.3)
+        for at, choice in enumerate(choices):
+            offered = await _answer_one(web, dag, choice)
+            with replaced(folder / f"{at}.json") as file:
+                file.write(json.dumps(offered).encode())
+
+
+async def _answer_one(web: httpx.AsyncClient, dag: str, choice: str) -> list[str]:
+    deadline = time.monotonic() + 200
+    path = f"/api/v2/dags/{dag}/dagRuns/~/hitlDetails?response_received=false"
+    while time.monotonic() < deadline:
+        for detail in (await web.get(path)).json()["hitl_details"]:
+            ti, options = detail["task_instance"], detail["options"]
+            if ti["state"] != "awaiting_input":
+                continue
+            done = await web.patch(
+                f"/api/v2/dags/{dag}/dagRuns/{ti['dag_run_id']}/taskInstances/"
+                f"{ti['task_id']}/-1/hitlDetails",
+                json={
+                    "chosen_options": [options[0 if choice == "first" else -1]],
+                    "params_input": {},
+                },
+            )
+            done.raise_for_status()
+            return [*options]
+        await asyncio.sleep(0.3)
     raise TimeoutError("no run asked anything")
 
 
 if __name__ == "__main__":
-    found = asyncio.run(answer(*sys.argv[1:]))
-    Path(os.environ["TEST_ANSWER"]).write_text(json.dumps(found), encoding="utf-8")
+    asyncio.run(answer(sys.argv[1], Path(sys.argv[2]), sys.argv[3:]))

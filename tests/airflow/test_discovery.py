@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import world
 
 from embedding_airflow.operators.discovery import NO_CANDIDATE
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MOMENT = iter(datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(1000))
@@ -48,16 +48,24 @@ def place(tmp_path: Path) -> Iterator[SimpleNamespace]:
 
 
 @contextmanager
-def answered(folder: Path, choice: str) -> Iterator[Path]:
-    """A person answers in the web application as soon as the run asks; a file of what was asked."""
-    told = folder / f"{choice}.json"
+def answered(folder: Path, *choices: str) -> Iterator[Callable[[int], list[str]]]:
+    """A person answers in the web application as soon as a run asks, one choice a run.
+
+    What is given says what the run of that number was offered.
+    """
     person = subprocess.Popen(
-        [sys.executable, str(Path(__file__).parent / "person.py"), DAG, choice],
-        env={**os.environ, "TEST_ANSWER": str(told)},
+        [sys.executable, str(Path(__file__).parent / "person.py"), DAG, str(folder), *choices],
         stdout=subprocess.DEVNULL,
     )
+
+    def offered(at: int) -> list[str]:
+        file = folder / f"{at}.json"
+        until(file.exists, "the person did not answer", seconds=60)
+        found: list[str] = json.loads(file.read_text(encoding="utf-8"))
+        return found
+
     try:
-        yield told
+        yield offered
         assert person.wait(120) == 0
     finally:
         person.kill()
@@ -73,13 +81,18 @@ def states(dag_run: Any) -> dict[str, str]:
 
 
 def test_a_person_approves_and_rejects(place, dag_bag) -> None:
+    with answered(place.folder, "first", "none") as offered:
+        look_for_sources_twice(place, dag_bag, offered)
+
+
+def look_for_sources_twice(
+    place: SimpleNamespace, dag_bag: Any, offered: Callable[[int], list[str]]
+) -> None:
     from embedding.sources.config import load_sources
 
-    with answered(place.folder, "first") as told:
-        first = run(dag_bag)
+    first = run(dag_bag)
     assert states(first) == dict.fromkeys(("discover", "approve", "add_sources"), "success")
-    offered = json.loads(told.read_text(encoding="utf-8"))
-    *names, last = offered
+    *names, last = offered(0)
     assert last == NO_CANDIDATE
     sources = load_sources(place.settings.paths.sources)
     assert [one.name for one in sources] == ["known", names[0]]
@@ -91,10 +104,9 @@ def test_a_person_approves_and_rejects(place, dag_bag) -> None:
 
     # What was approved is read and what was rejected is remembered: other places are proposed.
     before = place.settings.paths.sources.read_text(encoding="utf-8")
-    with answered(place.folder, "none") as told:
-        second = run(dag_bag)
+    second = run(dag_bag)
     assert second.state == "success"
-    asked = json.loads(told.read_text(encoding="utf-8"))
+    asked = offered(1)
     assert asked[-1] == NO_CANDIDATE
     assert not set(names) & set(asked)
     assert place.settings.paths.sources.read_text(encoding="utf-8") == before

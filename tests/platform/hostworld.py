@@ -1,6 +1,7 @@
 """Runs inside a network namespace: the control host of tests of several hosts, and its state.
 
 `hostworld.py start FILE`: without Airflow and MLflow, which stay on loopback.
+`hostworld.py answer FILE`: a question a line, `["status"]`, and its answer, until the input ends.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -42,23 +43,21 @@ def start(settings: Settings) -> None:
     supervisor.wait_ready(chosen, timeout=300)
 
 
-def status(settings: Settings) -> None:
-    answer = httpx.get(settings.server_status_url, timeout=30, trust_env=False)
-    sys.stdout.write(answer.text + "\n")
+def status(settings: Settings) -> Any:
+    return httpx.get(settings.server_status_url, timeout=30, trust_env=False).json()
 
 
-def workers(settings: Settings) -> None:
+def workers(settings: Settings) -> Any:
     """Address of each worker, with the keys that it runs."""
     with dask_client(settings) as client:
-        running = {worker: list(keys) for worker, keys in client.processing().items()}
-    sys.stdout.write(json.dumps(running) + "\n")
+        return {worker: list(keys) for worker, keys in client.processing().items()}
 
 
-def joining(settings: Settings, role: str = "node") -> None:
-    sys.stdout.write(invite(settings, 1, check_role(role)).model_dump_json() + "\n")
+def joining(settings: Settings, role: str = "node") -> Any:
+    return invite(settings, 1, check_role(role)).model_dump(mode="json")
 
 
-def cut(settings: Settings, start: str, end: str) -> None:
+def cut(settings: Settings, start: str, end: str) -> Any:
     """Publish a window, and what is found of it in the store and in the evidence here."""
     window = Window(datetime.fromisoformat(start), datetime.fromisoformat(end))
     channel = Channel(settings.server_location, settings.line(operator=True))
@@ -69,7 +68,7 @@ def cut(settings: Settings, start: str, end: str) -> None:
     page = EvidenceStore(settings.page.evidence)
     found = {word: page.find(word, window.start, window.end) for word in held.words[:50]}
     seen = {word: [one.url for one in each] for word, each in found.items() if each}
-    sys.stdout.write(json.dumps({"words": len(held.words), "evidence": seen}) + "\n")
+    return {"words": len(held.words), "evidence": seen}
 
 
 def attach(settings: Settings) -> None:
@@ -80,9 +79,20 @@ def publish(settings: Settings) -> None:
     publish_sources(settings, load_sources(settings.paths.sources))
 
 
+def answer(file: Path) -> None:
+    """Importing what asks takes a second: a test asks many times."""
+    questions = {each.__name__: each for each in (status, workers, joining, cut)}
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        found = questions[name](load_settings(file), *arguments)
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
+
+
 if __name__ == "__main__":
     os.environ[SETTINGS_VARIABLE] = sys.argv[2]  # services inherit it
-    calls: dict[str, Callable[..., None]] = {
-        each.__name__: each for each in (start, status, workers, joining, attach, publish, cut)
-    }
-    calls[sys.argv[1]](load_settings(Path(sys.argv[2])), *sys.argv[3:])
+    if sys.argv[1] == "answer":
+        answer(Path(sys.argv[2]))
+    else:
+        calls = {each.__name__: each for each in (start, attach, publish)}
+        calls[sys.argv[1]](load_settings(Path(sys.argv[2])))

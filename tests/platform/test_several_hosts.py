@@ -63,7 +63,12 @@ def test_a_host_joins_is_cut_off_and_dies(world: tuple[Host, Host, Host], tmp_pa
         again = join(host, file, check=False)
         assert again.returncode == 2
         assert "has joined already" in again.stderr
-    until(lambda: len(control.ask("workers")) == 2, "the workers did not come", 300)
+
+    def came() -> bool:
+        time.sleep(0.3)
+        return len(control.ask("workers")) == 2
+
+    until(came, "the workers did not come", 300)
 
     control.run(str(WORLD), "attach", str(control.settings))
     until(lambda: learnt(control, "before"), lambda: control.ask("status"), 600)
