@@ -28,7 +28,8 @@ from embedding.backup.manifest import (
     BackupManifest,
     parse_backup,
 )
-from embedding.backup.places import BackupPlace, open_place
+from embedding.backup.repositories import BackupRepository, open_repository
+from embedding.backup.staging import STAGE, VERIFIED
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
@@ -36,22 +37,20 @@ from embedding.kernel.private import private_folder
 from embedding.server.shards.resharding import check_reshard, reshard
 from embedding.settings import Settings
 
-STAGE = ".restoring"
-_VERIFIED = "verified"
 _HARMLESS = frozenset((STAGE, "lost+found"))
 """What an empty home may hold."""
 
-Tell = Callable[[str], None]
 
-
-def restore(settings: Settings, address: str, *, tell: Tell = lambda _: None) -> BackupManifest:
+def restore(
+    settings: Settings, address: str, *, tell: Callable[[str], None] = lambda _: None
+) -> BackupManifest:
     """Fill the empty home of `settings` from a backup; its manifest.
 
     ConfigError or InputError for a backup or a home that cannot be used, and PlatformError for
     what failed on the way: then the home is empty.
     """
-    place = open_place(address)
-    manifest = _read(place)
+    repository = open_repository(address)
+    manifest = _read(repository)
     _check(settings, manifest)
     home = settings.paths.home
     stage = home / STAGE
@@ -62,11 +61,11 @@ def restore(settings: Settings, address: str, *, tell: Tell = lambda _: None) ->
         private_folder(stage)
         try:
             _check_room(stage, manifest)
-            _fetch(place, manifest, stage)
+            _fetch(repository, manifest, stage)
             tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
             _reshard(settings, manifest, stage, tell)
             _load(settings, stage, manifest)
-            with replaced(stage / _VERIFIED) as file:
+            with replaced(stage / VERIFIED) as file:
                 file.write(manifest.digest.encode())
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
@@ -75,23 +74,18 @@ def restore(settings: Settings, address: str, *, tell: Tell = lambda _: None) ->
     return manifest
 
 
-def unfinished(home: Path) -> bool:
-    """Whether a restore into this home was killed on the way."""
-    return (home / STAGE / _VERIFIED).is_file()
-
-
-def _read(place: BackupPlace) -> BackupManifest:
-    data = place.read(BACKUP_MANIFEST)
+def _read(repository: BackupRepository) -> BackupManifest:
+    data = repository.read(BACKUP_MANIFEST)
     if data is not None:
-        manifest = parse_backup(data, place.address)
-        check_formats(manifest.formats, place.address)
+        manifest = parse_backup(data, repository.address)
+        check_formats(manifest.formats, repository.address)
         return manifest
-    if place.read(UNFINISHED) is not None:
+    if repository.read(UNFINISHED) is not None:
         raise InputError(
-            f"restore: the backup at {place.address} was cut off; run `yeoron backup` again."
+            f"restore: the backup at {repository.address} was cut off; run `yeoron backup` again."
         )
     raise InputError(
-        f"restore: there is no backup at {place.address}: it has no {BACKUP_MANIFEST}."
+        f"restore: there is no backup at {repository.address}: it has no {BACKUP_MANIFEST}."
     )
 
 
@@ -166,14 +160,14 @@ def _check_room(stage: Path, manifest: BackupManifest) -> None:
         )
 
 
-def _fetch(place: BackupPlace, manifest: BackupManifest, stage: Path) -> None:
+def _fetch(repository: BackupRepository, manifest: BackupManifest, stage: Path) -> None:
     for name, expected in manifest.files.items():
-        found = place.get(name, stage / name)
+        found = repository.get(name, stage / name)
         if found is None:
-            raise InputError(f"restore: {place.address} has no {name}; nothing was restored.")
+            raise InputError(f"restore: {repository.address} has no {name}; nothing was restored.")
         if found != expected:
             raise InputError(
-                f"restore: {name} in {place.address} is not as it was written: it is damaged; "
+                f"restore: {name} in {repository.address} is not as it was written: it is damaged; "
                 "nothing was restored."
             )
 
@@ -186,7 +180,9 @@ def _now(settings: Settings) -> Layout:
     return Layout(settings.server.shards, settings.server.split, settings.model.width)
 
 
-def _reshard(settings: Settings, manifest: BackupManifest, stage: Path, tell: Tell) -> None:
+def _reshard(
+    settings: Settings, manifest: BackupManifest, stage: Path, tell: Callable[[str], None]
+) -> None:
     """Rows to as many shards as the settings say."""
     was, now = _was(settings, manifest), _now(settings)
     folder = stage / "checkpoints"
@@ -224,7 +220,7 @@ def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:
 def _verified(stage: Path, manifest: BackupManifest) -> bool:
     """Whether all of this backup is there already; InputError when it is all of another."""
     try:
-        found = (stage / _VERIFIED).read_text("utf-8")
+        found = (stage / VERIFIED).read_text("utf-8")
     except FileNotFoundError:
         return False
     if found != manifest.digest:
@@ -237,7 +233,7 @@ def _verified(stage: Path, manifest: BackupManifest) -> bool:
 
 def _put_in_place(home: Path, stage: Path) -> None:
     for path in sorted(stage.iterdir()):
-        if path.name != _VERIFIED:
+        if path.name != VERIFIED:
             path.rename(home / path.name)
     sync(home)
     shutil.rmtree(stage)

@@ -20,7 +20,7 @@ from embedding.backup.manifest import (
     BackupManifest,
     make_manifest,
 )
-from embedding.backup.places import BackupPlace, open_place
+from embedding.backup.repositories import BackupRepository, open_repository
 from embedding.exchange.channel import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError
 from embedding.kernel.private import private_folder
@@ -36,10 +36,10 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
     ConfigError or InputError for a place that cannot take one; nothing is changed there then.
     PlatformError or UnavailableError for what failed on the way; the same call begins again.
     """
-    place = open_place(address)
+    repository = open_repository(address)
     if not settings.paths.home.is_dir():
         raise ConfigError(f"backup: {settings.paths.home}: there is no home of a platform here.")
-    _check_free(place)
+    _check_free(repository)
     elsewhere = settings.hosts.server
     before = _at_rest(settings) if elsewhere else None
     with _stage(settings.paths.home) as stage:
@@ -49,10 +49,10 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
                 f"backup: the server on the host {elsewhere} learnt or began again meanwhile; "
                 "try again when its nodes are at rest."
             )
-        place.write(UNFINISHED, b"This backup is not finished.\n")
-        place.clear(UNFINISHED)
+        repository.write(UNFINISHED, b"This backup is not finished.\n")
+        repository.clear(UNFINISHED)
         names = sorted(path.relative_to(stage) for path in stage.rglob("*") if path.is_file())
-        files = {str(name): place.put(stage / name, str(name)) for name in names}
+        files = {str(name): repository.put(stage / name, str(name)) for name in names}
     facts = {
         "formats": dict(STORED_FORMATS),
         "model": settings.digest(),
@@ -63,17 +63,19 @@ def back_up(settings: Settings, address: str) -> BackupManifest:
         "server_host": elsewhere,
     }
     manifest = make_manifest(facts, files)
-    place.write(BACKUP_MANIFEST, manifest.to_json().encode())
-    place.remove(UNFINISHED)
+    repository.write(BACKUP_MANIFEST, manifest.to_json().encode())
+    repository.remove(UNFINISHED)
     return manifest
 
 
-def _check_free(place: BackupPlace) -> None:
+def _check_free(repository: BackupRepository) -> None:
     """A place that is empty, or holds a backup that was cut off; InputError."""
-    if place.read(BACKUP_MANIFEST) is not None:
-        raise InputError(f"backup: {place.address} holds a backup; an empty place is accepted.")
-    if place.read(UNFINISHED) is None and not place.empty():
-        raise InputError(f"backup: {place.address} is not empty; an empty place is accepted.")
+    if repository.read(BACKUP_MANIFEST) is not None:
+        raise InputError(
+            f"backup: {repository.address} holds a backup; an empty place is accepted."
+        )
+    if repository.read(UNFINISHED) is None and not repository.empty():
+        raise InputError(f"backup: {repository.address} is not empty; an empty place is accepted.")
 
 
 @contextmanager

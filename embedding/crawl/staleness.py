@@ -89,8 +89,8 @@ class YieldWatch:
 
         The time between is nobody's silence: nothing was watched. What is not whole is left alone.
         """
-        rhythm, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
-        usual = isinstance(rhythm, Mapping) and self._diurnal.restore(rhythm, away)
+        diurnal, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
+        usual = isinstance(diurnal, Mapping) and self._diurnal.restore(diurnal, away)
         # Evidence is against what is usual: without that there is none.
         if usual and isinstance(evidence, float) and 0.0 < evidence <= 1.5 * self._enough:
             self._evidence = evidence
@@ -125,9 +125,9 @@ class YieldWatch:
         self._judge(now)
 
     def _weigh(self, start: float, end: float, new: int) -> None:
-        rhythm = self._diurnal
-        expected = rhythm.expected(start, end) if rhythm.items >= _LEARN else 0.0
-        weight = 1.0 / rhythm.dispersion
+        diurnal = self._diurnal
+        expected = diurnal.expected(start, end) if diurnal.items >= _LEARN else 0.0
+        weight = 1.0 / diurnal.dispersion
         change = weight * (expected * (1.0 - _FALLS_TO) + new * math.log(_FALLS_TO))
         ceiling = self._enough * 1.5
         self._evidence = min(max(0.0, self._evidence + change), ceiling)
@@ -136,7 +136,7 @@ class YieldWatch:
         elif self._quiet_since is None:
             self._quiet_since = start
         if not self._silent(end):
-            rhythm.saw(start, end, new)
+            diurnal.saw(start, end, new)
 
     def _silent(self, now: float) -> bool:
         quiet = self._quiet_since

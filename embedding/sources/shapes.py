@@ -73,9 +73,9 @@ def _shape(path: str, rows: Sequence[dict[str, Any]], wants_text: bool) -> Shape
     least = _PRESENT * min(len(rows), _SAMPLE)
     full = {name: values for name, values in columns.items() if len(values) >= least}
     fields = _fields(full)
-    told_apart = {"id", "time", "link"} & set(fields)
+    identifying = {"id", "time", "link"} & set(fields)
     needed = "text" if wants_text else "link"
-    if needed not in fields or not told_apart:
+    if needed not in fields or not identifying:
         return None
     size = sum(len(str(value)) for value in full[fields[needed]])
     return Shape(path, fields, size * len(rows) // min(len(rows), _SAMPLE))

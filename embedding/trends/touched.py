@@ -36,10 +36,10 @@ def _parts(word: str, known: Collection[str], most: int = _MOST_PARTS) -> tuple[
         return ()
     best: dict[int, tuple[str, ...]] = {0: ()}
     for end in range(1, len(word) + 1):
-        ways = (_extended(best, word[start:end], start, known) for start in _starts(word, end))
-        options = [way for way in ways if way]
+        matches = (_extended(best, word[start:end], start, known) for start in _starts(word, end))
+        options = [match for match in matches if match]
         if options:
-            best[end] = min(options, key=lambda way: (len(way), way))
+            best[end] = min(options, key=lambda match: (len(match), match))
     whole = best.get(len(word), ())
     return whole if 2 <= len(whole) <= most else ()
 

@@ -122,7 +122,7 @@ def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -
     documents = most.documents_before if most.role == "fallen" else most.documents
     # A window that one source alone was read in needs no name of it.
     alone = [name for name, n in window.documents.items() if n] == [*story.sources]
-    said = t(
+    sentence = t(
         "said_who" if most.word in named else "said_who_most",
         word=formats.short_word(most.word),
         n=formats.number(documents),
@@ -130,7 +130,7 @@ def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -
         origin="" if alone else t("said_origin", sources=_few(story.sources)),
     )
     few = [t("said_few")] if story.few_authors else []
-    return [said, *few, sureness(story.q, t, significant=story.significant)]
+    return [sentence, *few, sureness(story.q, t, significant=story.significant)]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ CHOICES = {
 """What a setting chooses, and the param that names the choices."""
 USUAL = {"compression": "fp16", "topology": "ps"}
 """Choices that a label does not name."""
-SERVER_GROUPS = {"kind": "ps", "server_groups": 2}
+TWO_GROUPS = {"kind": "ps", "server_groups": 2}
 """What `servers` among the topologies stands for."""
 ROUNDS = 3
 """Rounds of L-BFGS that a training with sandblaster has at least, where it has as many blocks."""
@@ -107,7 +107,7 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
             "threshold": settings.exchange.threshold,
             "top_share": settings.exchange.top_share,
         },
-        "topology": SERVER_GROUPS
+        "topology": TWO_GROUPS
         if setting["topology"] == "servers"
         else {"kind": setting["topology"]},
         "text": settings.text.model_dump(),

@@ -1,6 +1,7 @@
 """One name, one meaning: classes, aliases and public constants are unique in the tree."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,18 @@ SAME = {
     "logger": "each module's logger",
 }
 """Names that several modules may have, and why."""
+
+
+REPLACED = frozenset(
+    {
+        *("told", "said", "settle", "settled", "settling", "surroundings", "witness", "witnessed"),
+        *("testimony", "compass", "foresight", "wish", "wishes", "ways", "dealt", "deals"),
+        *("tether", "rhythm", "division"),
+    }
+)
+"""Words that the glossary replaced: nothing in the code is called so any more."""
+ANSWERS = {"said"}
+"""Fields of `/api/v1`, which keep their names."""
 
 
 def type_variable(value: ast.expr | None) -> bool:
@@ -60,3 +73,32 @@ def test_the_names_of_the_glossary_are_in_the_tree():
     for row in rows:
         for name in row[4].replace("`", "").split(","):
             assert name.strip() in code, f"glossary: {name.strip()} is not in the code"
+
+
+def words(name: str) -> set[str]:
+    """The words that a name is made of."""
+    return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_"))
+
+
+def identifiers(tree: ast.Module) -> Iterator[str]:
+    """What functions, classes, parameters, variables and attributes are called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def test_nothing_is_called_by_a_word_that_the_glossary_replaced():
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+        for name in identifiers(ast.parse(path.read_text("utf-8")))
+        if words(name) & REPLACED and name not in ANSWERS
+    }
+    assert found == set(), "docs/glossary.md has the field's word"

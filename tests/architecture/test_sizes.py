@@ -30,6 +30,7 @@ WIDE_RECORDS = {
     "embedding/kernel/records.py TokenBlock": "one field for each column of its Arrow table",
     "embedding/server/figures/meters.py Meters": "one counter for each metric",
     "embedding/training/request.py TrainResult": "the JSON of `yeoron train`",
+    "embedding/trends/history.py HistoryPoint": "the JSON of a word in a window",
     "embedding/trends/rows.py TrendReport": "the JSON of a report",
     "embedding/trends/rows.py TrendRow": "the JSON of a word in a report",
     "embedding/web/handout/content.py Handout": "one field for each part of a page to hand on",

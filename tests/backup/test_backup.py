@@ -26,9 +26,10 @@ from backup.conftest import (
     serving_home,
     tree,
 )
-from embedding.backup import collecting, places, restoring, writing
+from embedding.backup import collecting, repositories, restoring, writing
 from embedding.backup.manifest import BACKUP_MANIFEST, UNFINISHED, parse_backup
 from embedding.backup.restoring import restore
+from embedding.backup.staging import STAGE
 from embedding.backup.writing import back_up
 from embedding.cli import app
 from embedding.crawl.frontier import Frontier
@@ -152,8 +153,8 @@ def test_a_backup_that_was_killed_passes_for_none_and_the_next_call_ends_it(
     running, tmp_path, after: int
 ):
     settings, _, _ = running
-    place, put, calls = tmp_path / "backup", places.FolderPlace.put, []
-    write = places.FolderPlace.write
+    place, put, calls = tmp_path / "backup", repositories.FolderRepository.put, []
+    write = repositories.FolderRepository.write
 
     def killed(self, source: Path, name: str):
         calls.append(name)
@@ -167,8 +168,8 @@ def test_a_backup_that_was_killed_passes_for_none_and_the_next_call_ends_it(
         write(self, name, data)
 
     with (
-        patch.object(places.FolderPlace, "put", killed),
-        patch.object(places.FolderPlace, "write", unwritten),
+        patch.object(repositories.FolderRepository, "put", killed),
+        patch.object(repositories.FolderRepository, "write", unwritten),
         pytest.raises(Killed),
     ):
         back_up(settings, str(place))
@@ -319,12 +320,15 @@ def test_a_place_that_holds_something_is_refused(running, tmp_path):
 
 def test_a_restore_that_was_killed_before_all_is_there_begins_again(backup):
     fresh, place = backup
-    with patch.object(places.FolderPlace, "get", side_effect=Killed), pytest.raises(Killed):
+    with (
+        patch.object(repositories.FolderRepository, "get", side_effect=Killed),
+        pytest.raises(Killed),
+    ):
         restore(fresh, str(place))
     assert list(fresh.paths.home.iterdir()) == []
-    (fresh.paths.home / restoring.STAGE / "snapshots").mkdir(parents=True)
+    (fresh.paths.home / STAGE / "snapshots").mkdir(parents=True)
     restore(fresh, str(place))
-    assert not (fresh.paths.home / restoring.STAGE).exists()
+    assert not (fresh.paths.home / STAGE).exists()
 
 
 def test_a_restore_that_was_killed_between_two_renames_is_ended_by_the_same_call(backup, tmp_path):
@@ -332,7 +336,7 @@ def test_a_restore_that_was_killed_between_two_renames_is_ended_by_the_same_call
     rename, calls = Path.rename, []
 
     def killed(path: Path, target: Path) -> Path:
-        if path.parent.name == restoring.STAGE:
+        if path.parent.name == STAGE:
             calls.append(path)
             if len(calls) == 3:
                 raise Killed
@@ -353,7 +357,7 @@ def test_a_restore_that_was_killed_between_two_renames_is_ended_by_the_same_call
     restore(fresh, str(place))
     SnapshotStore(fresh.paths.snapshots).open().verify()
     assert (fresh.paths.home / "trends").is_dir()
-    assert not (fresh.paths.home / restoring.STAGE).exists()
+    assert not (fresh.paths.home / STAGE).exists()
 
 
 def test_too_small_a_disk_is_said_before(backup):

@@ -12,7 +12,7 @@ import pytest
 
 from backup.conftest import home_settings, tree
 from embedding.backup.manifest import UNFINISHED
-from embedding.backup.places import ObjectPlace, open_place
+from embedding.backup.repositories import ObjectRepository, open_repository
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
 from embedding.kernel.errors import ConfigError, InputError, PlatformError, SnapshotError
@@ -113,7 +113,7 @@ def test_a_backup_that_is_denied_midway_passes_for_none(resting, s3, tmp_path):
     with pytest.raises(PlatformError, match=r"s3://yeoron/monday: the store says: .*"):
         back_up(resting, f"s3://{BUCKET}/monday")
     s3.faults.clear()
-    place = open_place(f"s3://{BUCKET}/monday")
+    place = open_repository(f"s3://{BUCKET}/monday")
     assert place.read(UNFINISHED) is not None
     again = fresh(resting, tmp_path)
     with pytest.raises(InputError, match="was cut off"):
@@ -126,8 +126,8 @@ def test_a_backup_that_is_denied_midway_passes_for_none(resting, s3, tmp_path):
 
 
 def test_half_an_upload_is_sent_again(resting, s3, monkeypatch, tmp_path):
-    place = open_place(f"s3://{BUCKET}/monday")
-    assert isinstance(place, ObjectPlace)
+    place = open_repository(f"s3://{BUCKET}/monday")
+    assert isinstance(place, ObjectRepository)
     real, calls = place.fs.put_file, []
 
     def half(source: str, target: str) -> None:
@@ -147,7 +147,7 @@ def test_half_an_upload_is_sent_again(resting, s3, monkeypatch, tmp_path):
 
 def test_a_store_that_lies_is_found_out(resting, s3, tmp_path):
     back_up(resting, f"s3://{BUCKET}/monday")
-    place = open_place(f"s3://{BUCKET}/monday")
+    place = open_repository(f"s3://{BUCKET}/monday")
     name = "evidence/2020-02/n0-1.parquet"
     data = place.read(name)
     assert data is not None
@@ -202,7 +202,7 @@ def test_a_store_that_gives_nothing_leaves_the_home_empty(
 
 def test_a_place_that_lists_nothing_is_not_taken_for_empty(resting, s3, monkeypatch):
     back_up(resting, f"s3://{BUCKET}/monday")
-    monkeypatch.setattr(ObjectPlace, "_names", lambda _: [])
+    monkeypatch.setattr(ObjectRepository, "_names", lambda _: [])
     with pytest.raises(InputError, match="holds a backup"):
         back_up(resting, f"s3://{BUCKET}/monday")
 
@@ -228,16 +228,16 @@ def test_a_store_that_does_not_answer_is_said(resting, s3, monkeypatch):
 @pytest.mark.parametrize("address", ["", "nonsense://x/y"])
 def test_an_address_that_cannot_be_is_refused(address: str):
     with pytest.raises(ConfigError, match="backup"):
-        open_place(address)
+        open_repository(address)
 
 
 def test_without_s3fs_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(
-        "embedding.backup.places.fsspec.core.url_to_fs",
+        "embedding.backup.repositories.fsspec.core.url_to_fs",
         lambda *_: (_ for _ in ()).throw(ImportError("Install s3fs to access S3")),
     )
     with pytest.raises(ConfigError, match=r"Install s3fs.*yeoron\[s3\]"):
-        open_place("s3://a/b")
+        open_repository("s3://a/b")
 
 
 # -- snapshots -------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_a_list_that_is_old_hides_no_snapshot_from_who_knows_its_name(
 
 def test_a_file_that_is_not_what_the_manifest_says_is_not_taken(s3_store, tmp_path):
     ref = s3_store.publish(snapshot_data())
-    place = open_place(f"s3://{BUCKET}/snapshots/{ref.id}")
+    place = open_repository(f"s3://{BUCKET}/snapshots/{ref.id}")
     data = place.read("vectors.arrow")
     assert data is not None
     place.write("vectors.arrow", data[:-1] + bytes([data[-1] ^ 1]))

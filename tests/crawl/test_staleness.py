@@ -201,9 +201,9 @@ def test_a_restart_forgets_nothing_of_what_is_usual() -> None:
         live(first, 300, 9.6, rng)
         second = YieldWatch("Asia/Seoul", EVERY, CONFIG)
         second.restore(json.loads(json.dumps(first.state())), 600.0)
-        assert second._rhythm.items == pytest.approx(first._rhythm.items, rel=1e-3)
-        assert second._rhythm.mean == pytest.approx(first._rhythm.mean, rel=1e-3)
-        assert second._rhythm.dispersion == first._rhythm.dispersion
+        assert second._diurnal.items == pytest.approx(first._diurnal.items, rel=1e-3)
+        assert second._diurnal.mean == pytest.approx(first._diurnal.mean, rel=1e-3)
+        assert second._diurnal.dispersion == first._diurnal.dispersion
         # The source died while nobody watched: it is noticed as soon as one that was watched on.
         start = START + 9.6 * DAY + 600
         found = live(second, 300, 2, rng, start=start, left=0.0)
@@ -264,4 +264,4 @@ def test_another_time_zone_learns_its_hours_anew() -> None:
     live(first, 300, 3, np.random.default_rng(1))
     second = YieldWatch("Asia/Seoul", EVERY, CONFIG)
     second.restore(first.state(), 1.0)
-    assert second._rhythm.items == 0
+    assert second._diurnal.items == 0

@@ -131,10 +131,10 @@ class Meeting:
         """
         while True:
             generation = self._next()
-            standing = Arrived(self._incarnation, generation, step, tells)
+            arrived = Arrived(self._incarnation, generation, step, tells)
             # In this order: who reads the wish leaves its ring, and has to find this node arrived,
             # or the generation is decided without it and all meet once more.
-            self._rendezvous.put(f"node/{self.name}", asdict(standing))
+            self._rendezvous.put(f"node/{self.name}", asdict(arrived))
             self._rendezvous.put(f"wish/{generation - 1}", self.name)
             members = self._decided(generation)
             own = (self.name, self._incarnation)

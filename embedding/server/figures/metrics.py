@@ -172,6 +172,8 @@ class _StatusCollector(Collector):
         ):
             sent = self._status["topology"][name].items()
             yield labelled(CounterMetricFamily, f"transport_{name}", text, "transport", sent)
+            former = f"Former name of transport_{name}"
+            yield labelled(CounterMetricFamily, f"way_{name}", former, "way", sent)
 
     def _totals(self) -> Iterator[Metric]:
         for name, (field, text) in _TOTALS.items():

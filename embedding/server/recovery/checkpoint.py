@@ -202,8 +202,8 @@ class CheckpointFolder:
             files[file.name] = sha256(file)
         manifest = fresh / _MANIFEST
         # As it is read back: JSON makes names of numbers.
-        told = json.loads(json.dumps({"facts": content.facts, "files": files}))
-        sealed = {**told, _DIGEST: _digest(told)}
+        checkpoint = json.loads(json.dumps({"facts": content.facts, "files": files}))
+        sealed = {**checkpoint, _DIGEST: _digest(checkpoint)}
         manifest.write_text(json.dumps(sealed, ensure_ascii=False), encoding="utf-8")
         sync(manifest)
         sync(fresh)

@@ -93,7 +93,7 @@ class Copied:
         """The snapshot's data, once the rows are there."""
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
-        vectors = self._with_young(vectors, contexts)
+        vectors = self._with_inferred(vectors, contexts)
         keep = set(data.words)
         parts = [
             as_word_counts(self._revealed(table), start, keep)
@@ -121,7 +121,7 @@ class Copied:
         """As the snapshot keeps it: words and contexts that are in it."""
         return None if self.pulled is None else pulls_of(self.pulled, self.data.ids)
 
-    def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
+    def _with_inferred(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
         ids = self.data.ids
         held = self.rare.held(ids, self.counts)

@@ -101,8 +101,8 @@ def open_corpus(path: Path) -> IO[bytes]:
     """
     if path.exists() and not path.is_file():
         raise InputError(
-            f"{path}: no plain file, and a corpus is read more than once; write it to a text or "
-            "JSONL file (plain or .xz)."
+            f"{path}: not a regular file, and a corpus is read more than once; write it to a text "
+            "or JSONL file (plain or .xz)."
         )
     if not path.is_file():
         raise InputError(

@@ -25,7 +25,7 @@ _PIECE = 4 * 1024 * 1024
 _Value = TypeVar("_Value")
 
 
-class BackupPlace(Protocol):
+class BackupRepository(Protocol):
     """Holds files by name, with `/` between folders. PlatformError where it does not answer."""
 
     address: str
@@ -52,8 +52,8 @@ class BackupPlace(Protocol):
         """Remove everything but one file."""
 
 
-def open_place(address: str) -> BackupPlace:
-    """The place at a path or an fsspec URL; ConfigError for an address that cannot work."""
+def open_repository(address: str) -> BackupRepository:
+    """The repository at a path or an fsspec URL; ConfigError for an address that cannot work."""
     if not address.strip():
         raise ConfigError("backup: the address is empty; a folder or a URL is accepted.")
     try:
@@ -69,8 +69,8 @@ def open_place(address: str) -> BackupPlace:
         ) from error
     protocol = filesystem.protocol
     if "file" in ((protocol,) if isinstance(protocol, str) else protocol):
-        return FolderPlace(Path(root))
-    return ObjectPlace(filesystem, root, address)
+        return FolderRepository(Path(root))
+    return ObjectRepository(filesystem, root, address)
 
 
 def copied(source: Path, target: Path) -> StoredFile:
@@ -94,7 +94,7 @@ def _private(target: Path) -> Iterator[Any]:
         yield file
 
 
-class FolderPlace:
+class FolderRepository:
     """A folder of a local or mounted file system."""
 
     def __init__(self, root: Path) -> None:
@@ -162,7 +162,7 @@ class FolderPlace:
             ) from error
 
 
-class ObjectPlace:
+class ObjectRepository:
     """An fsspec file system other than the local one."""
 
     def __init__(self, filesystem: Any, root: str, address: str) -> None:
