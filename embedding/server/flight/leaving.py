@@ -8,7 +8,7 @@ from embedding.exchange.wire import Message
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
-from embedding.server.words.peertexts import PeerTexts, Readers
+from embedding.server.words.peertexts import Readers
 
 _FAR = 2**40
 
@@ -16,9 +16,8 @@ _FAR = 2**40
 class LeavingCalls:
     """See Extra; `who` says which node greeted on the stream."""
 
-    def __init__(self, state: ServerState, texts: PeerTexts, who: Who) -> None:
+    def __init__(self, state: ServerState, who: Who) -> None:
         self._state = state
-        self._texts = texts
         self._who = who
 
     def meters(self) -> Meters | None:
@@ -38,9 +37,10 @@ class LeavingCalls:
         enough = whole(header, "enough")
         handed = read(message)
         with state.lock:
+            peers = state.accounts.peers
             closed = {*state.accounts.cut, *(start for start, _, _ in state.accounts.usage.parts())}
-            due = self._texts.leave(node, window, until, handed, self._readers(count), keep, closed)
-            texts = self._texts.texts(due[-1], enough) if due else {}
+            due = peers.leave(node, window, until, handed, self._readers(count), keep, closed)
+            texts = peers.texts(due[-1], enough) if due else {}
         described, arrays = written(texts)
         return Message(
             {"status": "ok", "close": [[start] for start in due], "past": described}, arrays

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
@@ -17,6 +18,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
+from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
 from embedding.server.words.shifts import ContextShifts
 from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
@@ -57,6 +59,7 @@ class PushArrival:
 class Accounts:
     """Everything counted. Not thread-safe: the server's lock guards it.
 
+    peers  what the nodes of a corpus remember
     rare  what stood around words that were read only a few times
     """
 
@@ -64,6 +67,7 @@ class Accounts:
         self.vocabulary = vocabulary
         self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
         self.shifts = ContextShifts(wanted=config.usage)
+        self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.window,

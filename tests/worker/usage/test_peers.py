@@ -15,7 +15,6 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
-from embedding.server.words.peertexts import PeerTexts
 from embedding.worker.corpus.corpus import document_key
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.peers import CorpusPeers
@@ -40,9 +39,9 @@ class Lexicon:
 class Line:
     """A node's stream to a server without its network."""
 
-    def __init__(self, state: ServerState, texts: PeerTexts, node: str) -> None:
+    def __init__(self, state: ServerState, node: str) -> None:
         session = state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0).session
-        self._calls = LeavingCalls(state, texts, lambda: (node, session)).calls()
+        self._calls = LeavingCalls(state, lambda: (node, session)).calls()
 
     def batch(self, message: Message) -> Message:
         return self._calls[str(message.header["op"])](message)
@@ -89,11 +88,10 @@ def feed(reader: UsageReader, day: int, node: int, nodes: int) -> bool:
 def readings(nodes: int) -> dict[int, list[WindowUse]]:
     """What is said of each day."""
     state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM))
-    texts = PeerTexts()
     found: dict[int, list[WindowUse]] = {}
     readers = []
     for node in range(nodes):
-        peers = CorpusPeers(Line(state, texts, f"n{node}"), nodes, 100_000) if nodes > 1 else None
+        peers = CorpusPeers(Line(state, f"n{node}"), nodes, 100_000) if nodes > 1 else None
         readers.append(UsageReader(2, PastTexts(WindowUnit.DAY, 100_000, 6), peers))
     under_way: list[int | None] = [None] * nodes
     for day in range(DAYS + 1):
@@ -159,7 +157,7 @@ def test_a_message_that_is_none_is_refused():
     from embedding.kernel.errors import RefusedError
 
     state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM))
-    send = partial(Line(state, PeerTexts(), "n0").batch)
+    send = partial(Line(state, "n0").batch)
     whole = {
         "op": "leave_window",
         "window": 0,
