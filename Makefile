@@ -17,10 +17,10 @@ $(STAMP): pyproject.toml infra/constraints.txt infra/setup.sh
 	@PYTHON=$(PYTHON) bash infra/setup.sh
 	@touch $(STAMP)
 
-demo: setup ## start the platform, play a dated corpus, print what moved
+demo: setup ## start the platform, play invented texts, print what changed
 	@$(BIN)/yeoron demo
 
-up: setup ## start the platform without the demo corpus
+up: setup ## start the platform
 	@$(BIN)/yeoron up
 
 down: ## stop every process the platform started

@@ -34,7 +34,7 @@ import psutil
 from benchmarks.kept import RESULTS
 from benchmarks.supervised import new_home, supervised
 from embedding.bench.results import facts, free_port, keep
-from embedding.cluster import attach_pool, pool_frontier
+from embedding.cluster import attach_pool
 from embedding.platform.processes import marked
 from embedding.platform.services import Service, dask_services, server_service, simweb_service
 from embedding.platform.supervisor import Supervisor
@@ -204,7 +204,7 @@ class Faults:
         return True
 
     def _lock_database(self) -> bool:
-        path = pool_frontier(self._settings).removeprefix("sqlite:///")
+        path = self._settings.database_address("frontier").removeprefix("sqlite:///")
         connection = sqlite3.connect(path, timeout=30, isolation_level=None)
         try:
             connection.execute("BEGIN EXCLUSIVE")

@@ -51,7 +51,9 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
     """The specification of every node of the pool."""
     found = load_sources(settings.paths.sources) if sources is None else tuple(sources)
     names = tuple(f"{settings.cluster.pool}-node-{i}" for i in range(settings.cluster.nodes))
-    crawl = settings.crawl.model_copy(update={"frontier": SecretStr(pool_frontier(settings))})
+    crawl = settings.crawl.model_copy(
+        update={"frontier": SecretStr(settings.database_address("frontier"))}
+    )
     if not crawl.pseudonym_key.get_secret_value():
         # One for all: an author whose source moves to another node stays one author.
         key = SecretStr(secrets.token_hex(32))
@@ -75,14 +77,9 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
     ]
 
 
-def pool_frontier(settings: Settings) -> str:
-    """Address of the frontier that all nodes of the pool share."""
-    return settings.database_address("frontier")
-
-
 def has_frontier(settings: Settings) -> bool:
     """Whether the pool's frontier is there: asking SQLite would make one."""
-    address = make_url(pool_frontier(settings))
+    address = make_url(settings.database_address("frontier"))
     return address.get_backend_name() != "sqlite" or Path(str(address.database)).is_file()
 
 
@@ -90,14 +87,14 @@ def blocked_sources(settings: Settings) -> dict[str, Blocked]:
     """Sources that nobody reads until they are unblocked, by name."""
     if not has_frontier(settings):
         return {}
-    return blocked(pool_frontier(settings))
+    return blocked(settings.database_address("frontier"))
 
 
 def pool_leases(settings: Settings) -> dict[str, Any]:
     """Nodes, token rates and owners, as `lease.shown` gives them; of no frontier, none."""
     if not has_frontier(settings):
         return {"nodes": {}, "imbalance": None, "moves": 0, "sources": {}}
-    frontier = Frontier(pool_frontier(settings))
+    frontier = Frontier(settings.database_address("frontier"))
     try:
         return frontier.leases(settings.crawl.leases).show()
     finally:
@@ -107,7 +104,7 @@ def pool_leases(settings: Settings) -> dict[str, Any]:
 def publish_sources(settings: Settings, sources: Sequence[SourceConfig]) -> None:
     """From now on the pool's nodes read these; those that run hear of it within seconds."""
     settings.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
-    frontier = Frontier(pool_frontier(settings))
+    frontier = Frontier(settings.database_address("frontier"))
     try:
         frontier.leases(settings.crawl.leases).publish(sources)
     finally:

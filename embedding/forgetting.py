@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from embedding.cluster import has_frontier, pool_frontier
+from embedding.cluster import has_frontier
 from embedding.crawl.addresses import canonical
 from embedding.crawl.erasing import erase_address, erase_before, erase_source
 from embedding.crawl.rewinding import block
@@ -175,7 +175,7 @@ def _state_dir(settings: Settings) -> Path:
 
 
 def _in_frontier(settings: Settings, request: ErasureRequest, verb: str, *, dry: bool) -> str:
-    frontier = pool_frontier(settings)
+    frontier = settings.database_address("frontier")
     if request.word is not None or not has_frontier(settings):
         return "Frontier: nothing of it is kept there."
     if request.source is not None:
@@ -278,7 +278,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
         if days:
             done.append(f"{what}: {do(now - days * _DAY):,} {verb} removed.")
 
-    frontier = pool_frontier(settings)
+    frontier = settings.database_address("frontier")
     step(
         ages.evidence_days,
         "Evidence, addresses of documents",

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from embedding.cluster import attach_pool, pool_frontier, stop_pool
+from embedding.cluster import attach_pool, stop_pool
 from embedding.crawl.rewinding import Rewound, block, rewind
 from embedding.evaluation.withdrawing import withdraw_versions
 from embedding.exchange.channel import ask
@@ -163,7 +163,10 @@ def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tel
     _write_record(settings, _Record(plan))
     ended = stop_pool(settings)
     tell(f"Nodes stopped: {', '.join(ended) or 'none ran'}.")
-    frontier, without = pool_frontier(settings), () if plan.source is None else (plan.source,)
+    frontier, without = (
+        settings.database_address("frontier"),
+        () if plan.source is None else (plan.source,),
+    )
     if plan.source is not None:
         block(frontier, plan.source, plan.reason)
         tell(f"Source {plan.source} is blocked.")

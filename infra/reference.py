@@ -46,7 +46,7 @@ def cell(text: object) -> str:
 
 def _link(found: re.Match[str]) -> str:
     link = f"[{found[1].rpartition('/')[2]}](../{found[1]}.md)"
-    return f"({link})" if found[0].startswith("(") and found[0].endswith(")") else link
+    return "(" * found[0].startswith("(") + link + ")" * found[0].endswith(")")
 
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
@@ -146,7 +146,7 @@ def settings() -> str:
     head = ("setting", "type", "default", "meaning")
     for path, model in sections(Settings):
         rows = rows_of(model)
-        if rows:
+        if rows and path != "web.trends":  # the page takes those of [trends]
             page += [f"\n## [{path}]\n\n", _first(model), table(head, rows)]
     page += [
         "\n## [[source]] of sources.toml\n\n",

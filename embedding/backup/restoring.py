@@ -29,6 +29,7 @@ from embedding.backup.manifest import (
     parse_backup,
 )
 from embedding.backup.repositories import BackupRepository, open_repository
+from embedding.backup.staging import STAGE, VERIFIED
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError, PlatformError
@@ -36,8 +37,6 @@ from embedding.kernel.private import private_folder
 from embedding.server.shards.resharding import check_reshard, reshard
 from embedding.settings import Settings
 
-STAGE = ".restoring"
-_VERIFIED = "verified"
 _HARMLESS = frozenset((STAGE, "lost+found"))
 """What an empty home may hold."""
 
@@ -66,18 +65,13 @@ def restore(
             tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
             _reshard(settings, manifest, stage, tell)
             _load(settings, stage, manifest)
-            with replaced(stage / _VERIFIED) as file:
+            with replaced(stage / VERIFIED) as file:
                 file.write(manifest.digest.encode())
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
             raise
     _put_in_place(home, stage)
     return manifest
-
-
-def unfinished(home: Path) -> bool:
-    """Whether a restore into this home was killed on the way."""
-    return (home / STAGE / _VERIFIED).is_file()
 
 
 def _read(repository: BackupRepository) -> BackupManifest:
@@ -226,7 +220,7 @@ def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:
 def _verified(stage: Path, manifest: BackupManifest) -> bool:
     """Whether all of this backup is there already; InputError when it is all of another."""
     try:
-        found = (stage / _VERIFIED).read_text("utf-8")
+        found = (stage / VERIFIED).read_text("utf-8")
     except FileNotFoundError:
         return False
     if found != manifest.digest:
@@ -239,7 +233,7 @@ def _verified(stage: Path, manifest: BackupManifest) -> bool:
 
 def _put_in_place(home: Path, stage: Path) -> None:
     for path in sorted(stage.iterdir()):
-        if path.name != _VERIFIED:
+        if path.name != VERIFIED:
             path.rename(home / path.name)
     sync(home)
     shutil.rmtree(stage)

@@ -76,11 +76,10 @@ def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source
 
     Example: `yeoron sources unblock board`
     """
-    from embedding.cluster import pool_frontier
     from embedding.crawl.rewinding import unblock as free
     from embedding.kernel.errors import InputError
 
-    if not free(pool_frontier(settings_of()), source):
+    if not free(settings_of().database_address("frontier"), source):
         raise InputError(f"source {source!r}: it is not blocked.")
     console.print(f"{source}: read again once the pool is attached (opinion_stream).", markup=False)
 

@@ -154,7 +154,7 @@ def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A00
     if between and id != "latest":
         from embedding.kernel.errors import ConfigError
 
-        raise ConfigError(f"--id {id}: beside --between, which names both windows.")
+        raise ConfigError(f"--id {id}: not accepted with --between, which names both windows.")
 
 
 def born(

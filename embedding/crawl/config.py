@@ -60,7 +60,8 @@ class CrawlConfig(Config):
     near_window: int = Field(20_000, ge=0)
     """Latest documents that a new one is compared with; 0 switches the comparison off."""
     slowest: float = Field(4.0, ge=1)
-    """A source that does not change is polled at most this many times more seldom than `every`."""
+    """The pause between two polls of a source that does not change grows to at most this many
+    times `every`."""
     polls_per_change: float = Field(2.0, gt=0)
     """Most polls for each change that is expected of a source, however much could be asked."""
     poll_share: float = Field(0.5, gt=0, le=1)

@@ -32,7 +32,8 @@ class LeaseConfig(Config):
     seconds: float = Field(30.0, ge=1, le=3600)
     """A node that has not been heard of for so long loses its sources to the others."""
     allocate_every: float = Field(60.0, gt=0)
-    """Seconds between two looks whether the nodes' token rates are still alike."""
+    """Seconds between two checks whether the nodes still read about the same number of
+    tokens."""
     imbalance: float = Field(0.25, ge=0)
     """Sources change nodes once the largest rate of a node exceeds the mean by this share."""
     moves: int = Field(4, ge=0)

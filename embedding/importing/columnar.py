@@ -43,7 +43,7 @@ def read_parquet(path: Path, options: ReadOptions, since: int) -> Iterator[RawRe
                     at = number - len(later)
                     yield RawRecords(range(at, number), columns, done=number / max(rows, 1))
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: no whole Parquet file ({error}).") from error
+        raise InputError(f"{path}: not a complete Parquet file ({error}).") from error
 
 
 def _strings(column: pa.Array) -> pa.StringArray:

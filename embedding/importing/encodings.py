@@ -114,7 +114,7 @@ def _guessed(sample: bytes, path: Path) -> str:
     end = sample.rfind(b"\n", 0, _GUESSED) + 1 or _GUESSED
     best = from_bytes(sample[:end]).best()
     if best is None:
-        raise InputError(f"{path}: its encoding cannot be told; name it with --encoding.")
+        raise InputError(f"{path}: its encoding cannot be found out; name it with --encoding.")
     return str(best.encoding)
 
 

@@ -117,7 +117,7 @@ def plan_import(request: ImportRequest) -> list[FilePlan]:
 def _plan(path: Path, request: ImportRequest) -> FilePlan:
     check_file(path)
     if path.resolve() == request.out.resolve():
-        raise ConfigError(f"{path}: is to be read and written at once; give another -o FILE.")
+        raise ConfigError(f"{path}: would be read and written at once; give another -o FILE.")
     with opened(path) as file:
         name = request.reader or reader_of(path, file.head(_HEAD))
     if READERS.traits(name).named:

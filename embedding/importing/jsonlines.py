@@ -104,7 +104,7 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str 
     try:
         value = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: no valid JSON ({error}).") from error
+        raise InputError(f"{path}: not valid JSON ({error}).") from error
     if isinstance(value, Mapping):
         value = next((each for each in value.values() if isinstance(each, list)), [value])
     yield from ((number, _flat(each)) for number, each in enumerate(value))

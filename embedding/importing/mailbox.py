@@ -32,7 +32,7 @@ def read_mailbox(path: Path, options: ReadOptions, since: int) -> Iterator[RawRe
     del options  # each mail says how it is written
     with opened(path) as file:
         if not file.head(len(_START)).startswith(_START):
-            raise InputError(f'{path}: no mailbox; its first line begins with "From ".')
+            raise InputError(f'{path}: not a mailbox; its first line begins with "From ".')
         numbered = enumerate(_mails(file))
         records = (
             (number, _record(mail, path.stem)) for number, mail in numbered if number >= since

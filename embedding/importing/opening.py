@@ -82,7 +82,9 @@ def check_file(path: Path) -> None:
     if not path.exists():
         raise InputError(f"{path}: no such file.")
     if not path.is_file():
-        raise InputError(f"{path}: no plain file, and it is read more than once; save it first.")
+        raise InputError(
+            f"{path}: not a regular file; it is read more than once, so save it first."
+        )
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; at least one record is expected.")
 

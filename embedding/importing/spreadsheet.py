@@ -40,7 +40,7 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         finally:
             book.close()
     except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
-        raise InputError(f"{path}: no whole .xlsx file ({error}).") from error
+        raise InputError(f"{path}: not a complete .xlsx file ({error}).") from error
 
 
 def _rows(

@@ -67,7 +67,7 @@ def _pages(file: Any, path: Path, since: int) -> Iterator[_Page]:
             number += 1
     except (ArchiveLoadFailed, EOFError, OSError, ValueError) as error:
         if not number:
-            raise InputError(f"{path}: no WARC file ({error}).") from error
+            raise InputError(f"{path}: not a WARC file ({error}).") from error
         yield max(number, since), "the file ends in the middle of it", ""
 
 

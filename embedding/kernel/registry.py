@@ -15,9 +15,9 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -117,7 +117,7 @@ class Registry(Generic[T, S]):
     def _entries(self) -> dict[str, EntryPoint]:
         """Entry points of other packages; none may take a name that is taken."""
         found: dict[str, EntryPoint] = {}
-        for entry in sorted(entry_points(group=self.group), key=lambda each: each.name):
+        for entry in sorted(installed().select(group=self.group), key=lambda each: each.name):
             if entry.name in found or entry.name in self._modules:
                 other = _whose(found[entry.name]) if entry.name in found else "Yeoron itself"
                 raise ConfigError(
@@ -164,6 +164,13 @@ class Registry(Generic[T, S]):
                     "point have to name the same."
                 )
         return self._known[name]
+
+
+@cache
+def installed() -> EntryPoints:
+    """Entry points of every package: each file of them is read once for all registries."""
+    found = entry_points()
+    return EntryPoints(one for group in found.groups for one in found.select(group=group))
 
 
 def _sources(package: str) -> Iterator[tuple[str, str]]:

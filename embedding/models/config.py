@@ -79,8 +79,8 @@ class ModelConfig(Config):
     block pulls and pushes beside its own words."""
 
     noise_own: int = Field(default=1, ge=1, le=1000)
-    """So many times as many noise words are drawn, without another row that travels: of words that
-    the block does not hold each one drawn is then used so many times."""
+    """Factor on the number of noise words of a pair. No more rows travel: each drawn word that
+    the block does not hold is used this many times."""
 
     span: int = Field(default=64, ge=1, le=1 << 28)
     """Length of the stretch of the pool that a pair draws its noise words from."""

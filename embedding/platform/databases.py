@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import get_args
 
-from sqlalchemy.engine import make_url
-
-from embedding.database.postgres import check_database, shown
 from embedding.kernel.errors import ConfigError
 from embedding.settings import DatabaseName, Settings
 
@@ -21,6 +18,8 @@ def on_postgres(settings: Settings) -> list[DatabaseName]:
 def check_databases(settings: Settings) -> None:
     """Look at every PostgreSQL database before anything is started on it; ConfigError."""
     for name in on_postgres(settings):
+        from embedding.database.postgres import check_database  # SQLAlchemy, a third of a second
+
         check_database(settings.database_address(name), settings.database_setting(name))
 
 
@@ -38,6 +37,10 @@ def require_moved(settings: Settings) -> None:
 
 def where(settings: Settings, name: DatabaseName) -> str:
     """Where its tables are, without user and password."""
+    from sqlalchemy.engine import make_url
+
+    from embedding.database.postgres import shown
+
     address = make_url(settings.database_address(name))
     if address.get_backend_name() == "sqlite":
         return f"SQLite, {address.database}"

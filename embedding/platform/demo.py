@@ -31,7 +31,10 @@ from embedding.settings import Settings
 from embedding.snapshots.store import SnapshotStore
 from embedding_airflow.environment import login
 
-PLAY_SECONDS = 600.0
+NODES_SECONDS = 600.0
+"""Longest wait for the nodes: a busy machine takes minutes to start Airflow and compile kernels."""
+PLAY_SECONDS = 1_200.0
+"""Longest wait for the end; two idle cores need a third of it."""
 
 
 def run_demo(
@@ -122,7 +125,7 @@ def _play(
     return watch
 
 
-def _wait_for_nodes(settings: Settings, timeout: float = 180.0) -> None:
+def _wait_for_nodes(settings: Settings, timeout: float = NODES_SECONDS) -> None:
     """Wait until every node reads and has analyser and kernels loaded: then the past plays.
 
     What is published before is late by as long as that takes, which is most where kernels have

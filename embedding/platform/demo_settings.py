@@ -51,7 +51,7 @@ def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
     if len(months) < 2:
         raise InputError(
             f"corpus {found.name}: documents of {len(months)} month(s); at least two months are "
-            "needed to see something move."
+            "needed to see a change."
         )
     chosen: list[tuple[Window, int]] = []
     for window, count in reversed(months):

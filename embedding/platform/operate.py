@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
-from embedding.backup.restoring import unfinished
-from embedding.cluster import pool_frontier
+from embedding.backup.staging import unfinished
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.logs import FORMAT_VARIABLE
 from embedding.kernel.private import private_folder
@@ -144,7 +143,7 @@ def require_stopped(settings: Settings) -> Supervisor:
     supervisor = Supervisor(settings.paths.home, settings.paths.logs)
     if supervisor.states():
         raise PlatformError(
-            f"the platform in {settings.paths.home} is already running; `make down` ends it."
+            f"the platform in {settings.paths.home} is already running; `yeoron down` ends it."
         )
     return supervisor
 
@@ -172,7 +171,7 @@ def bring_up(
             )
         services = _in_common(settings, _joined_services(settings, host))
         return _started(supervisor, services, progress, timeout)
-    require_shared(settings, pool_frontier(settings))
+    require_shared(settings, settings.database_address("frontier"))
     require_moved(settings)
     check_databases(settings)
     private_folder(settings.paths.home)

@@ -127,8 +127,8 @@ class ServerConfig(Config):
     given, in the home."""
 
     operator_token_file: Path | None = None
-    """File with the secret of those who may change the training (`rollback`, `configure`) as well;
-    None: whoever has the other one may."""
+    """File with the secret of those who may also change the training (`rollback`, `configure`);
+    None: the other secret is enough."""
 
     tls_cert: Path | None = None
     """PEM certificate chain of the exchange."""
@@ -164,34 +164,36 @@ class ServerConfig(Config):
     """watermark: a window is cut as soon as every live source has passed its end."""
 
     convergence_seconds: float = Field(default=60.0, ge=0, le=86_400)
-    """A window that is complete waits so long at most until its nodes have rehearsed it to the end;
-    then it is cut all the same, and its snapshot says so. 0: none waits. A corpus is rehearsed
+    """A complete window waits at most this long for its nodes to rehearse it to the end. Then
+    it is cut all the same, and its snapshot says so. 0: it never waits. A corpus is rehearsed
     before its next window is read."""
 
     allowed_lateness_s: float = Field(default=0.0, ge=0)
     """Event time that a window is held open for after the watermark has passed its end."""
 
     source_idle_s: float = Field(default=300.0, gt=0)
-    """A source without news for so long, and with nothing pending, holds no watermark back."""
+    """A source that has brought nothing for this long, and has nothing pending, no longer holds
+    the watermark back."""
 
     in_step: bool = False
-    """All sources are read by one reading in time order, as those of a corpus file: how far one has
-    come says how far all have, so that no window waits for a source that is silent."""
+    """One reader reads all sources in order of time, as with a corpus file. How far it has come
+    holds for every source, so no window waits for a silent one."""
 
     min_count: int = Field(default=5, ge=1)
-    """A word gets a row when it was read so often (decayed count)."""
+    """Occurrences (a decayed count) after which a word gets a row."""
 
     min_authors: int = Field(default=3, ge=1, le=100)
-    """A crawled word gets a row only when so many authors used it, besides min_count: most words
-    of fewer are names of people. All texts of a source whose author is unknown count as one author
-    (`text.unknown_authors`). Words of a corpus file are not asked for. 1: no such rule."""
+    """A crawled word gets a row only when this many authors used it, besides min_count: words
+    of fewer authors are mostly names of people. All texts of a source whose author is unknown
+    count as one author (`text.unknown_authors`). Words of a corpus file need no authors. 1: no
+    such rule."""
 
     min_sources: int = Field(default=2, ge=1, le=100)
-    """A crawled word gets a row only when so many sources used it, or all of them where fewer are
-    read. 1: no such rule."""
+    """A crawled word gets a row only when this many sources used it, or all of them where fewer
+    are read. 1: no such rule."""
 
     max_waiting_words: int = Field(default=500_000, ge=2)
-    """Words without a row of which it is remembered, in memory alone, by whom they were used."""
+    """Most words without a row whose users are remembered, in memory alone."""
 
     max_words: int = Field(default=1_000_000, ge=1)
     """Most words held; beyond it the rarest and oldest are evicted."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import open_traces
@@ -18,6 +19,7 @@ from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
+from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.flight.listening import listen
 from embedding.server.flight.rounds import RoundCalls
 from embedding.server.flight.shell import FlightService, NodeSession
@@ -42,6 +44,7 @@ from embedding.server.state import ServerState
 from embedding.server.status import build_status
 from embedding.server.ticker import Ticker
 from embedding.server.words.digests import WordDigests
+from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
 from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -96,6 +99,8 @@ class ParameterServer:
             upstream=leader,
         )
         self.groups = LedGroups(self.state)
+        most = min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES)
+        self._peer_texts = PeerTexts(most)
         self._recovery = None
         try:
             if folder is not None:
@@ -341,6 +346,7 @@ class ParameterServer:
             want_checkpoint=lambda: self.checkpoint(wait=False),
             extras=[
                 partial(RoundCalls, self.state),
+                partial(LeavingCalls, self.state, self._peer_texts),
                 partial(GroupCalls, self.groups, self.state),
             ],
         )

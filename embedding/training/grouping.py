@@ -37,10 +37,10 @@ def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
         yield found
 
 
-def refresh(locations: Sequence[str]) -> None:
+def refresh(locations: Sequence[str], exchange: ExchangeConfig) -> None:
     """Have each group become what the leader is now: its words, and how often they were read."""
     for location in locations[1:]:
-        with ParameterClient(location, node="training", config=ExchangeConfig()) as client:
+        with ParameterClient(location, node="training", config=exchange) as client:
             client.checkpoint(wait=True)
 
 

@@ -47,7 +47,11 @@ class Placement:
             group = node * len(self._aggregators) // self._request.nodes
             placed |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
         if len(self.servers) > 1:
-            placed["server"] = self.servers[node % len(self.servers)]
+            groups = len(self.servers)
+            placed["server"] = self.servers[node % groups]
+            if spec.corpus is not None:
+                peers = len(range(node % groups, self._request.nodes, groups))
+                placed["corpus"] = spec.corpus.model_copy(update={"peers": peers})
         if topology.traits.replicas:
             # Rows are pulled once, when they are new: nothing is gained by rounding them.
             whole = {"rows": "float32", "compression": "none"}

@@ -4,6 +4,7 @@ processes beside it, a snapshot at the end (or one a window, for a dated corpus)
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from embedding.kernel.durable import sha256
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.private import ensure_secret
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.figures.transports import led_total
@@ -45,6 +47,7 @@ def train(
     survey  what is known of the corpus
     """
     with (
+        _closed(request) as request,
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
         _server(request, store, resume, Path(rows)) as server,
         placed(request, server.location) as placement,
@@ -57,7 +60,7 @@ def train(
             if resume is not None and resume.total is None:
                 _checkpoint(server)
                 resume.counted(total // request.epochs)
-        refresh(placement.servers)
+        refresh(placement.servers, request.exchange)
         before = server.state.meters.tokens
         specs = node_specs(request, server.location, survey)
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
@@ -66,6 +69,23 @@ def train(
         server.groups.catch_up()
         _cut(request, server)
         return _result(server, seconds, before)
+
+
+@contextmanager
+def _closed(request: TrainRequest) -> Iterator[TrainRequest]:
+    """The request of a training whose server and aggregators ask for a token of their own: every
+    user of the machine reaches their ports.
+    """
+    with tempfile.TemporaryDirectory(prefix="yeoron-token-") as folder:
+        file = Path(folder) / "token"
+        ensure_secret(file, secrets.token_hex(32))
+        known = {"token_file": file}
+        yield request.model_copy(
+            update={
+                "server": request.server.model_copy(update=known),
+                "exchange": request.exchange.model_copy(update=known),
+            }
+        )
 
 
 @contextmanager

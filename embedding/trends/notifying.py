@@ -15,20 +15,18 @@ ReportFormat = Literal["none", "html", "pdf", "pptx"]
 
 
 class NotifyConfig(Config):
-    """Notices of the `trend_report` DAG; without an address nobody is told.
-
-    Password and webhook are secrets: give them by the environment
-    (`YEORON_NOTIFY__WEBHOOK`, `YEORON_NOTIFY__SMTP_PASSWORD`), or in a file that only you may read.
-    """
+    """Notices of the `trend_report` DAG; without an address none is sent. Password and webhook
+    are secrets: give them by the environment (`YEORON_NOTIFY__WEBHOOK`,
+    `YEORON_NOTIFY__SMTP_PASSWORD`), or in a file that only you may read."""
 
     words: tuple[str, ...] = Field(default=(), max_length=200)
     """Watched words: their figures are in every notice, whether they pass the threshold or not."""
 
     rankings: tuple[str, ...] = ("moved", "born")
-    """Rankings whose words are told of."""
+    """Rankings whose clear words are in a notice."""
 
     false_discovery: float = Field(default=0.05, gt=0, le=1)
-    """A word of these rankings is told of when its q value is at most this."""
+    """A word of these rankings is in a notice when its q is at most this."""
 
     most: int = Field(default=20, ge=1, le=200)
     """Words of one ranking in a notice."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from embedding.trends.plain import to_plain
 
@@ -45,6 +44,8 @@ class WordScores:
 
     def of(self, words: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The rows of those of `words` that were compared, by word."""
+        import pyarrow.compute as pc  # only here: settings lead here, and every process reads them
+
         chosen = pc.is_in(self.table.column("word"), value_set=pa.array(words, pa.string()))
         return {row["word"]: to_plain(row) for row in self.table.filter(chosen).to_pylist()}
 

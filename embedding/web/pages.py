@@ -191,18 +191,21 @@ def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A0
 
 
 def _line(site: Site, request: Request, id: str) -> Response:  # noqa: A002
-    """The line of windows around one, with what each brought: 202 while one is being analysed.
+    """The line of windows around one, once one more of them is analysed: 202 while it is not yet.
 
     They are analysed one at a time, the newest first, as a reader who opens a window comes before.
     """
     site.reader.open(id)
-    for stop in reversed(_times(site, request, id).line):
+    left = [stop.id for stop in _times(site, request, id).line if stop.findings is None]
+    while left:
         try:
-            if stop.findings is None and site.reader.report(stop.id, LATER_S) is None:
+            if site.reader.report(left.pop(), LATER_S) is None:
                 return Response(status_code=202)
+            break
         except SnapshotError as error:
-            log.warning("%s: %s", stop.id, error)
-    return site.render(request, "timeline.html", line=_times(site, request, id).line)
+            log.warning("a window of the line is left out: %s", error)
+    line = _times(site, request, id).line
+    return site.render(request, "timeline.html", line=line, pending=bool(left))
 
 
 def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None:

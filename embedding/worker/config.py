@@ -23,9 +23,9 @@ class NodeConfig(Config):
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
 
     growth: float = Field(default=0.1, ge=0, le=1)
-    """Among several nodes that read a corpus: the part of what a node has read that its next block
-    is as long as at most, 1,500 tokens at least, so that what is learnt first is soon seen by all.
-    0 begins with whole blocks."""
+    """For several nodes that read a corpus: the next block of a node is at most this part of
+    what the node has read so far, and at least 1,500 tokens. So all see early what was learnt
+    first. 0 begins with whole blocks."""
 
     look_ahead_tokens: int = Field(default=200_000, ge=0)
     """Tokens of a corpus that are read before a block is learnt, so that a word that comes
@@ -71,7 +71,7 @@ class NodeConfig(Config):
     0 rehearses nothing."""
 
     held_out: float = Field(default=0.02, ge=0, le=0.5)
-    """Part of the sentences that is never trained on, so that it can be said when a window has been
+    """Part of the sentences that is never trained on. Their loss says when a window has been
     rehearsed enough. 0: a window is rehearsed as often as its budget says."""
 
     past_tokens: int = Field(default=2_000_000, ge=0)

@@ -38,6 +38,8 @@ class CorpusShare(Config):
     """Which share this is, from 0."""
     count: int = Field(default=1, ge=1)
     """Shares in all."""
+    peers: int | None = Field(default=None, ge=1)
+    """Nodes of the same server that read shares, with this one; None: all do."""
     epochs: int = Field(default=1, ge=1)
     """How often the share is read."""
     tokens: int | None = Field(default=None, ge=1)

@@ -29,6 +29,7 @@ from backup.conftest import (
 from embedding.backup import collecting, repositories, restoring, writing
 from embedding.backup.manifest import BACKUP_MANIFEST, UNFINISHED, parse_backup
 from embedding.backup.restoring import restore
+from embedding.backup.staging import STAGE
 from embedding.backup.writing import back_up
 from embedding.cli import app
 from embedding.crawl.frontier import Frontier
@@ -325,9 +326,9 @@ def test_a_restore_that_was_killed_before_all_is_there_begins_again(backup):
     ):
         restore(fresh, str(place))
     assert list(fresh.paths.home.iterdir()) == []
-    (fresh.paths.home / restoring.STAGE / "snapshots").mkdir(parents=True)
+    (fresh.paths.home / STAGE / "snapshots").mkdir(parents=True)
     restore(fresh, str(place))
-    assert not (fresh.paths.home / restoring.STAGE).exists()
+    assert not (fresh.paths.home / STAGE).exists()
 
 
 def test_a_restore_that_was_killed_between_two_renames_is_ended_by_the_same_call(backup, tmp_path):
@@ -335,7 +336,7 @@ def test_a_restore_that_was_killed_between_two_renames_is_ended_by_the_same_call
     rename, calls = Path.rename, []
 
     def killed(path: Path, target: Path) -> Path:
-        if path.parent.name == restoring.STAGE:
+        if path.parent.name == STAGE:
             calls.append(path)
             if len(calls) == 3:
                 raise Killed
@@ -356,7 +357,7 @@ def test_a_restore_that_was_killed_between_two_renames_is_ended_by_the_same_call
     restore(fresh, str(place))
     SnapshotStore(fresh.paths.snapshots).open().verify()
     assert (fresh.paths.home / "trends").is_dir()
-    assert not (fresh.paths.home / restoring.STAGE).exists()
+    assert not (fresh.paths.home / STAGE).exists()
 
 
 def test_too_small_a_disk_is_said_before(backup):

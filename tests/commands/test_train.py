@@ -127,11 +127,11 @@ def test_max_words_keeps_the_most_frequent(process, corpus: Path, tmp_path: Path
     assert sorted((words.count(word) for word in kept), reverse=True) == counts[:10]
 
 
-def dated(path: Path, months: tuple[str, ...] = ("01", "02", "03")) -> Path:
-    """Three months of two posts a day, each month with words of its own."""
+def dated(path: Path, months: tuple[str, ...] = ("01", "02", "03"), *, words: int = 2000) -> Path:
+    """Three months of posts on each day, each month with words of its own."""
     lines = []
     for month in months:
-        posts = sentences(2000, seed=int(month)).strip().split("\n")
+        posts = sentences(words, seed=int(month)).strip().split("\n")
         for at, post in enumerate(posts):
             day = 1 + at * 28 // len(posts)
             text = post.replace("t1w0", f"month{month}")
@@ -157,6 +157,36 @@ def test_a_snapshot_for_each_window(process, tmp_path: Path) -> None:
         assert snapshot.manifest.config["model"]["window"] == 3
         assert snapshot.index(f"month{month[-2:]}") is not None
     assert [ref["parent"] for ref in refs] == [None, refs[0]["id"], refs[1]["id"]]
+
+
+def uses(store: Path) -> list[dict[str, list[float]]]:
+    """Of each window that is compared: documents in each unit by word and time."""
+    found = []
+    opened = SnapshotStore(store)
+    for ref in opened.list()[1:]:
+        snapshot = opened.open(ref.id)
+        assert snapshot.usage is not None
+        found.append(
+            {
+                f"{snapshot.words[row]} {time}": documents.tolist()
+                for time, use in enumerate(snapshot.usage.reread)
+                for row, documents in zip(use.rows.tolist(), use.pairs, strict=True)
+            }
+        )
+    return found
+
+
+def test_nodes_say_together_how_one_node_would_have_seen_words_used(
+    process, tmp_path: Path
+) -> None:
+    corpus = dated(tmp_path / "posts.jsonl", words=40_000)
+    assert corpus.stat().st_size > 6 << 16  # each node has some of each month
+    options = ("--dated", "--window", "month", "--tokenizer", "whitespace", "--min-count", "2")
+    for nodes in ("1", "2"):
+        train(process, corpus, tmp_path / nodes, *options, "--nodes", nodes)
+    alone, together = uses(tmp_path / "1"), uses(tmp_path / "2")
+    assert [len(window) > 100 for window in alone] == [True, True]
+    assert alone == together
 
 
 def test_dated_lines_without_windows_are_one_snapshot(process, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def no_server(*_: object) -> None:
         ("binary.txt", ["binary.txt", "binary"]),
         ("binary.txt.xz", ["binary.txt.xz", "binary"]),
         ("not.txt.xz", ["not.txt.xz", "damaged"]),
-        ("pipe", ["pipe", "no plain file", "more than once"]),
+        ("pipe", ["pipe", "not a regular file", "more than once"]),
         ("dated.json", ["dated.json", "JSON with a date and a text", ".jsonl"]),
         ("undated.jsonl", ["undated.jsonl", "date"]),
         ("never.jsonl --dated --window month", ["never.jsonl", "date"]),

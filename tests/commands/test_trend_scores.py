@@ -129,7 +129,9 @@ def test_what_cannot_be_scored_is_one_sentence(yeoron, store, tmp_path: Path) ->
     assert "2019-12, 2020-01, 2020-02" in said
     assert "does not lie before" in score(good, "--between", "2020-02", "2019-11")
     last = store.list()[-1].id
-    assert "beside --between" in score(good, "--id", last, "--between", "2019-11", "2020-02")
+    assert "not accepted with --between" in score(
+        good, "--id", last, "--between", "2019-11", "2020-02"
+    )
 
 
 def test_a_withdrawn_window_is_named(yeoron, planted, tmp_path: Path) -> None:

@@ -211,6 +211,20 @@ def test_what_is_wrong_with_a_record_is_counted_and_named(folder: Folder) -> Non
     assert folder.out.stat().st_mode & 0o77 == 0
 
 
+def test_a_formula_in_a_spreadsheet_counts_as_what_was_computed_last(folder: Folder) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["date", "text"])
+    book.active.append(["2024-02-01", "a text that somebody wrote"])
+    book.active.append(["2024-02-02", '=CONCATENATE("never", " computed")'])
+    held = io.BytesIO()
+    book.save(held)
+    result = folder.take("a.xlsx", held.getvalue())
+    assert (result.records, sum(result.wrong.values())) == (1, 1)
+    assert "computed" not in folder.out.read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     "tail", ['2024-02-03,"cut in the mid', '2024-02-03,"cut\nin the mid', "2024-02-03"]
 )
@@ -242,9 +256,9 @@ def test_a_packed_table_that_is_cut_off(folder: Folder) -> None:
         ("a.csv", b"\x89PNG\r\n\x1a\n\0\0", "a picture, a document or a program; csv, feed, gkg"),
         ("a.csv", b"a\0\1\2b" * 50, "binary data; a file of text is expected."),
         ("a.bin", b"whatever this is", "neither its name nor its beginning says what it is"),
-        ("a.xlsx", b"PK\x03\x04 no zip", "no whole .xlsx file"),
-        ("a.parquet", b"PAR1 no such thing", "no whole Parquet file"),
-        ("a.jsonl", '[{"date": "2024-01-01"', "no valid JSON"),
+        ("a.xlsx", b"PK\x03\x04 no zip", "not a complete .xlsx file"),
+        ("a.parquet", b"PAR1 no such thing", "not a complete Parquet file"),
+        ("a.jsonl", '[{"date": "2024-01-01"', "not valid JSON"),
         ("a.xml", "<rss><channel></channel></rss>", "no entry of RSS or Atom in it."),
         ("a.csv.gz", b"\x1f\x8b\x08 no such thing", "damaged, it cannot be unpacked"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -45,7 +45,7 @@ def fruits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write("fruit_basket/__init__", "")
     write("fruit_basket/juicy", GOOD.format(name="apple"))
     entries: list[EntryPoint] = []
-    monkeypatch.setattr(registries, "entry_points", lambda group: tuple(entries))
+    monkeypatch.setattr(registries, "installed", lambda: EntryPoints(entries))
 
     def add(name: str, text: str, module: str = "") -> None:
         module = module or f"fruit_{name}_{len(entries)}"

@@ -220,11 +220,12 @@ def page_of(browser) -> Callable:
 @pytest.fixture(scope="module")
 def address(config, serve, tmp_path_factory) -> str:
     """The application served beside a parameter server that does not answer; a team shares a word
-    and notes.
+    and notes, and gets reports by mail.
     """
     team = TeamStore(tmp_path_factory.mktemp("team") / "team.json")
     team.watch("마스크", "가람", alert=True)
     team.note("word", "코로나", "약국마다 다르다\n<b>확인</b>", "가람")
     team.note("window", "2020-03", "이번 달", "나래")
+    team.mail_report("html", "ko", "가람")
     live = config.model_copy(update={"status_url": "http://127.0.0.1:9/status", "team": team.path})
-    return serve(unguarded(live))
+    return serve(unguarded(live, "email"))

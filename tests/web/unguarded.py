@@ -12,6 +12,6 @@ def let_in() -> None:
     """Stands for that login."""
 
 
-def unguarded(config: WebConfig) -> FastAPI:
+def unguarded(config: WebConfig, *channels: str) -> FastAPI:
     """The page, open to everybody."""
-    return create_app(config, dependencies=[Depends(let_in)])
+    return create_app(config, dependencies=[Depends(let_in)], channels=channels)

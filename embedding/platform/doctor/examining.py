@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from embedding.backup.databases import database_addresses
-from embedding.cluster import blocked_sources, has_frontier, pool_frontier
+from embedding.cluster import blocked_sources, has_frontier
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.ports import is_free
 from embedding.platform.checking import contact
@@ -58,7 +58,7 @@ def settings_checks(settings: Settings) -> dict[str, HealthCheck]:
         "certificates": lambda: stores.check_certificates(certificates(settings)),
         **databases,
         "frontier": lambda: stores.check_frontier(
-            pool_frontier(settings), there=has_frontier(settings)
+            settings.database_address("frontier"), there=has_frontier(settings)
         ),
         "sources": lambda: content.check_sources(paths.sources, blocked_sources(settings)),
         "contact": lambda: content.check_contact(

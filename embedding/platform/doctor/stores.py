@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from cryptography import x509
 from sqlalchemy.engine import make_url
 
-from embedding.backup.restoring import unfinished
+from embedding.backup.staging import unfinished
 from embedding.crawl.frontier import Frontier
 from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
 

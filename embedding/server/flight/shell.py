@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
+from embedding.exchange.asking import TokenRequired
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
@@ -122,7 +123,7 @@ class FlightService(ClosedService):
             root_certificates=credentials.client_ca,
             middleware={}
             if token is None
-            else {"token": _TokenCheck(token, operator, state.meters)},
+            else {"token": TokenRequired(token, operator, partial(state.meters.refuse, "token"))},
         )
         scheme, _, place = location.partition("://")
         host = place.rpartition(":")[0]
@@ -421,30 +422,3 @@ def _body(action: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RefusedError(f"{name}: the body is not a JSON object.", kind="control")
     return body
-
-
-class _Role(flight.ServerMiddleware):  # type: ignore[misc]
-    """Who makes a call: an operator, or a node."""
-
-    def __init__(self, *, operator: bool) -> None:
-        self.operator = operator
-
-
-class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Lets only calls through that carry a token; where there is one for operators, notes whose."""
-
-    def __init__(self, token: str, operator: str | None, meters: Meters) -> None:
-        self._meters = meters
-        self._node = f"Bearer {token}".encode()
-        self._operator = self._node if operator is None else f"Bearer {operator}".encode()
-
-    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> _Role:
-        """The caller's role; refuses a call without a token."""
-        del info
-        for value in headers.get("authorization", []):
-            shown = value if isinstance(value, bytes) else str(value).encode()
-            operator = hmac.compare_digest(shown, self._operator)
-            if hmac.compare_digest(shown, self._node) or operator:
-                return _Role(operator=operator)
-        self._meters.refuse("token")
-        raise flight.FlightUnauthenticatedError("a token is needed")

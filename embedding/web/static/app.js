@@ -176,7 +176,10 @@ function insert(section, html) {
     sentence.textContent = made.dataset.sentence;
     above.before(sentence);
   }
+  const at = section.contains(document.activeElement) && document.activeElement.href;
   section.replaceWith(made);
+  if (at) [...made.querySelectorAll("a")].find((link) => link.href === at)?.focus();
+  if (made.dataset.analyses) later(made);
 }
 
 // Headlines of original documents, three at a time: the sites are asked when a reader asks.

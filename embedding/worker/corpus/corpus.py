@@ -6,13 +6,16 @@ import json
 import lzma
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from embedding.kernel.errors import InputError
+from embedding.kernel.records import IntArray
 from embedding.worker.spec import CorpusShare
 
 STRETCH_BYTES = 1 << 16
@@ -22,6 +25,18 @@ FIRST_YEAR, LAST_YEAR = 1600, 2300
 MOST_NAME = 80
 """Characters of a source's name, at most, as in sources.toml."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def document_key(source: str, line: int) -> str:
+    """The key of a document that begins in a line (0, 1, …) of a corpus."""
+    return f"{source}#{line + 1}"
+
+
+def line_numbers(keys: Sequence[str]) -> IntArray:
+    """int64 [n]: the lines of documents by their keys; -1 for one that is of no corpus."""
+    ends = (key.rpartition("#")[2] for key in keys)
+    found = (int(end) - 1 if end.isdecimal() and len(end) < 18 else -1 for end in ends)
+    return np.fromiter(found, np.int64, len(keys))
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,8 @@ def open_corpus(path: Path) -> IO[bytes]:
     """
     if path.exists() and not path.is_file():
         raise InputError(
-            f"{path}: no plain file, and a corpus is read more than once; write it to a text or "
-            "JSONL file (plain or .xz)."
+            f"{path}: not a regular file, and a corpus is read more than once; write it to a text "
+            "or JSONL file (plain or .xz)."
         )
     if not path.is_file():
         raise InputError(

@@ -27,7 +27,7 @@ from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_documents, code_lines
 from embedding.text.tokenizers import as_written
-from embedding.worker.corpus.corpus import named_source, stretches
+from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
 from embedding.worker.corpus.feedback import FeedbackChannel
 from embedding.worker.corpus.offset import Offset
@@ -164,7 +164,7 @@ class _Cutter:
 
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
         text = "".join(texts)
-        key = f"{self._share.source}#{first + 1}"
+        key = document_key(self._share.source, first)
         config = self._config
         if config.mask or not as_written(config.tokenizer):
             document = self._document(key, self._share.source, text, self._undated)
@@ -213,7 +213,7 @@ class _Cutter:
         return name if name in share.sources else share.rest if name else share.source
 
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
-        keys = [f"{self._share.source}#{number}" for number in (lines.numbers + 1).tolist()]
+        keys = [document_key(self._share.source, number) for number in lines.numbers.tolist()]
         now, config = time.time(), self._config
         if config.mask or not as_written(config.tokenizer):
             documents = [

@@ -74,7 +74,7 @@ class HogwildTraining:
         rows = prepared.rows or parts.link.pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self._tables.vectors, Table.OUT: self._tables.contexts}
         if prepared.close is not None:
-            uses = parts.observer.close(prepared, parts.words.lexicon, self._vectors)
+            uses = parts.observer.close(prepared, parts.words, self._vectors)
             return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), uses=uses)
         every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
         held_loss = None if prepared.held is None else prepared.held.loss(every, tables)

@@ -8,8 +8,8 @@ from embedding.exchange.payload import WindowUse, WordContexts
 from embedding.kernel.records import TokenBlock
 from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.ticks import Prepared
+from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import Rows, UsageReader
-from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.rarewords import RareContexts, RareWords, RowCounts
 
 
@@ -41,8 +41,18 @@ class Observer:
         if self.usage is not None and prepared.blocks:
             self.usage.keep(prepared.blocks, prepared.tables)
 
-    def close(self, prepared: Prepared, lexicon: NodeLexicon, rows: Rows) -> tuple[WindowUse, ...]:
-        """How words were used in a window that is over, and before it."""
-        if self.usage is None or prepared.close is None:
+    def close(self, prepared: Prepared, words: WordTables, rows: Rows) -> tuple[WindowUse, ...]:
+        """How words were used in a window that is over, and before it.
+
+        Nothing where another node will say it; of several windows where this one left them last.
+        """
+        usage, close = self.usage, prepared.close
+        if usage is None or close is None:
             return ()
-        return (self.usage.close(prepared.close.window, lexicon, rows),)
+        if usage.peers is not None:
+            words.refresh()
+            usage.past.find_late_words(words.lexicon.rows)
+        over = usage.leave(close.window, close.until)
+        if over and usage.peers is not None:
+            words.refresh()  # their text may hold words that this node has not heard of
+        return tuple(usage.close(window, words.lexicon, rows, past) for window, past in over)

@@ -37,9 +37,14 @@ EXPLODED = 20.0
 
 @dataclass(frozen=True)
 class Close:
-    """A window (Unix seconds of its start) is over and learnt: read how its words were used."""
+    """A window is over and learnt: read how its words were used.
+
+    window, until  that one, and the one that is read next (Unix seconds of their starts); None:
+                   there is none, or nobody knows
+    """
 
     window: int
+    until: int | None = None
 
 
 @dataclass(frozen=True)

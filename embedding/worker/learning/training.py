@@ -66,7 +66,7 @@ class LearnerParts:
     def closed(self, prepared: Prepared, clock: int) -> tuple[WindowUse, ...]:
         """How words were used in a window that is over, and before it."""
         vectors = partial(self.link.vectors, clock)
-        return self.observer.close(prepared, self.words.lexicon, vectors)
+        return self.observer.close(prepared, self.words, vectors)
 
 
 class RowPlan(Protocol):

@@ -63,6 +63,11 @@ class WordTables:
             for table, block in zip(tables, blocks, strict=True)
         ]
 
+    def refresh(self) -> None:
+        """Hear of all words that have a row by now."""
+        with self.reading:
+            self.lexicon.refresh(self._server)
+
     def forget(self) -> None:
         """Read the whole vocabulary again before the next block."""
         self._stale = True

@@ -23,10 +23,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from embedding.exchange.asking import TokenRequired
 from embedding.exchange.codec import decode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
+from embedding.exchange.token import read_token
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.stopping import stop_on_signals
@@ -133,12 +135,17 @@ class Aggregator:
 
 
 class AggregatorService(flight.FlightServerBase):  # type: ignore[misc]
-    """The Arrow Flight shell around an aggregator, on loopback."""
+    """The Arrow Flight shell around an aggregator, on loopback.
 
-    def __init__(self, aggregator: Aggregator, limit: int) -> None:
+    limit  bytes of a push
+    token  that nodes show; None: everybody on this machine may push
+    """
+
+    def __init__(self, aggregator: Aggregator, limit: int, token: str | None = None) -> None:
         self._aggregator = aggregator
         self._limit = limit
-        super().__init__("grpc+tcp://127.0.0.1:0")
+        middleware = {} if token is None else {"token": TokenRequired(token)}
+        super().__init__("grpc+tcp://127.0.0.1:0", middleware=middleware)
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One node's stream: push, answer, push, answer, …"""
@@ -223,7 +230,8 @@ def aggregate_forever(
     stop = stop_on_signals()
     exchange = ExchangeConfig.model_validate_json(config)
     aggregator = Aggregator(server, exchange, wait_s=wait_s)
-    service = AggregatorService(aggregator, exchange.max_message_bytes)
+    token = None if exchange.token_file is None else read_token(exchange.token_file)
+    service = AggregatorService(aggregator, exchange.max_message_bytes, token)
     ready.send_bytes(str(service.port).encode())
     ready.close()
     stop.wait()

@@ -28,9 +28,9 @@ class Closings:
             return None
         return None if unconverged is not None and unconverged <= window else Close(window)
 
-    def of_corpus(self, window: int | None) -> Close | None:
-        """The window of a corpus that is over, to be read now."""
-        return None if self._usage is None or window is None else Close(window)
+    def of_corpus(self, window: int | None, until: int | None) -> Close | None:
+        """The window of a corpus that is over, to be read now; until: the next one, if any."""
+        return None if self._usage is None or window is None else Close(window, until)
 
     def acknowledge(self, window: int) -> None:
         """The server has what was read."""

@@ -182,7 +182,7 @@ class GradientProcess:
                 self._idle = False
                 window = window_of(blocks, self.learner.setup.unit)
                 if corpus and window != self.rehearsals.window:
-                    yield from self._ended()
+                    yield from self._ended(window)
                 self._read(window, sum(block.n_tokens for block in blocks))
                 self._traces.taken((key for block in blocks for key in block.keys), window)
                 yield blocks
@@ -195,12 +195,15 @@ class GradientProcess:
             elif blocks is not None:
                 self._rest()
         if corpus:
-            yield from self._ended()
+            yield from self._ended(None)
 
-    def _ended(self) -> Iterator[Order | Close]:
-        """A window of a corpus is over: learn it to the end, then read it once more."""
+    def _ended(self, until: int | None) -> Iterator[Order | Close]:
+        """A window of a corpus is over: learn it to the end, then read it once more.
+
+        until  the window that comes next; None: none does
+        """
         yield from self._rehearsals()
-        close = self.closings.of_corpus(self.rehearsals.window)
+        close = self.closings.of_corpus(self.rehearsals.window, until)
         if close is not None:
             yield close
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.transport import Transport
@@ -23,6 +24,7 @@ from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.training import LearnerSetup, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.peers import Peers
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
@@ -48,13 +50,18 @@ def make_learner(
     model, unit = spec.model, WindowUnit(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
-    past = PastTexts.of(spec.node, unit) if spec.ring is None else None
+    peers = _peers(spec, client)
+    past = (
+        PastTexts.of(spec.node, unit, names_late_words=peers is not None)
+        if spec.ring is None
+        else None
+    )
     shares = spec.corpus is not None
     extras = Extras(
         lexicon=_lexicon(spec, welcome, unit, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
-        usage=UsageReader.of(model, welcome.usage, past),
+        usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
     trainer = trainer or make_trainer(model, torch=spec.node.trainer == "torch")
@@ -69,6 +76,15 @@ def make_learner(
         extras=extras,
         kind=_kind(client, welcome),
     )
+
+
+def _peers(spec: NodeSpec, client: ParameterClient) -> Peers | None:
+    """Of a corpus that several nodes share: its text may leave a node, that of a stream may not."""
+    if spec.corpus is None:
+        return None
+    nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
+    most = spec.exchange.max_message_bytes // TOKEN_BYTES
+    return Peers(client, nodes, most) if nodes > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:

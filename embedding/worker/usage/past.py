@@ -3,76 +3,63 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from embedding.exchange.pasttexts import PastDocuments, PastWindows, of_corpus
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock, WindowUnit
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed
+from embedding.worker.corpus.corpus import line_numbers
 from embedding.worker.corpus.counting import window_starts
 
-
-@dataclass(frozen=True)
-class PastDocuments:
-    """Documents of one source.
-
-    ids        int32 [n], the row id of each token, -1 for none
-    sentences  int64 [m + 1], token offsets of sentences
-    documents  int64 [d + 1], sentence offsets of documents
-    units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to
-    voices     int64 [d], alike for documents of one author; below 0 where that is unknown
-    """
-
-    source: str
-    ids: CodeArray
-    sentences: IntArray
-    documents: IntArray
-    units: IntArray
-    voices: IntArray
-
-    def take(self, which: IntArray) -> PastDocuments:
-        """Some of the documents, int64 [k], in this order."""
-        ends = self.documents[which + 1]
-        sentences, documents = _gathered(self.documents[which], ends)
-        starts, stops = self.sentences[sentences], self.sentences[sentences + 1]
-        tokens, offsets = _gathered(starts, stops)
-        return PastDocuments(
-            *(self.source, self.ids[tokens], offsets, documents),
-            *(self.units[which], self.voices[which]),
-        )
+_LATE = -2
+"""Of the first word without a row; the others' follow downwards."""
+_STRETCH = 16
+"""Documents of a corpus that are forgotten at a time."""
 
 
 class PastTexts:
-    """The texts of the last windows as row ids; `most` tokens, the oldest leave first."""
+    """The texts of the last windows as row ids; `most` tokens, the oldest leave first.
 
-    def __init__(self, unit: WindowUnit, most: int, windows: int) -> None:
+    names_late_words  words without a row are kept by name until `find_late_words`
+    """
+
+    def __init__(
+        self, unit: WindowUnit, most: int, windows: int, *, names_late_words: bool = False
+    ) -> None:
         self.most = most
         self.windows = windows
         self.tokens = 0
         self._unit = unit
         self._held: dict[int, deque[PastDocuments]] = {}
         self._documents = 0
+        self._late: dict[str, int] | None = {} if names_late_words else None
 
     @classmethod
-    def of(cls, config: NodeConfig, unit: WindowUnit) -> PastTexts | None:
+    def of(
+        cls, config: NodeConfig, unit: WindowUnit, *, names_late_words: bool = False
+    ) -> PastTexts | None:
         """As a node's settings say; None when nothing is to be remembered."""
-        most = config.past_tokens
-        return cls(unit, most, config.past_windows) if most else None
+        most, windows = config.past_tokens, config.past_windows
+        return cls(unit, most, windows, names_late_words=names_late_words) if most else None
 
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
         for block, table in zip(blocks, tables, strict=True):
+            numbers = line_numbers(block.keys)
             whole = PastDocuments(
                 block.source,
-                table.astype(np.int32)[block.codes] if len(table) else block.codes,
+                self._rows(block, table)[block.codes] if len(table) else block.codes,
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
-                self._units(block),
+                self._units(block, numbers),
                 block.voices if len(block.voices) else np.full(block.n_documents, -1, np.int64),
+                numbers,
             )
             starts = window_starts(block, self._unit)
             for start in np.unique(starts).tolist():
@@ -81,6 +68,23 @@ class PastTexts:
                 self._held.setdefault(start, deque()).append(one)
                 self.tokens += len(one.ids)
         self._shorten()
+
+    def find_late_words(self, rows: Callable[[Sequence[str]], IntArray]) -> None:
+        """Words that got a row since they were read have it from now on, in all of their mentions.
+
+        A node that reads a whole corpus looks ahead, and gives a word its row before the first
+        mention. One of several cannot: most mentions may be the others'.
+
+        rows  int64 [n] of words, -1 for one without a row
+        """
+        if not self._late:
+            return
+        found = rows(list(self._late)).astype(np.int32)
+        # What is -1 looks at the last place.
+        place = np.concatenate([found, np.full(1, -1, np.int32)])
+        for window, parts in self._held.items():
+            self._held[window] = deque(_with_rows(part, place) for part in parts)
+        self._late = {}
 
     def of_window(self, window: int) -> list[PastDocuments]:
         """What is remembered of a window (Unix seconds of its start), as it was read."""
@@ -92,11 +96,50 @@ class PastTexts:
             : self.windows
         ]
 
-    def _units(self, block: TokenBlock) -> IntArray:
-        """int64 [d]: by author where that is known, so that one voice is in one unit."""
+    def of_all(self, windows: PastWindows) -> PastTexts:
+        """What one node would remember that had read all these documents."""
+        found = PastTexts(self._unit, self.most, self.windows)
+        for window, parts in sorted(windows.items()):
+            found._held[window] = deque(
+                part.take(np.arange(first, min(first + _STRETCH, len(part.units))))
+                for part in of_corpus(parts)
+                for first in range(0, len(part.units), _STRETCH)
+            )
+            found.tokens += sum(len(part.ids) for part in parts)
+        found._shorten()
+        return found
+
+    def held(self, most: int) -> PastWindows:
+        """What is remembered by window, the latest ones, of at most `most` tokens."""
+        found: dict[int, list[PastDocuments]] = {}
+        tokens = 0
+        for window in sorted(self._held, reverse=True):
+            found[window] = of_corpus(self._held[window])
+            tokens += sum(len(part.ids) for part in found[window])
+            if tokens > most:
+                del found[window]
+                break
+        return found
+
+    def _rows(self, block: TokenBlock, table: IntArray) -> CodeArray:
+        """int32 [W]: rows of a block's words; of one without a row -1, or _LATE less its place."""
+        found = table.astype(np.int32)
+        if self._late is not None:
+            late = self._late
+            for at in np.flatnonzero(table < 0).tolist():
+                found[at] = _LATE - late.setdefault(block.words[at], len(late))
+        return found
+
+    def _units(self, block: TokenBlock, numbers: IntArray) -> IntArray:
+        """int64 [d]: by author where that is known, so that one voice is in one unit.
+
+        Else by line of the corpus, whichever node reads it; else by turns.
+        """
         n = block.n_documents
         if len(block.voices):
             marks = block.voices.astype(np.uint64)
+        elif n and numbers.min() >= 0:
+            marks = numbers.astype(np.uint64)
         else:
             marks = (self._documents + np.arange(n)).astype(np.uint64)
         self._documents += n
@@ -111,15 +154,12 @@ class PastTexts:
                 del self._held[oldest]
 
 
-def joined(parts: Sequence[PastDocuments]) -> PastDocuments:
-    """Documents of several stretches (at least one) behind each other, as of the first source."""
-    ids = np.concatenate([part.ids for part in parts])
-    units, voices = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("units", "voices")
-    )
-    sentences = _behind([part.sentences for part in parts])
-    documents = _behind([part.documents for part in parts])
-    return PastDocuments(parts[0].source, ids, sentences, documents, units, voices)
+def _with_rows(part: PastDocuments, place: CodeArray) -> PastDocuments:
+    """Late words by their rows. place: int32 [late words + 1], the last one for words without."""
+    if not bool((part.ids <= _LATE).any()):
+        return part
+    late = place[_LATE - np.minimum(part.ids, -1)]
+    return replace(part, ids=np.where(part.ids < 0, late, part.ids))
 
 
 def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:
@@ -131,17 +171,3 @@ def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:
     order = np.argsort(-documents, kind="stable")[: int(np.ceil(share * len(known)))]
     found: npt.NDArray[np.bool_] = np.isin(voices, known[order[documents[order] > 1]])
     return found
-
-
-def _behind(offsets: Sequence[IntArray]) -> IntArray:
-    """Offsets of several lists as offsets of one."""
-    lengths = [np.diff(each) for each in offsets]
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
-
-
-def _gathered(starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray]:
-    """The places of several ranges behind each other, int64 [n], and their offsets [k + 1]."""
-    lengths = stops - starts
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return places, offsets

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
+from embedding.exchange.pasttexts import PastDocuments, joined
 from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, WindowUse
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
@@ -34,7 +35,8 @@ from embedding.worker.usage.contexts import add_contexts, without_repeats
 from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
 from embedding.worker.usage.paircounts import pair_counts
-from embedding.worker.usage.past import PastDocuments, PastTexts, joined, of_busiest
+from embedding.worker.usage.past import PastTexts, of_busiest
+from embedding.worker.usage.peers import Peers
 from embedding.worker.words.lexicon import NodeLexicon
 
 FREQUENT = 1e-3
@@ -57,18 +59,28 @@ Rows = Callable[[IntArray], FloatArray]
 class UsageReader:
     """Remembers what a node reads, and reads it again when a window closes. Not thread-safe."""
 
-    def __init__(self, window: int, past: PastTexts) -> None:
-        """window: words on each side that are contexts."""
+    def __init__(self, window: int, past: PastTexts, peers: Peers | None = None) -> None:
+        """window: words on each side that are contexts; peers: None: no other node's text is read.
+
+        Of the nodes of a corpus the last one that leaves a window reads it, for all of them.
+        """
         self.window = window
         self.past = past
+        self.peers = peers
         self.closed: int | None = None
 
     @classmethod
-    def of(cls, model: ModelConfig, wanted: bool, past: PastTexts | None) -> UsageReader | None:
+    def of(
+        cls,
+        model: ModelConfig,
+        wanted: bool,
+        past: PastTexts | None,
+        peers: Peers | None = None,
+    ) -> UsageReader | None:
         """None when the server does not want it, or the model's rows do not say it."""
         if not wanted or past is None or not model.traits.usage:
             return None
-        return cls(model.window, past)
+        return cls(model.window, past, peers)
 
     def go_back(self, closed: int | None) -> None:
         """The server has heard of no window after `closed`: what was closed since is read again."""
@@ -78,18 +90,33 @@ class UsageReader:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
         self.past.add(blocks, tables)
 
-    def close(self, window: int, lexicon: NodeLexicon, rows: Rows) -> WindowUse:
+    def leave(self, window: int, until: int | None) -> list[tuple[int, PastTexts]]:
+        """A window is over: those to read now, each with the text to read.
+
+        window, until  as in `Peers.leave`
+        """
+        self.closed = window
+        if self.peers is None:
+            return [(window, self.past)]
+        return self.peers.leave(window, until, self.past)
+
+    def close(
+        self, window: int, lexicon: NodeLexicon, rows: Rows, past: PastTexts | None = None
+    ) -> WindowUse:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
+
+        past  the text; None: what this node remembers
 
         UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
         vectors from counts, the window, the one before it, all older ones, and what its busiest
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
         self.closed = window
+        past = self.past if past is None else past
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
-            for at, start in enumerate([window, *self.past.before(window)])
-            for stretch in self.past.of_window(start)
+            for at, start in enumerate([window, *past.before(window)])
+            for stretch in past.of_window(start)
         ]
         if not any(time == 1 for time, _ in read):
             return WindowUse()

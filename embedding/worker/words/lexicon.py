@@ -105,6 +105,11 @@ class NodeLexicon:
         """Which words have a row, as far as this node knows."""
         return [word in self._ids for word in words]
 
+    def rows(self, words: Sequence[str]) -> IntArray:
+        """int64 [n]: ids of words, -1 for one without a row."""
+        get = self._ids.get
+        return np.fromiter((get(word, -1) for word in words), np.int64, count=len(words))
+
     def known(self, rows: IntArray) -> IntArray:
         """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
         return np.where(positions(self.ids, rows) >= 0, rows, -1)

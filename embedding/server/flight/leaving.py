@@ -1,0 +1,61 @@
+"""What a node of a corpus says when it leaves a window, and what it is given to read again."""
+
+from __future__ import annotations
+
+from embedding.exchange.headers import whole
+from embedding.exchange.pasttexts import OPERATION, read, written
+from embedding.exchange.wire import Message
+from embedding.server.figures.meters import Meters
+from embedding.server.flight.shell import Call, Who
+from embedding.server.state import ServerState
+from embedding.server.words.peertexts import PeerTexts, Readers
+
+_FAR = 2**40
+
+
+class LeavingCalls:
+    """See Extra; `who` says which node greeted on the stream."""
+
+    def __init__(self, state: ServerState, texts: PeerTexts, who: Who) -> None:
+        self._state = state
+        self._texts = texts
+        self._who = who
+
+    def meters(self) -> Meters | None:
+        return None
+
+    def calls(self) -> dict[str, Call]:
+        return {OPERATION: self.leave}
+
+    def leave(self, message: Message) -> Message:
+        """The windows that this node is to read again, and what all nodes remember of them."""
+        header, state, (node, _) = message.header, self._state, self._who()
+        window, until = (
+            whole(header, name, least=-_FAR, most=_FAR, of=OPERATION)
+            for name in ("window", "until")
+        )
+        count, keep = (whole(header, name, least=1) for name in ("nodes", "keep"))
+        enough = whole(header, "enough")
+        handed = read(message)
+        with state.lock:
+            closed = {*state.accounts.cut, *(start for start, _, _ in state.accounts.usage.parts())}
+            due = self._texts.leave(node, window, until, handed, self._readers(count), keep, closed)
+            texts = self._texts.texts(due[-1], enough) if due else {}
+        described, arrays = written(texts)
+        return Message(
+            {"status": "ok", "close": [[start] for start in due], "past": described}, arrays
+        )
+
+    def _readers(self, count: int) -> Readers:
+        """Those of this server (under the lock)."""
+        members, tracker = self._state.machine.board.members, self._state.accounts.tracker
+        heard = {name: float("-inf") for name, one in members.items() if one.present}
+        for source in tracker.sources.values():
+            for node, published in source.heard.items():
+                if node in heard:
+                    heard[node] = max(heard[node], published)
+        reached = {
+            node: tracker.window(int(at)).start.timestamp() if at > float("-inf") else at
+            for node, at in heard.items()
+        }
+        return Readers(count, tuple(members), reached)
