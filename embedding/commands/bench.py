@@ -31,7 +31,7 @@ _Words = Annotated[int, typer.Option(help="Words of the corpus to use.")]
 Repeats = Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")]
 _Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
 _Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
-Peers = Annotated[bool, typer.Option(help="Measure gensim as well.")]
+PeersOption = Annotated[bool, typer.Option(help="Measure gensim as well.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +270,7 @@ def lsc(
     ] = None,
     seeds: Annotated[int, typer.Option(help="Draws and trainings.", min=1)] = 3,
     first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 1,
-    peers: Peers = True,
+    peers: PeersOption = True,
     as_json: Json = False,
     results: Results = _HERE,
 ) -> None:
@@ -300,7 +300,7 @@ def drift(
         Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
     ] = None,
     least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
-    peers: Peers = True,
+    peers: PeersOption = True,
     results: Results = _HERE,
 ) -> None:
     """Planted changes of meaning: who finds them, how surely, how soon.

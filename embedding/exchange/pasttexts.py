@@ -18,7 +18,7 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import CodeArray, IntArray
 
-OPERATION = "leave_window"
+LEAVE_WINDOW = "leave_window"
 PastWindows = Mapping[int, Sequence["PastDocuments"]]
 """Documents by window (Unix seconds of its start)."""
 TOKEN_BYTES = 16
@@ -106,7 +106,9 @@ def read(message: Message) -> dict[int, list[PastDocuments]]:
         "sentences": COUNT,
         "tokens": COUNT,
     }
-    described = rows(message.header.get("past", []), "past", fields, most=_MOST_PARTS, of=OPERATION)
+    described = rows(
+        message.header.get("past", []), "past", fields, most=_MOST_PARTS, of=LEAVE_WINDOW
+    )
     found: dict[int, list[PastDocuments]] = {}
     if not described:
         return found
@@ -115,10 +117,14 @@ def read(message: Message) -> dict[int, list[PastDocuments]]:
     columns = message.array("past_documents", "i8", 2)
     sizes = [sum(row[at] for row in described) for at in (2, 3, 4)]
     if sizes != [columns.shape[1], len(lengths), len(ids)] or len(columns) != 4:
-        raise RefusedError(f"{OPERATION}: the columns of `past` are of other lengths than it says.")
+        raise RefusedError(
+            f"{LEAVE_WINDOW}: the columns of `past` are of other lengths than it says."
+        )
     units = columns[0]
     if bool((ids < -1).any()) or bool((units < 0).any()) or bool((units >= UNITS).any()):
-        raise RefusedError(f"{OPERATION}: `past` has row ids below -1, or units outside 0 to 15.")
+        raise RefusedError(
+            f"{LEAVE_WINDOW}: `past` has row ids below -1, or units outside 0 to 15."
+        )
     document = sentence = token = 0
     for window, source, d, m, n in described:
         units, voices, numbers, wide = columns[:, document : document + d]
@@ -136,7 +142,7 @@ def read(message: Message) -> dict[int, list[PastDocuments]]:
 
 def _offsets(lengths: IntArray, total: int) -> IntArray:
     if bool((lengths < 0).any()) or int(lengths.sum()) != total:
-        raise RefusedError(f"{OPERATION}: lengths in `past` do not add up.")
+        raise RefusedError(f"{LEAVE_WINDOW}: lengths in `past` do not add up.")
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 

@@ -24,7 +24,7 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 
-OPERATION = "together"
+TOGETHER = "together"
 _MOST = 4096
 """Nodes of which one message brings pushes."""
 OFFSETS = "places"
@@ -77,7 +77,7 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
     words = pa.concat_arrays([message.texts["words"] for message in plain])
     arrays[OFFSETS], sizes = joined_texts([push.offset for push in pushes])
     header = {
-        "op": OPERATION,
+        "op": TOGETHER,
         "pushes": [dict(message.header) for message in plain],
         OFFSETS: sizes,
         "sessions": list(sessions),
@@ -93,9 +93,9 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     header = message.header
     headers = header.get("pushes")
     if not isinstance(headers, list) or not 1 <= len(headers) <= _MOST:
-        raise RefusedError(f"{OPERATION}: `pushes` must be a list of 1 to {_MOST} headers.")
+        raise RefusedError(f"{TOGETHER}: `pushes` must be a list of 1 to {_MOST} headers.")
     if not all(isinstance(each, dict) for each in headers):
-        raise RefusedError(f"{OPERATION}: each header must be a JSON object.")
+        raise RefusedError(f"{TOGETHER}: each header must be a JSON object.")
     n = len(headers)
     sessions = _whole_list(header.get("sessions"), "sessions", n)
     columns = {name: message.array(name, "i8", 1) for name in _COLUMNS}
@@ -103,7 +103,7 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     words = message.text("words")
     named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
     if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
-        raise RefusedError(f"{OPERATION}: the columns of the word counts differ in length.")
+        raise RefusedError(f"{TOGETHER}: the columns of the word counts differ in length.")
     beside = {length: _beside(message, length, n) for length in _BESIDE}
     pushes, offsets = [], split_texts(message, OFFSETS, n)
     for i, own in enumerate(headers):
@@ -117,7 +117,7 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
         header = {**own, "place": offsets[i]}
         pushes.append(decode_push(Message(header, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:
-        raise RefusedError(f"{OPERATION}: a node is named twice.")
+        raise RefusedError(f"{TOGETHER}: a node is named twice.")
     return pushes, sessions
 
 
@@ -126,7 +126,7 @@ def _beside(message: Message, length: str, n: int) -> tuple[dict[str, Array], In
     stops = np.cumsum([0, *_whole_list(message.header.get(length), length, n)])
     given = {name: message.arrays[name] for name in _BESIDE[length] if name in message.arrays}
     if any(len(each) != stops[-1] for each in given.values()) or bool(given) != bool(stops[-1]):
-        raise RefusedError(f"{OPERATION}: the columns of `{length}` differ in length.")
+        raise RefusedError(f"{TOGETHER}: the columns of `{length}` differ in length.")
     return given, stops
 
 
@@ -151,5 +151,5 @@ def split_texts(message: Message, name: str, n: int) -> list[str]:
 
 def _whole_list(found: object, name: str, n: int) -> list[int]:
     if not isinstance(found, list) or len(found) != n:
-        raise RefusedError(f"{OPERATION}: `{name}` must be a list of {n} numbers.")
+        raise RefusedError(f"{TOGETHER}: `{name}` must be a list of {n} numbers.")
     return [whole({name: each}, name) for each in found]

@@ -250,8 +250,9 @@ def _point(
 def _by_vectors(labels: Sequence[str]) -> Note:
     first = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
     sentence = (
-        f"{first}: how words were used was not kept (server.usage), so neighbours are words with "
-        "the nearest vectors, which remember the windows before."
+        f"{first}: how words were used is not known (the window was cut without it, or "
+        "server.usage is off), so neighbours are words with the nearest vectors, which remember "
+        "the windows before."
     )
     return Note("nearest_vectors", sentence)
 

@@ -18,8 +18,9 @@ COMPILERS = ("bare", "kernel()", "triton.jit")
 WIDE_FUNCTIONS = {
     "plugins/embedding_airflow/triggers.py __init__": "Airflow calls a trigger by its fields",
 }
-WIDE_CLASSES: dict[str, str] = {}
-"""None today."""
+WIDE_CLASSES = {
+    "embedding/server/service.py ParameterServer": "puts a server together: one for each part",
+}
 RECORDS = ("dataclass", "Config", "BaseModel", "BaseSettings", "NamedTuple")
 SETTINGS = ("Config", "BaseSettings")
 """A class of settings has a field for each of its options: the reference page lists them."""

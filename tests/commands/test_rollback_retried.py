@@ -81,11 +81,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     found = World()
     for name in ("stop_pool", "attach_pool", "withdraw_versions"):
         monkeypatch.setattr(rollback, name, getattr(found, name))
-    monkeypatch.setattr(
-        rollback,
-        "Channel",
-        lambda *_: SimpleNamespace(action=found.action, close=lambda: None),
-    )
+    monkeypatch.setattr(rollback, "ask", lambda _place, _line, *asked: found.action(*asked))
     monkeypatch.setattr(rollback.time, "sleep", lambda _: None)
     return found
 

@@ -197,13 +197,13 @@ def test_a_word_is_gone_from_every_file_and_comes_back_in_none(settings: Setting
     track(settings)
     home = settings.paths.home
     assert len(holding(home, NAME)) > 5, "the look finds what is there"
-    wanted = ErasureRequest(word=NAME)
+    erasure = ErasureRequest(word=NAME)
     before = holding(home, NAME)
-    said = forget(settings, wanted, dry=True)
+    said = forget(settings, erasure, dry=True)
     assert holding(home, NAME) == before, "a dry run changes nothing"
     assert any("had a row" in one for one in said)
     (ref,) = SnapshotStore(settings.paths.snapshots).list()
-    said = forget(settings, wanted)
+    said = forget(settings, erasure)
     left = [name for name in holding(home, NAME) if "홍길동전" not in (home / name).name]
     # Another word that begins with it is another word.
     assert left == holding(home, "홍길동전")
@@ -220,7 +220,7 @@ def test_a_word_is_gone_from_every_file_and_comes_back_in_none(settings: Setting
         assert ids[0] == -1, "it gets no row again"
         assert (ids[1:] >= 0).all()
         node.client.close()
-    again = forget(settings, wanted)
+    again = forget(settings, erasure)
     assert any("0 addresses" in one for one in again)
     opens(settings)
 
@@ -320,11 +320,11 @@ def test_killed_on_the_way_all_stores_open_and_the_next_call_ends_it(
     shutil.copytree(folder, copy)
     (copy / "notes.txt").touch()
     (folder / "notes.txt").touch()
-    wanted = ErasureRequest(source=SOURCE)
+    erasure = ErasureRequest(source=SOURCE)
     with patch(step, side_effect=Killed), pytest.raises(Killed):
-        forget(settings, wanted)
+        forget(settings, erasure)
     opens(settings)
-    forget(settings, wanted)
+    forget(settings, erasure)
     assert holding(settings.paths.home, SOURCE) == ["frontier/yeoron.db"]
     opens(settings)
 
@@ -366,12 +366,12 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
     fill(settings)
     shards = [settings.paths.checkpoints / f"shard-{index}" for index in range(2)]
     with_it = [rows_on(shard) for shard in shards]
-    wanted = ErasureRequest(word=NAME)
+    erasure = ErasureRequest(word=NAME)
     if killed:
         with patch("embedding.forgetting.erase_rows", side_effect=Killed), pytest.raises(Killed):
-            forget(settings, wanted)
+            forget(settings, erasure)
         opens(settings)
-    forget(settings, wanted)
+    forget(settings, erasure)
     assert all(len(list(shard.glob("checkpoint-*"))) == 1 for shard in shards)
     gone = [before - rows_on(shard) for before, shard in zip(with_it, shards, strict=True)]
     assert sorted(len(one) for one in gone) == [0, 1]
@@ -383,7 +383,7 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
         assert (ids[1:] >= 0).all()
         until(lambda: server.ailing() == [], server.ailing, 60)
         node.client.close()
-    forget(settings, wanted)
+    forget(settings, erasure)
     opens(settings)
 
 
@@ -411,12 +411,12 @@ def test_a_wish_that_says_nothing_is_refused(given: dict[str, str]) -> None:
 
 
 def test_an_empty_home_has_nothing_to_forget(settings: Settings) -> None:
-    for wanted in (
+    for erasure in (
         ErasureRequest(word=NAME),
         ErasureRequest(source=SOURCE),
         ErasureRequest(address=PAGE),
     ):
-        assert forget(settings, wanted)
+        assert forget(settings, erasure)
     assert retain(settings)
     assert not settings.paths.frontier.exists()
 
@@ -511,27 +511,27 @@ def bucket(folder: Path) -> Path:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "wanted", [ErasureRequest(word=NAME), ErasureRequest(source=SOURCE)], ids=["word", "source"]
+    "erasure", [ErasureRequest(word=NAME), ErasureRequest(source=SOURCE)], ids=["word", "source"]
 )
 def test_it_is_gone_from_a_bucket_and_its_copies(
-    remote: Settings, tmp_path: Path, wanted: ErasureRequest
+    remote: Settings, tmp_path: Path, erasure: ErasureRequest
 ) -> None:
-    wanted = wanted.word or SOURCE
+    wanted = erasure.word or SOURCE
     assert holding(bucket(tmp_path / "b"), wanted)
-    said = forget(remote, wanted, dry=True)
+    said = forget(remote, erasure, dry=True)
     assert f"Snapshots in s3://{BUCKET}/snapshots: 1 would be changed; they keep their ids." in said
     assert holding(bucket(tmp_path / "b"), wanted), "a dry run changes nothing"
-    forget(remote, wanted)
+    forget(remote, erasure)
     left = holding(bucket(tmp_path / "b"), wanted)
     home = remote.paths.home
-    if wanted.word is None:
+    if erasure.word is None:
         assert left == []
         assert holding(home, wanted) == ["frontier/yeoron.db"]
     else:
         assert left == holding(bucket(tmp_path / "b"), "홍길동전")
         assert holding(home, wanted) == holding(home, "홍길동전")
     opens(remote)
-    assert any("0 were changed" in one for one in forget(remote, wanted))
+    assert any("0 were changed" in one for one in forget(remote, erasure))
 
 
 @pytest.mark.timeout(300)

@@ -212,7 +212,7 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, co
     ]
     assert drawn[1] == {**drawn[0], "모든 출처": 7}, "a source has one colour on a page"
     assert "there are sentiment" in get(client, "/api/axis", 400, w="코로나", name="none")
-    assert "자리를 말할 수 없습니다" in unpoled(client_of, config, "ko")
+    assert "위치를 말할 수 없습니다" in unpoled(client_of, config, "ko")
     assert "one side was used lately" in unpoled(client_of, config, "en")
     nobody = json.loads(get(client, "/api/axis", w="쀍쀍", name="sentiment"))
     assert nobody["chart"] is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedding.exchange.headers import whole
-from embedding.exchange.pasttexts import OPERATION, read, written
+from embedding.exchange.pasttexts import LEAVE_WINDOW, read, written
 from embedding.exchange.wire import Message
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.shell import Call, Who
@@ -25,13 +25,13 @@ class LeavingCalls:
         return None
 
     def calls(self) -> dict[str, Call]:
-        return {OPERATION: self.leave}
+        return {LEAVE_WINDOW: self.leave}
 
     def leave(self, message: Message) -> Message:
         """The windows that this node is to read again, and what all nodes remember of them."""
         header, state, (node, _) = message.header, self._state, self._who()
         window, until = (
-            whole(header, name, least=-_FAR, most=_FAR, of=OPERATION)
+            whole(header, name, least=-_FAR, most=_FAR, of=LEAVE_WINDOW)
             for name in ("window", "until")
         )
         count, keep = (whole(header, name, least=1) for name in ("nodes", "keep"))

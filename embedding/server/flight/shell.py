@@ -21,7 +21,7 @@ from embedding.exchange.headers import string, whole
 from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import welcome_for
 from embedding.exchange.rowcache import CachedRows
-from embedding.exchange.together import OPERATION, decode_together
+from embedding.exchange.together import TOGETHER, decode_together
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     FencedError,
@@ -244,7 +244,7 @@ class NodeSession:
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
-        if operation == OPERATION:
+        if operation == TOGETHER:
             return self._together(message)
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")

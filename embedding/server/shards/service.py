@@ -24,7 +24,7 @@ from embedding.exchange.compression.halves import narrow
 from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
-from embedding.exchange.together import OPERATION as TOGETHER
+from embedding.exchange.together import TOGETHER
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging

@@ -24,7 +24,7 @@ from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.training import LearnerSetup, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
-from embedding.worker.usage.peers import Peers
+from embedding.worker.usage.peers import CorpusPeers
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
@@ -78,13 +78,13 @@ def make_learner(
     )
 
 
-def _peers(spec: NodeSpec, client: ParameterClient) -> Peers | None:
+def _peers(spec: NodeSpec, client: ParameterClient) -> CorpusPeers | None:
     """Of a corpus that several nodes share: its text may leave a node, that of a stream may not."""
     if spec.corpus is None:
         return None
     nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
     most = spec.exchange.max_message_bytes // TOKEN_BYTES
-    return Peers(client, nodes, most) if nodes > 1 else None
+    return CorpusPeers(client, nodes, most) if nodes > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:

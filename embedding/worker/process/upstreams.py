@@ -12,7 +12,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.links import reached
 from embedding.exchange.shards.split import split_deltas
-from embedding.exchange.together import OPERATION, add_up, encode_together
+from embedding.exchange.together import TOGETHER, add_up, encode_together
 from embedding.kernel.errors import RefusedError
 
 
@@ -56,7 +56,7 @@ class Upstreams:
         parts = split_deltas(add_up(pushes), len(self._shards))
         for shard, deltas in zip(self._shards, parts, strict=True):
             message = encode_push(Push(first.node, first.sequence, first.clock, deltas))
-            header = {**message.header, "op": OPERATION, "tickets": tickets}
+            header = {**message.header, "op": TOGETHER, "tickets": tickets}
             shard.request(replace(message, header=header))
 
     def _opened(self, location: str, config: ExchangeConfig) -> Channel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from embedding.exchange.headers import INTEGER, rows
-from embedding.exchange.pasttexts import OPERATION, read, written
+from embedding.exchange.pasttexts import LEAVE_WINDOW, read, written
 from embedding.exchange.wire import Message
 from embedding.worker.usage.past import PastTexts
 
@@ -21,7 +21,7 @@ class Line(Protocol):
         ...
 
 
-class Peers:
+class CorpusPeers:
     """Of one node.
 
     nodes        how many share the corpus, with this one
@@ -41,7 +41,7 @@ class Peers:
         """
         described, arrays = written(past.held(self._most))
         header = {
-            "op": OPERATION,
+            "op": LEAVE_WINDOW,
             "window": window,
             "until": _END if until is None else max(until, window + 1),
             "nodes": self._nodes,
@@ -51,7 +51,7 @@ class Peers:
         }
         answer = self._line.batch(Message(header, arrays))
         fields = {"window": INTEGER}
-        due = rows(answer.header.get("close"), "close", fields, most=1_000, of=OPERATION)
+        due = rows(answer.header.get("close"), "close", fields, most=1_000, of=LEAVE_WINDOW)
         texts = read(answer)
         return [
             (start, past.of_all({each: parts for each, parts in texts.items() if each <= start}))

@@ -36,7 +36,7 @@ from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
 from embedding.worker.usage.paircounts import pair_counts
 from embedding.worker.usage.past import PastTexts, of_busiest
-from embedding.worker.usage.peers import Peers
+from embedding.worker.usage.peers import CorpusPeers
 from embedding.worker.words.lexicon import NodeLexicon
 
 FREQUENT = 1e-3
@@ -59,7 +59,7 @@ Rows = Callable[[IntArray], FloatArray]
 class UsageReader:
     """Remembers what a node reads, and reads it again when a window closes. Not thread-safe."""
 
-    def __init__(self, window: int, past: PastTexts, peers: Peers | None = None) -> None:
+    def __init__(self, window: int, past: PastTexts, peers: CorpusPeers | None = None) -> None:
         """window: words on each side that are contexts; peers: None: no other node's text is read.
 
         Of the nodes of a corpus the last one that leaves a window reads it, for all of them.
@@ -75,7 +75,7 @@ class UsageReader:
         model: ModelConfig,
         wanted: bool,
         past: PastTexts | None,
-        peers: Peers | None = None,
+        peers: CorpusPeers | None = None,
     ) -> UsageReader | None:
         """None when the server does not want it, or the model's rows do not say it."""
         if not wanted or past is None or not model.traits.usage:
@@ -93,7 +93,7 @@ class UsageReader:
     def leave(self, window: int, until: int | None) -> list[tuple[int, PastTexts]]:
         """A window is over: those to read now, each with the text to read.
 
-        window, until  as in `Peers.leave`
+        window, until  as in `CorpusPeers.leave`
         """
         self.closed = window
         if self.peers is None:

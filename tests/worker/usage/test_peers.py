@@ -18,7 +18,7 @@ from embedding.server.state import ServerState
 from embedding.server.words.peertexts import PeerTexts
 from embedding.worker.corpus.corpus import document_key
 from embedding.worker.usage.past import PastTexts
-from embedding.worker.usage.peers import Peers
+from embedding.worker.usage.peers import CorpusPeers
 from embedding.worker.usage.usage import UsageReader
 
 DIM, DAY, WORDS, DAYS = 8, 86_400, 40, 4
@@ -93,7 +93,7 @@ def readings(nodes: int) -> dict[int, list[WindowUse]]:
     found: dict[int, list[WindowUse]] = {}
     readers = []
     for node in range(nodes):
-        peers = Peers(Line(state, texts, f"n{node}"), nodes, 100_000) if nodes > 1 else None
+        peers = CorpusPeers(Line(state, texts, f"n{node}"), nodes, 100_000) if nodes > 1 else None
         readers.append(UsageReader(2, PastTexts(WindowUnit.DAY, 100_000, 6), peers))
     under_way: list[int | None] = [None] * nodes
     for day in range(DAYS + 1):
