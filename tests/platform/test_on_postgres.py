@@ -159,7 +159,7 @@ def test_everything_is_on_postgres(place: Place) -> None:
     assert shown.stdout.count("postgresql") == 3
     with airflow(place) as api:
         assert api.get("/variables/k")["value"] == "값"
-    (run,) = connect(place.settings.mlflow_url).search_runs(["0"])
+    (run,) = connect(place.settings.tracking_address).search_runs(["0"])
     assert run.data.metrics == {"loss": 0.25}
 
 
@@ -180,7 +180,7 @@ def test_a_lost_database_ends_nothing(place: Place) -> None:
         until(lambda: state(api) == "success", lambda: state(api), 300)
     until(lambda: not any(map(away, nodes(place).values())), "nodes do not go on")
     assert node_processes(place) == working
-    client = connect(place.settings.mlflow_url)
+    client = connect(place.settings.tracking_address)
     client.log_metric(client.create_run("0").info.run_id, "loss", 0.5)
     assert stop_pool(place.settings) == ["yeoron-node-0", "yeoron-node-1"]
 
