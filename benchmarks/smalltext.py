@@ -332,7 +332,7 @@ def table(report: Run) -> str:
         f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start. "
         f"{corpus['tokens']:,} content words by Kiwi of {corpus['documents']:,} documents; "
         f"`yeoron train --dated --window {config['unit']}{' ' + options if options else ''}` "
-        f"against gensim (skip-gram, dimension {SETTING.dim}, window {SETTING.window}, "
+        f"against gensim (skip-gram, dimension {SETTING.dim}, context {SETTING.context}, "
         f"{SETTING.negative} negatives, sample {SETTING.sample}, min_count {SETTING.min_count}, "
         f"workers {config['workers']}). Median of {config['seeds']} seeds (least – most). "
         "Agreement: share of the ten nearest that are among the ten nearest of gensim with "

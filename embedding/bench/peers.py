@@ -24,7 +24,7 @@ def train_gensim(given: argparse.Namespace) -> dict[str, float]:
     more = {"cbow": {"sg": 0}, "sgns": {"sg": 1}, "fasttext": {"sg": 1, "bucket": given.buckets}}
     model = (FastText if given.model == "fasttext" else Word2Vec)(
         vector_size=given.dim,
-        window=given.window,
+        window=given.context,
         negative=given.negative,
         sample=given.sample,
         min_count=given.min_count,
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--contexts", help="also save the context vectors (.npy), same rows")
     parser.add_argument("--model", required=True, choices=("sgns", "cbow", "fasttext"))
     parser.add_argument("--buckets", type=int, default=200_000, help="as Yeoron's")
-    for name in ("dim", "window", "negative", "min-count", "epochs", "workers", "seed"):
+    for name in ("dim", "context", "negative", "min-count", "epochs", "workers", "seed"):
         parser.add_argument(f"--{name}", type=int, required=True)
     for name in ("sample", "learning-rate"):
         parser.add_argument(f"--{name}", type=float, required=True)

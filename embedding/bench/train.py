@@ -55,7 +55,7 @@ class Setting:
 
     model: str = "sgns"
     dim: int = 100
-    window: int = 5
+    context: int = 5
     negative: int = 5
     sample: float = 0.0
     min_count: int = 5
