@@ -205,7 +205,7 @@ def bench_text(
         "runs": runs,
     }
     file = keep(report, table(report), results=results)
-    print(f"Written to {file} and .md.")
+    print(f"Written to {file} and .json.")
     return report
 
 
