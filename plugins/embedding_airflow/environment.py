@@ -114,6 +114,9 @@ def _sections(
 def _database(address: str) -> dict[str, object]:
     """Where Airflow's tables are."""
     found: dict[str, object] = {"sql_alchemy_conn": address}
+    if address.startswith("sqlite"):
+        # One process writes at a time. The usual 5 s are too few while a disk is slow.
+        found["sql_alchemy_conn"] = f"{address}?timeout=60"
     if address.startswith("postgresql"):
         # The one driver does both; Airflow would look for another, which is not installed.
         found["sql_alchemy_conn_async"] = address

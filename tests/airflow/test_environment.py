@@ -74,7 +74,7 @@ def test_airflow_reads_it_and_only_it(tmp_path):
         "LocalExecutor",
         "3",
         "127.0.0.1",
-        f"sqlite:///{tmp_path.resolve()}/airflow.db",
+        f"sqlite:///{tmp_path.resolve()}/airflow.db?timeout=60",
         str(ROOT / "dags"),
     ]
 
