@@ -45,8 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """AIRFLOW_HOME with a migrated database; test processes share the one migration."""
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database without a run, to copy; test processes share the one migration."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     template = shared / "airflow-template.db"
@@ -57,8 +57,14 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 migrate_command(), check=True, timeout=120, capture_output=True, env=os.environ
             )
             shutil.copyfile(HOME / "airflow.db", template)
-        elif not (HOME / "airflow.db").exists():
-            shutil.copyfile(template, HOME / "airflow.db")
+    return template
+
+
+@pytest.fixture(scope="session")
+def airflow_home(empty_database: Path) -> Path:
+    """AIRFLOW_HOME with a migrated database, which the tests of a process share."""
+    if not (HOME / "airflow.db").exists():
+        shutil.copyfile(empty_database, HOME / "airflow.db")
     return HOME
 
 

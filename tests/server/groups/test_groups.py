@@ -200,6 +200,7 @@ def test_what_was_scored_and_stood_around_words_reaches_the_leader(leader, conne
             Push("n1", 1, node.clock, counts=counted(ids), progress=progress, tokens=2, rare=rare)
         )
         until(lambda: leader.state.meters.pushes == 1)
+        until(lambda: "뉴스" in leader.state.scores.sources)
         assert leader.state.scores.sources["뉴스"].windows[0][1] == 2
         assert len(leader.state.accounts.rare) == 2
         assert leader.status()["sources"]["뉴스"]["nll"] > 0

@@ -305,13 +305,18 @@ def test_killed_while_it_rehearses_a_node_goes_on_and_counts_nothing_twice(
     budget = {"rehearsal_passes": 1_000.0, "rehearsal_share": 1.0, "held_out": 0.0}
     chance = random.Random(5)
     with crawling(tmp_path, NODE.model_copy(update=budget)) as found:
+
+        def rehearsal() -> dict[str, object]:
+            report = found.client.status()["nodes"]["n0"]["report"]["rehearsal"]
+            return dict(report)
+
         found.start("n0")
         replayed = 0
         for part, victim in enumerate(("process", "node", "server", "process")):
             found.until(lambda part=part: found.learnt() > 50 * (part + 1), "some is fresh")
             found.until(lambda more=replayed: found.replayed() > more + 10_000, "it rehearses")
-            told = found.client.status()["nodes"]["n0"]["report"]["rehearsal"]
-            assert not told["converged"], told
+            # On a busy machine it may have done all its passes before more text came.
+            found.until(lambda: not rehearsal()["converged"], "it goes on")
             if victim == "process":
                 found.kill_one("n0", chance)
             if victim == "node":
