@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -105,10 +106,14 @@ def reports(
             stdout=subprocess.PIPE,
             stderr=file,
             text=True,
+            start_new_session=True,
         ) as process,
     ):
-        yield Reports(process, log)
-        process.kill()
+        try:
+            yield Reports(process, log)
+        finally:
+            # With what Airflow started of its own.
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow
