@@ -21,6 +21,8 @@ from embedding.kernel.records import CodeArray, IntArray
 LEAVE_WINDOW = "leave_window"
 PastWindows = Mapping[int, Sequence["PastDocuments"]]
 """Documents by window (Unix seconds of its start)."""
+END = 2**40
+"""Behind all windows, and as far before 1970 as any may start (Unix seconds)."""
 TOKEN_BYTES = 16
 """What a remembered token takes in a message at most, with its sentence and document."""
 _MOST_PARTS = 100_000

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.allreduce.ring import FORM_SECONDS
+from embedding.exchange.allreduce.ring import FORM_SECONDS, broken
 from embedding.exchange.topology import RingSpec
-from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import IntArray
 
 if TYPE_CHECKING:
@@ -80,11 +79,8 @@ class NcclRing:
         try:
             return call()
         except RuntimeError as error:
-            late = "imed out" in str(error)
-            what = f"was silent for {self._timeout_s:.0f} s" if late else "is gone"
-            raise BrokenRingError(
-                f"all-reduce of {self.size} nodes: a peer of node {self.rank} {what}."
-            ) from error
+            silent_s = self._timeout_s if "imed out" in str(error) else None
+            raise broken(self.rank, self.size, silent_s) from error
 
 
 def _meet(spec: RingSpec, timeout_s: float) -> tuple[Any, torch.device]:

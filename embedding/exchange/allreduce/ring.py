@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import IntArray
 
 FORM_SECONDS = 30.0
@@ -41,3 +42,9 @@ class Ring(Protocol):
 
     def close(self) -> None:
         """Let the others go; never raises."""
+
+
+def broken(rank: int, size: int, silent_s: float | None = None) -> BrokenRingError:
+    """The error of a node whose peer is gone, or was silent for so many seconds."""
+    what = "is gone" if silent_s is None else f"was silent for {silent_s:.0f} s"
+    return BrokenRingError(f"all-reduce of {size} nodes: a peer of node {rank} {what}.")

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.allreduce.ring import FORM_SECONDS
+from embedding.exchange.allreduce.ring import FORM_SECONDS, broken
 from embedding.exchange.topology import RingSpec
-from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import IntArray
 
 _LOOK_SECONDS = 0.02
@@ -119,11 +118,8 @@ class SocketRing:
         try:
             yield
         except (OSError, ValueError) as error:
-            late = isinstance(error, TimeoutError)
-            what = f"was silent for {self._timeout_s:.0f} s" if late else "is gone"
-            raise BrokenRingError(
-                f"all-reduce of {self.size} nodes: a peer of node {self.rank} {what}."
-            ) from error
+            silent_s = self._timeout_s if isinstance(error, TimeoutError) else None
+            raise broken(self.rank, self.size, silent_s) from error
 
 
 def _joined(spec: RingSpec, timeout_s: float) -> tuple[socket.socket, socket.socket]:

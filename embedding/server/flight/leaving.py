@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from embedding.exchange.headers import whole
-from embedding.exchange.pasttexts import LEAVE_WINDOW, read, written
+from embedding.exchange.pasttexts import END, LEAVE_WINDOW, read, written
 from embedding.exchange.wire import Message
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
 from embedding.server.words.peertexts import Readers
-
-_FAR = 2**40
 
 
 class LeavingCalls:
@@ -30,7 +28,7 @@ class LeavingCalls:
         """The windows that this node is to read again, and what all nodes remember of them."""
         header, state, (node, _) = message.header, self._state, self._who()
         window, until = (
-            whole(header, name, least=-_FAR, most=_FAR, of=LEAVE_WINDOW)
+            whole(header, name, least=-END, most=END, of=LEAVE_WINDOW)
             for name in ("window", "until")
         )
         count, keep = (whole(header, name, least=1) for name in ("nodes", "keep"))

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from embedding.exchange.headers import INTEGER, rows
-from embedding.exchange.pasttexts import LEAVE_WINDOW, read, written
+from embedding.exchange.pasttexts import END, LEAVE_WINDOW, read, written
 from embedding.exchange.wire import Message
 from embedding.worker.usage.past import PastTexts
-
-_END = 2**40
-"""Behind all windows."""
 
 
 class Line(Protocol):
@@ -43,7 +40,7 @@ class CorpusPeers:
         header = {
             "op": LEAVE_WINDOW,
             "window": window,
-            "until": _END if until is None else max(until, window + 1),
+            "until": END if until is None else max(until, window + 1),
             "nodes": self._nodes,
             "keep": past.windows + 1,
             "enough": min(past.most, self._most),
