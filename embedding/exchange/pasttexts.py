@@ -16,6 +16,7 @@ from embedding.exchange.headers import COUNT, INTEGER, STRING, rows
 from embedding.exchange.payload import UNITS
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.positions import ranges
 from embedding.kernel.records import CodeArray, IntArray
 
 LEAVE_WINDOW = "leave_window"
@@ -158,5 +159,4 @@ def _gathered(starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray]:
     """The places of several ranges behind each other, int64 [n], and their offsets [k + 1]."""
     lengths = stops - starts
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return places, offsets
+    return ranges(starts, lengths), offsets

@@ -1,4 +1,4 @@
-"""Where ids lie among others that are in order."""
+"""Places in arrays: where ids lie among others that are in order, and ranges behind each other."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ def positions(ids: IntArray, wanted: IntArray) -> IntArray:
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     found: IntArray = np.where(ids[at] == wanted, at, -1)
     return found
+
+
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Concatenation of arange(start, start + length) over all pairs, int64, without a loop."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    flat: IntArray = np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
+    return flat

@@ -12,6 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.positions import ranges
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 
 K = TypeVar("K", bound=Hashable)
@@ -79,11 +80,7 @@ class _Pairs(NamedTuple):
         """Where those of some owners are, and to which of these they belong; -1 has none."""
         starts = np.searchsorted(self.codes, owners << 32)
         sizes = np.searchsorted(self.codes, (owners + 1) << 32) - starts
-        before = np.cumsum(sizes) - sizes
-        return (
-            np.repeat(starts - before, sizes) + np.arange(int(sizes.sum())),
-            np.repeat(np.arange(len(owners)), sizes),
-        )
+        return ranges(starts, sizes), np.repeat(np.arange(len(owners)), sizes)
 
 
 def added_up(

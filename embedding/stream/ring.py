@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.positions import ranges
 from embedding.kernel.records import CodeArray, IntArray
 
 MINIMUM = 100
@@ -79,7 +80,7 @@ class SentenceRing:
         ends = start + np.cumsum(kept)
         serials = np.arange(self.next, self.next + len(chosen))
         self._evict(int(ends[-1]), self.next + len(chosen))
-        flat = _ranges(offsets[chosen], kept)
+        flat = ranges(offsets[chosen], kept)
         self._tokens[np.arange(start, ends[-1]) % self.capacity] = values[flat]
         self._ends[(serials + 1) % (self.slots + 1)] = ends
         self.next += len(chosen)
@@ -117,7 +118,7 @@ class SentenceRing:
         if len(lengths):
             lengths[-1] += min(0, missing)
         starts = self._ends[serials % (self.slots + 1)]
-        tokens = self._tokens[_ranges(starts, lengths) % self.capacity]
+        tokens = self._tokens[ranges(starts, lengths) % self.capacity]
         offsets = np.zeros(len(lengths) + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])
         return tokens, offsets, serials
@@ -127,14 +128,6 @@ class SentenceRing:
         size = self.slots + 1
         lengths: IntArray = self._ends[(serials + 1) % size] - self._ends[serials % size]
         return lengths
-
-
-def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Concatenation of arange(start, start + length) over all pairs, without a loop."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    flat: IntArray = np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
-    return flat
 
 
 def _parts(lengths: IntArray, capacity: int, slots: int) -> list[IntArray]:
