@@ -36,7 +36,6 @@ from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.flight.together import push_together
 from embedding.server.flight.unserved import ClosedService
 from embedding.server.state import ServerState
 
@@ -332,7 +331,7 @@ class NodeSession:
             pushes, sessions = decode_together(message)
         for push in pushes:
             check_push(self.state, push)
-        acks = push_together(self.state, pushes, sessions)
+        acks = self.state.push_together(pushes, sessions)
         return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
 
     def _confirm(self, message: Message) -> Message:

@@ -23,10 +23,9 @@ from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.groupconfig import check_pace
-from embedding.server.ledger.sequence import Verdict
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
-from embedding.server.validation import check_words, checked
+from embedding.server.validation import check_words
 from embedding.server.words.accounting import PushArrival
 
 logger = logging.getLogger(__name__)
@@ -67,15 +66,12 @@ class LedGroups:
         """Apply an entry; RefusedError, with nothing changed, when it cannot be."""
         self._check_leads()
         where = f"entry {entry.sequence} of group {group}"
-        limit = self._state.config.max_message_bytes
-        rows = checked(Push(group, entry.sequence, 0, entry.rows), self._state.dim, limit)
-        arrivals = [
-            PushArrival.prepare(checked(part, self._state.dim, limit)) for part in entry.parts
-        ]
+        rows = self._state.arrival(Push(group, entry.sequence, 0, entry.rows)).push
+        arrivals = [self._state.arrival(part) for part in entry.parts]
         with self._state.changed:
             self._state.check_session(group, session)
             led = self._heard(group)
-            if self._state.ledger.judge(group, entry.sequence) is Verdict.DUPLICATE:
+            if self._state.ledger.is_duplicate(group, entry.sequence):
                 led.duplicates += 1
                 self._state.meters.duplicates += 1
                 return self._state.ack(group, duplicate=True)

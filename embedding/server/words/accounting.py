@@ -34,14 +34,18 @@ MOST_PHRASES = 1_000_000
 
 @dataclass(frozen=True)
 class PushArrival:
-    """A push with what could be worked out about it before the lock was taken."""
+    """A push with what could be worked out about it before the lock was taken.
+
+    seen    float64 [n], when each word was read (Unix seconds); nbytes  of the push as it came
+    """
 
     push: Push
     seen: TimeArray
+    nbytes: int
 
     @classmethod
-    def prepare(cls, push: Push) -> PushArrival:
-        """When each word was read; RefusedError for windows outside any calendar."""
+    def prepare(cls, push: Push, nbytes: int) -> PushArrival:
+        """The arrival of a checked push; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
         starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
@@ -53,7 +57,7 @@ class PushArrival:
         published = {p.source: p.published for p in push.progress}
         times = [published.get(group.source, float(group.window)) for group in groups]
         lengths = np.diff([0, *(group.stop for group in groups)])
-        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths))
+        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths), nbytes)
 
 
 class Accounts:
