@@ -340,6 +340,7 @@ class ParameterServer:
         return NodeSession(
             self.state,
             want_checkpoint=lambda: self.checkpoint(wait=False),
+            meters_of=self.groups.meters,
             extras=[
                 partial(RoundCalls, self.state),
                 partial(LeavingCalls, self.state),

@@ -36,7 +36,6 @@ from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.flight.unserved import ClosedService
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
@@ -59,10 +58,6 @@ class Extra(Protocol):
 
     def calls(self) -> Mapping[str, Call]:
         """Operations by name."""
-        ...
-
-    def meters(self) -> Meters | None:
-        """Where the stream's bytes are counted; None: this feature says nothing of that."""
         ...
 
 
@@ -96,7 +91,7 @@ class Served(Protocol):
         ...
 
 
-class FlightService(ClosedService):
+class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     """Serves one state. Each connected node has one stream; a bad message harms only its sender.
 
     address  where clients reach it
@@ -199,11 +194,19 @@ class FlightService(ClosedService):
         del context
         return [(name, (call.__doc__ or name).strip()) for name, call in self._controls.items()]
 
+    def _unserved(self, *call: Any) -> Any:
+        """Say so of calls that a parameter server has no use for, without Python's own words."""
+        del call
+        raise flight.FlightServerError("only do_exchange and do_action are served here")
+
+    do_get = do_put = list_flights = get_flight_info = get_schema = _unserved
+
 
 class NodeSession:
     """What one stream has said so far.
 
     want_checkpoint  called when the node is gone and pushes of it are in no checkpoint
+    meters_of        where the bytes of this sender are counted; None: where those of nodes are
     extras           what features add to a stream, each made for it
     """
 
@@ -212,6 +215,7 @@ class NodeSession:
         state: ServerState,
         *,
         want_checkpoint: Callable[[], None] = lambda: None,
+        meters_of: Callable[[str], Meters | None] = lambda _: None,
         extras: Sequence[Callable[[Who], Extra]] = (),
     ) -> None:
         self.state = state
@@ -219,7 +223,7 @@ class NodeSession:
         self.number = 0
         self._want_checkpoint = want_checkpoint
         self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
-        self._extras = [extra(lambda: (self.node, self.number)) for extra in extras]
+        self._meters_of = meters_of
         self._calls: dict[str, Call] = {
             "admit": self._admit,
             "vocabulary": self._vocabulary,
@@ -228,14 +232,13 @@ class NodeSession:
             "confirm": self._confirm,
             "bye": self._bye,
         }
-        for each in self._extras:
-            self._calls.update(each.calls())
+        for extra in extras:
+            self._calls.update(extra(lambda: (self.node, self.number)).calls())
 
     @property
     def meters(self) -> Meters:
-        """Those of an extra whose stream this is, else those of nodes."""
-        found = (each.meters() for each in self._extras)
-        return next((each for each in found if each is not None), self.state.meters)
+        """Where the bytes of this stream are counted."""
+        return self._meters_of(self.node) or self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""

@@ -12,7 +12,6 @@ from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
-from embedding.server.figures.meters import Meters
 from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
 from embedding.server.flight.shell import Call, Who
 from embedding.server.groups.leading import LedGroups
@@ -32,9 +31,6 @@ class GroupCalls:
         self._state = state
         self._who = who
         self._pieces = Pieces()
-
-    def meters(self) -> Meters | None:
-        return self._groups.meters(self._who()[0])
 
     def calls(self) -> dict[str, Call]:
         return {
