@@ -94,7 +94,7 @@ class ServerState:
         )
         self.scores = ScoreKeeper(config, self.tables.device)
         self.reports = NodeReports(config.config_digest)
-        self.rounds = Rounds(self, sync)
+        self.rounds = Rounds(config, self.rows, vocabulary, sync)
 
     @property
     def dim(self) -> int:

@@ -27,8 +27,8 @@ def sync_status(state: ServerState, now: float) -> dict[str, Any]:
     pace, nodes = policy.pace(board), board.active()
     wall = time.time()
     return {
-        "policy": policy.name,
-        "running": policy.running,
+        "policy": machine.config.policy,
+        "running": policy.name,
         "pooled": pace.pooled,
         "push_every": pace.push_every,
         "pull_every": pace.pull_every,
