@@ -109,7 +109,6 @@ class LeaderClient:
         config: ExchangeConfig,
         config_digest: str = "",
         stop: threading.Event | None = None,
-        incarnation: str = "",
         rows: MakeLeaderRows | None = None,
     ) -> None:
         self.bytes = LeaderBytes()
@@ -122,7 +121,7 @@ class LeaderClient:
             config=config,
             config_digest=config_digest,
             stop=stop,
-            incarnation=incarnation,
+            incarnation="",
             resume=self._resume,
         )
         self.calls = ServerCalls(self.session)

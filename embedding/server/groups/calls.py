@@ -12,6 +12,7 @@ from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
+from embedding.server.figures.families import is_number
 from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
 from embedding.server.flight.shell import Call, Who
 from embedding.server.groups.leading import LedGroups
@@ -106,8 +107,11 @@ def _checked_about(state: ServerState, about: object) -> dict[str, Any]:
     figures = about.get("figures", {})
     if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
         raise RefusedError("changes: `figures` must be an object of numbers.")
+    age = about.get("age_s", 0)
+    if not _figure(age) or not 0 <= age < 1e9:
+        raise RefusedError("changes: `age_s` must be seconds, not below 0.")
     return about
 
 
 def _figure(value: object) -> bool:
-    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]
+    return is_number(value) and isfinite(value)

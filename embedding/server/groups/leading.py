@@ -318,21 +318,15 @@ class LedGroups:
         self._state.pushes.departures.advance()
 
     def _hear(self, led: Led, about: Mapping[str, Any]) -> None:
-        """What a group says of itself and of its nodes."""
-        nodes, age = about.get("nodes"), about.get("age_s")
-        if type(age) in (int, float) and 0 <= age < 1e9:  # type: ignore[operator]
-            led.taken_at = led.seen - age  # type: ignore[operator]
-        figures = about.get("figures")
-        led.figures = dict(figures) if isinstance(figures, dict) else {}
-        if not isinstance(nodes, dict):
-            return
-        led.nodes = {str(name): dict(each) for name, each in nodes.items()}
+        """What a group says of itself and of its nodes; it was checked (`GroupCalls`)."""
+        if "age_s" in about:
+            led.taken_at = led.seen - about["age_s"]
+        led.figures, led.nodes = about.get("figures", {}), about.get("nodes", {})
         self._state.reports.guests = self.nodes()
         for name, each in led.nodes.items():
             if each.get("state") == "gone" and self._is_elsewhere(name, led):
                 continue  # it moved: windows wait for what it reads there
-            report = each.get("report")
-            report = report if isinstance(report, dict) else {}
+            report = each.get("report", {})
             self._state.reports.put(name, report, led.seen)
             if each.get("state") == "gone":
                 # With the last number that its own server took: what that holds back comes later.
