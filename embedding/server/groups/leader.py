@@ -73,11 +73,7 @@ class PassingAccounts(Accounts):
         self.meters.loss_sum += push.loss_sum
         self.meters.pairs += push.pairs
         for each in push.progress:
-            self.meters.documents += each.documents
-            meter = self.meters.source(each.source)
-            meter.documents += each.documents
-            meter.tokens += each.tokens
-            self.tracker.progress(each.source, each.published, now=now, node=push.node)
+            self.read(push.node, each, now)
 
 
 class Leader:

@@ -113,7 +113,8 @@ class Rounds:
         self._vocabulary.slots(offer.words, "batch")
         self._vocabulary.slots(offer.extras, "batch")
         gathering, name = self._gathering, Name(node, offer.number)
-        self._retract(node if node in gathering.rates else "")
+        if node in gathering.rates:
+            self._retract(node)
         known = gathering.offers.get(name)
         gathering.nbytes += offer.nbytes - (0 if known is None else known.nbytes)
         if gathering.nbytes > self._max_bytes or offer.number >= MAX_PORTIONS:
@@ -163,11 +164,10 @@ class Rounds:
 
     def _retract(self, node: str) -> None:
         """A node that was ready offers again: it lost its way."""
-        if node:
-            del self._gathering.rates[node]
-            offers = self._gathering.offers
-            for name in [name for name in offers if name.node == node]:
-                self._gathering.nbytes -= offers.pop(name).nbytes
+        del self._gathering.rates[node]
+        offers = self._gathering.offers
+        for name in [name for name in offers if name.node == node]:
+            self._gathering.nbytes -= offers.pop(name).nbytes
 
     def _begin(self, sync: SyncConfig) -> None:
         gathering, self._gathering = self._gathering, _Gathering()

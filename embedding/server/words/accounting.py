@@ -15,7 +15,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
-from embedding.server.figures.meters import Meters
+from embedding.server.figures.meters import Meters, SourceMeter
 from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
@@ -80,7 +80,9 @@ class Accounts:
             in_step=config.in_step,
         )
         self.meters = Meters()
-        self.rare = InferredVectors.of(config, vocabulary)
+        self.rare = InferredVectors(
+            vocabulary, mentions=config.rare_mentions, limit=config.rare_words
+        )
         self.tokenizers: dict[str, None] = {}
         self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
@@ -158,19 +160,7 @@ class Accounts:
     def close(self, starts: list[int], ref: SnapshotRef) -> None:
         """A snapshot holds these windows: their counts are needed no longer."""
         window = Window(ref.window_start, ref.window_end)
-        figures = {
-            name: sum(sum(held.get(start, {}).values()) for start in starts)
-            for name, held in (
-                ("documents", self.windows.documents),
-                ("tokens", self.windows.tokens),
-            )
-        }
-        self.closed[window.label] = {
-            "start": window.start.isoformat(),
-            "end": window.end.isoformat(),
-            **figures,
-            "snapshot": ref.id,
-        }
+        self.closed[window.label] = self._described(window, starts, ref.id)
         self.cut |= {*starts, int(window.start.timestamp())}
         for start in starts:
             self.windows.free(start)
@@ -182,23 +172,34 @@ class Accounts:
         found = dict(self.closed)
         for start in self.windows.windows():
             window = self.tracker.window(start)
-            found[window.label] = {
-                "start": window.start.isoformat(),
-                "end": window.end.isoformat(),
-                "documents": sum(self.windows.documents.get(start, {}).values()),
-                "tokens": sum(self.windows.tokens.get(start, {}).values()),
-                "snapshot": None,
-            }
+            found[window.label] = self._described(window, [start], None)
         return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
 
-    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
+    def _described(self, window: Window, starts: list[int], snapshot: str | None) -> dict[str, Any]:
+        held = {"documents": self.windows.documents, "tokens": self.windows.tokens}
+        return {
+            "start": window.start.isoformat(),
+            "end": window.end.isoformat(),
+            **{
+                name: sum(sum(each.get(start, {}).values()) for start in starts)
+                for name, each in held.items()
+            },
+            "snapshot": snapshot,
+        }
+
+    def read(self, node: str, progress: SourceProgress, now: float) -> SourceMeter:
+        """A node has read so much more of a source; the figures of that source."""
         self.meters.documents += progress.documents
         meter = self.meters.source(progress.source)
         meter.documents += progress.documents
         meter.tokens += progress.tokens
+        self.tracker.progress(progress.source, progress.published, now=now, node=node)
+        return meter
+
+    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
+        meter = self.read(node, progress, now)
         meter.lags.add(progress.lags)
         self.meters.lags.add(progress.lags)
-        self.tracker.progress(progress.source, progress.published, now=now, node=node)
         if progress.window in self.cut:
             meter.late += progress.documents
         else:
