@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -156,6 +157,26 @@ class ProcessKeeper:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def end_with_parent(end: Callable[[], object]) -> None:
+    """In a process that was started here: call `end` once whoever started it is gone.
+
+    Its standard input ends then, however that died.
+    """
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 1):
+            pass
+        end()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def say_ready(**facts: str) -> None:
+    """In a process that was started here: say where it listens (`ProcessKeeper.ready`)."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
+        out.write(json.dumps(facts) + "\n")
 
 
 def _listening_at(spec: ProcessSpec, port: int) -> ProcessSpec:

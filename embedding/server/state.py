@@ -42,7 +42,7 @@ from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
-from embedding.server.validation import check_words, checked
+from embedding.server.validation import check_ids, checked
 from embedding.server.words.accounting import Accounts, PushArrival, by_source
 from embedding.server.words.digests import WordDigests
 from embedding.server.words.vocabulary import Vocabulary
@@ -184,10 +184,6 @@ class ServerState:
         """Whether a node may read before its last push is applied: it adds that itself."""
         return self.machine.policy.reads_ahead and self.rows.nodes_hold_rows
 
-    def check_session(self, node: str, session: int) -> None:
-        """ReplacedError or FencedError when another process goes on in the node's place."""
-        self.ledger.check(node, session)
-
     # -- vocabulary -------------------------------------------------------------------------
 
     def delta(self, since: int) -> VocabularyDelta:
@@ -292,13 +288,13 @@ class ServerState:
     def _was_taken(self, push: Push, session: int | None) -> bool:
         """Whether a push was taken before; RefusedError when it cannot be (under the lock)."""
         if session is not None:
-            self.check_session(push.node, session)
+            self.ledger.check(push.node, session)
         self.changes.check()
         if self.ledger.is_duplicate(push.node, push.sequence):
             return True
         for delta in push.deltas:
             self.rows.slots(delta.table, delta.ids, "push")
-        check_words(push, self.vocabulary)
+        check_ids(push, self.vocabulary)
         return False
 
     def _take(self, arrival: PushArrival) -> Ack:

@@ -251,7 +251,7 @@ class NodeSession:
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
         call = called(self._calls, operation)
-        self.state.check_session(self.node, self.number)
+        self.state.ledger.check(self.node, self.number)
         return call(message)
 
     def _hello(self, message: Message) -> Message:
@@ -326,7 +326,7 @@ class NodeSession:
         ack = self.state.push(push, self.number)
         if not ack.duplicate:
             self._mirror.learnt(push)
-        return _acknowledged(ack)
+        return Message({"status": "ok", **ack.to_dict()})
 
     def _together(self, message: Message) -> Message:
         """Pushes of a group; its aggregator is no node and greets nobody."""
@@ -335,11 +335,11 @@ class NodeSession:
         for push in pushes:
             check_push(self.state, push)
         acks = self.state.push_together(pushes, sessions)
-        return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
+        return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
 
     def _confirm(self, message: Message) -> Message:
         del message
-        return _acknowledged(self.state.confirm(self.node))
+        return Message({"status": "ok", **self.state.confirm(self.node).to_dict()})
 
     def _bye(self, message: Message) -> Message:
         del message
@@ -371,14 +371,6 @@ def called(calls: Mapping[str, Call], operation: object) -> Call:
     if not isinstance(operation, str) or operation not in calls:
         raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
     return calls[operation]
-
-
-def _acknowledged(ack: Any) -> Message:
-    return Message({"status": "ok", **_fields(ack)})
-
-
-def _fields(ack: Any) -> dict[str, Any]:
-    return {**ack.__dict__, "pace": ack.pace.to_dict()}
 
 
 def _answer(call: Callable[[], Message], state: Served) -> Message:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -57,7 +56,7 @@ class GroupCalls:
         for part in entry.parts:
             check_push(self._state, part)
         ack = self._groups.merge(group, session, entry)
-        return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
+        return Message({"status": "ok", **ack.to_dict()})
 
     def _changes(self, message: Message) -> Message:
         group, _ = self._who()

@@ -25,7 +25,7 @@ from embedding.server.figures.reports import read_report
 from embedding.server.groupconfig import check_pace
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
-from embedding.server.validation import check_words
+from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class LedGroups:
         rows = self._state.arrival(Push(group, entry.sequence, 0, entry.rows)).push
         arrivals = [self._state.arrival(part) for part in entry.parts]
         with self._state.changed:
-            self._state.check_session(group, session)
+            self._state.ledger.check(group, session)
             led = self._heard(group)
             if self._state.ledger.is_duplicate(group, entry.sequence):
                 led.duplicates += 1
@@ -275,7 +275,7 @@ class LedGroups:
     def _check_follows(self, part: Push, after: int, where: str) -> None:
         if part.node in self.groups:
             raise RefusedError(f"{where}: {part.node} is a group, not a node.")
-        check_words(part, self._state.vocabulary)
+        check_ids(part, self._state.vocabulary)
         taken = self._state.ledger.of(part.node).accepted
         if taken != after:
             raise RefusedError(

@@ -16,7 +16,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.policies.portions import Name, Portions
+from embedding.server.lbfgs.portions import Name, Portions
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.vocabulary import Vocabulary

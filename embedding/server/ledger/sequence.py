@@ -62,7 +62,8 @@ class Ledger:
         entry.incarnation = incarnation
 
     def check(self, node: str, session: int) -> None:
-        """ReplacedError when the node has connected again since: two processes use one name."""
+        """ReplacedError when the node has connected again since: two processes use one name;
+        FencedError when others read its sources now."""
         entry = self.of(node)
         if entry.session == session:
             return
