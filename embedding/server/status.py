@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import open_alarms
 from embedding.server.figures.reading import reading
-from embedding.server.figures.transports import topology
+from embedding.server.figures.transports import topology, total
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import iso
 
@@ -58,8 +58,8 @@ def build_status(
             "bytes": {
                 "in": meters.bytes_in,
                 "out": meters.bytes_out,
-                "pushed_per_entry": meters.bytes_per_entry(_total(shards, "bytes_deltas")),
-                "rows_spared": meters.rows_spared + _total(shards, "rows_spared"),
+                "pushed_per_entry": meters.bytes_per_entry(total(shards, "bytes_deltas")),
+                "rows_spared": meters.rows_spared + total(shards, "rows_spared"),
                 "by_part": meters.parts.describe(),
             },
             "watermark": iso(watermark),
@@ -90,10 +90,6 @@ def build_status(
             "windows": state.accounts.describe(),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
-
-
-def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
-    return sum(int(shard.get(figure, 0)) for shard in shards)
 
 
 def _sync(state: ServerState, now: float) -> dict[str, Any]:

@@ -215,13 +215,12 @@ class LedGroups:
 
     def _between(self, led: Led) -> dict[str, int]:
         """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
-        names = {"rows_in": "rows_out", "rows_out": "rows_in", "bytes_in": "bytes_out"}
-        names["bytes_out"] = "bytes_in"
-        reported = {
-            own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()
-        }
         if not self._state.rows.local:
-            return reported
+            return {
+                f"{what}_{own}": int(led.figures.get(f"told_{what}_{theirs}") or 0)
+                for what in ("rows", "bytes")
+                for own, theirs in (("in", "out"), ("out", "in"))
+            }
         seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
         return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 

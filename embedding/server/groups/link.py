@@ -11,7 +11,7 @@ from typing import Any
 from embedding.exchange.groups.client import LeaderClient
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import SnapshotRef, Window
-from embedding.server.figures.transports import NODE_FIGURES
+from embedding.server.figures.transports import NODE_FIGURES, total
 from embedding.server.groups.confirming import Confirmations
 from embedding.server.groups.cycle import ExchangeCycle
 from embedding.server.groups.following import Follower
@@ -178,6 +178,5 @@ class GroupLink:
             shards = self.state.rows.describe()
         for name in NODE_FIGURES:
             figures[f"told_{name}"] = own[name]
-            there = sum(int(shard.get(name) or 0) for shard in shards)
-            figures[f"node_{name}"] = getattr(meters, name) + there
+            figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)
         return {"nodes": nodes, "figures": figures}
