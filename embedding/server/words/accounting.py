@@ -97,14 +97,12 @@ class Accounts:
     def learnt(self, arrival: PushArrival, now: float) -> None:
         """A push was applied."""
         push = arrival.push
-        self._count(arrival)
+        self.meters.dropped_counts += self._count(arrival, _listed(push.counts.words))
         self.windows.add(push.counts, self.cut)
         self.usage.learnt(push, self.cut)
         self.shifts.learnt(push, self.cut)
-        self.meters.learnt(push.node, push.tokens, now)
+        self.meters.learnt(push, now)
         self.meters.replayed_tokens += push.replayed
-        self.meters.loss_sum += push.loss_sum
-        self.meters.pairs += push.pairs
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
         self.note(push.phrases)
@@ -120,17 +118,19 @@ class Accounts:
         while len(self.phrases) > MOST_PHRASES:
             del self.phrases[next(iter(self.phrases))]
 
-    def _count(self, arrival: PushArrival) -> None:
-        """Words with a row are counted by id, others by name."""
+    def _count(self, arrival: PushArrival, words: Sequence[str]) -> int:
+        """Words with a row are counted by id, others by name, if `words` has these; how many
+        occurrences were dropped."""
         counts, seen = arrival.push.counts, arrival.seen
         known = counts.ids >= 0
-        self.meters.dropped_counts += self.vocabulary.count(
+        named = ~known if len(words) else np.zeros_like(known)
+        return self.vocabulary.count(
             counts.ids[known],
             counts.counts[known],
             seen[known],
-            _listed(counts.words),
-            counts.counts[~known],
-            seen[~known],
+            words,
+            counts.counts[named],
+            seen[named],
             arrival.push.tokens,
         )
 
