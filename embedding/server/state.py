@@ -33,6 +33,7 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.ledger.sequence import Ledger, NodeLedger
+from embedding.server.limits import check_push
 from embedding.server.nodereports import NodeReports
 from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
@@ -282,6 +283,7 @@ class ServerState:
 
     def arrival(self, push: Push) -> PushArrival:
         """The push, looked at before the lock is taken; RefusedError says what is wrong with it."""
+        check_push(push, self.accounts.tracker.sources)
         looked_at = checked(push, self.dim, self.config.max_message_bytes)
         return PushArrival.prepare(looked_at, push.nbytes)
 

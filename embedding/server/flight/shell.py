@@ -34,8 +34,8 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.keeping import answered, lacking
-from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
+from embedding.server.limits import check_gathered, check_nodes, check_rows, check_words
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
@@ -257,7 +257,7 @@ class NodeSession:
     def _hello(self, message: Message) -> Message:
         header = message.header
         node = string(header, "node")
-        check_node(self.state, node)
+        check_nodes(self.state.machine.board.members, [node])
         version = whole(header, "version")
         welcome = self.state.hello(
             node,
@@ -283,7 +283,9 @@ class NodeSession:
             request = decode_pull(message)
         half = message.header.get("rows") == "float16"
         asked = request.by_table()
-        check_answer(self.state, list(asked.values()), request.score, half=half)
+        dim, most_bytes = self.state.dim, self.state.config.max_message_bytes
+        check_rows(sum(map(len, asked.values())), dim, most_bytes, half=half)
+        check_gathered(request.score, self.state.scores.sources, dim, most_bytes)
         local = self.state.rows.local  # else shards answer for what the node has
         kept = CachedRows.read(message, asked) if local else None
         wanted = Wanted.read(message.header) if local else None
@@ -320,7 +322,6 @@ class NodeSession:
     def _push(self, message: Message) -> Message:
         with _of_kind("message"):
             push = decode_push(message)
-        check_push(self.state, push)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         ack = self.state.push(push, self.number)
@@ -332,8 +333,6 @@ class NodeSession:
         """Pushes of a group; its aggregator is no node and greets nobody."""
         with _of_kind("message"):
             pushes, sessions = decode_together(message)
-        for push in pushes:
-            check_push(self.state, push)
         acks = self.state.push_together(pushes, sessions)
         return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
 

@@ -12,9 +12,9 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.figures.families import is_number
-from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
 from embedding.server.flight.shell import Call, Who
 from embedding.server.groups.leading import LedGroups
+from embedding.server.limits import check_nodes, check_report, check_rows
 from embedding.server.state import ServerState
 
 MOST_NODES = 10_000
@@ -53,8 +53,6 @@ class GroupCalls:
         group, session = self._who()
         entry = decode_entry(message, group, self._pieces)
         check_nodes(self._state.ledger.nodes, [part.node for part in entry.parts])
-        for part in entry.parts:
-            check_push(self._state, part)
         ack = self._groups.merge(group, session, entry)
         return Message({"status": "ok", **ack.to_dict()})
 
@@ -98,11 +96,12 @@ def _checked_about(state: ServerState, about: object) -> dict[str, Any]:
     if not isinstance(about, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
         raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
     check_nodes(state.reports.last, nodes)
+    check_nodes(state.machine.board.members, nodes)
     for name, node in nodes.items():
         report = node.get("report", {}) if isinstance(node, dict) else None
         if not isinstance(report, dict):
             raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
-        check_report(state, name, report)
+        check_report(name, report, state.accounts.tracker.sources)
     figures = about.get("figures", {})
     if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
         raise RefusedError("changes: `figures` must be an object of numbers.")
