@@ -23,7 +23,6 @@ from embedding.server.flight.listening import listen
 from embedding.server.flight.rounds import RoundCalls
 from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.groups.calls import GroupCalls
-from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import Leader, following_config
 from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
@@ -147,7 +146,7 @@ class ParameterServer:
             replica = ShardedReplica(rows, state.vocabulary, state.ledger, state.lock, most)
         else:
             replica = LocalReplica(rows.tables, state.vocabulary, state.lock)
-        return GroupLink(Follower(state, leader, replica), self._end)
+        return GroupLink(state, leader, replica, self._end)
 
     def _end(self) -> None:
         """Have `serve_forever` end."""

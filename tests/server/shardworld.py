@@ -22,7 +22,6 @@ from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.calls import GroupCalls
-from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import Leader, following_config
 from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
@@ -200,7 +199,7 @@ class Server:
                 if self.shards > 1
                 else LocalReplica(rows.tables, state.vocabulary, state.lock)
             )
-            self.link = GroupLink(Follower(state, leader, replica))
+            self.link = GroupLink(state, leader, replica)
             self.link.cycle.begin()
 
     def at(self, index: int) -> str:

@@ -1,4 +1,8 @@
-"""One exchange of a group with its leader: what moved goes there, what others changed comes."""
+"""One exchange of a group with its leader: what moved goes there, what others changed comes.
+
+To its nodes a server that follows is a parameter server like any other: what they push it applies
+at once, to a replica of the leading group's tables.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,14 @@ import numpy as np
 
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.groups.client import RemoteChanges, Seen
+from embedding.exchange.protocol import VocabularyDelta
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.groups.confirming import Confirmations
-from embedding.server.groups.following import Follower
-from embedding.server.groups.taking import Taken
+from embedding.server.groups.leader import Leader
+from embedding.server.groups.replica import ReplicaRows
+from embedding.server.groups.taking import Cut, Taken, compose
+from embedding.server.state import ServerState
 
 COUNTS_S = 10.0
 """How old the counts of words may get while no word comes or goes."""
@@ -52,36 +60,43 @@ class ExchangeCycle:
 
     confirmations  which entries are in a checkpoint of the leader
     figures        what all exchanges did
+    sequence       of the last entry that was taken
     """
 
-    def __init__(self, follower: Follower, confirmations: Confirmations) -> None:
-        config = follower.state.config
-        self._follower, self._leader = follower, follower.leader
+    def __init__(
+        self, state: ServerState, leader: Leader, rows: ReplicaRows, confirmations: Confirmations
+    ) -> None:
+        self._state, self._leader, self._rows = state, leader, rows
         self.confirmations = confirmations
         self.lock = threading.Lock()
         self.figures = CycleFigures({"nodes": {}, "figures": {}}, time.monotonic())
+        self.sequence = 0
         self._version, self._counted_at = 0, 0.0
-        self._half = config.group.rows == "float16"
-        self._rows = max(1, min(ROWS, config.max_message_bytes // (8 * follower.state.dim)))
-        self._shards = config.shards
+        self._half = state.config.group.rows == "float16"
+        self._most_rows = max(1, min(ROWS, state.config.max_message_bytes // (8 * state.dim)))
         self._seen: Seen = ()
-        self._sequence = 0
+        self._cut: Cut | None = None
         self._under_way: Taken | None = None
 
     @property
-    def sequence(self) -> int:
-        """Of the last entry that was taken."""
-        return self._sequence
-
-    @property
     def takes(self) -> bool:
-        """Whether the next exchange takes what was pushed until then."""
-        return self._under_way is None and not self._follower.cutting
+        """Whether the next exchange takes what was pushed until then: no entry is under way, nor
+        one begun whose rows could not be fetched yet."""
+        return self._under_way is None and self._cut is None
 
     def begin(self) -> None:
-        """Greet the leader and become its replica; UnavailableError while it is away."""
-        self._sequence = self._follower.greet().sequence
-        self.adopt_changes()
+        """Greet the leader and become its replica.
+
+        ConfigError when it is of another model, UnavailableError while it is away.
+        """
+        welcome = self._leader.greet()
+        if welcome.dim != self._state.dim:
+            raise ConfigError(
+                f"group.leader: its rows have {welcome.dim} columns, this server's "
+                f"{self._state.dim}; start both with the same model."
+            )
+        self.sequence = welcome.sequence
+        self._adopt_changes()
 
     def run(self, about: dict[str, Any] | None) -> None:
         """Tell the leader what moved and was read, and adopt what others changed (under `lock`).
@@ -89,49 +104,64 @@ class ExchangeCycle:
         about  of the group and its nodes; None where nothing is taken
         """
         if self._under_way is None:
-            if self._follower.rows.lacking:
+            if self._rows.lacking:
                 # What moved cannot be told before. Other rows stay as they are: what was
                 # taken of them may not be at the leader yet.
                 self._changes()
-                self._follower.rows.mend(self._live)
+                self._rows.mend(self._live)
             self._under_way = self._take(about)
         taken = self._under_way
         if taken is not None:
             with self.confirmations.asking():
                 self._leader.client.merge(taken.entry)
-            self._follower.rows.merged()
-        self.adopt_changes()
+            self._rows.merged()
+        self._adopt_changes()
         self.figures.exchanges += 1
 
     def _take(self, about: dict[str, Any] | None) -> Taken | None:
+        """Everything since the last time, as the next entry; None when nothing was pushed."""
         if about is not None:
             self.figures.taken_at, self.figures.about = time.monotonic(), about
-        taken = self._follower.take(self._sequence + 1, self.figures.groups)
-        if taken is None:
+        with self._state.lock:
+            self._state.changes.check()
+            if self._cut is None and self._leader.untold:
+                self._cut = self._begin_cut()
+            elif self._cut is None:
+                self._rows.all_merged()
+            cut = self._cut
+        if cut is None:
             return None
-        self._sequence += 1
+        group = self._state.config.group
+        taken = compose(cut, cut.moves(), group, self.sequence + 1, self.figures.groups)
+        self._cut = None
+        self.sequence += 1
         self._leader.client.keep(taken.entry)
         ends = {part.node: part.sequence for part in taken.entry.parts}
-        self.confirmations.sent(self._sequence, ends)
+        self.confirmations.sent(self.sequence, ends)
         self.figures.rows_out += sum(len(delta.ids) for delta in taken.entry.rows)
         return taken
 
-    def adopt_changes(self) -> None:
+    def _begin_cut(self) -> Cut:
+        """Everything up to now (under the server's lock)."""
+        moves = self._rows.take_moves()  # first: what it has no memory for is tried again
+        pushes, digests = self._leader.take()
+        return Cut(pushes, digests, tuple(self._state.scores.drain()), moves)
+
+    def _adopt_changes(self) -> None:
         """Ask what changed, and have it here."""
         changes = self._changes()
         self.figures.groups = changes.groups
         if not self._seen:
-            self._follower.resume(changes)
-            reached = {node: at.sequence for node, at in changes.nodes.items()}
-            self.confirmations.sent(self._sequence, reached)
+            reached = self._resume(changes)
+            self.confirmations.sent(self.sequence, reached)
         self._follow_words(changes)
-        mended = self._follower.rows.mend(self._live)  # these have all rows by now
+        mended = self._rows.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
-            rest = ids[~np.isin(ids % self._shards, mended)]
-            for at in range(0, len(rest), self._rows):
-                some = rest[at : at + self._rows]
+            rest = ids[~np.isin(ids % self._state.config.shards, mended)]
+            for at in range(0, len(rest), self._most_rows):
+                some = rest[at : at + self._most_rows]
                 live = self._live(table, some)
-                self.figures.rows_in += self._follower.rows.adopt(table, some, live)
+                self.figures.rows_in += self._rows.adopt(table, some, live)
         self._adopt_own(changes)
         self._seen = changes.seen
         self.confirmations.confirm(changes.durable)
@@ -140,12 +170,44 @@ class ExchangeCycle:
         """Have the words of the leader; they are asked for when they changed, or got old."""
         now = time.monotonic()
         old = not changes.closed and now - self._counted_at > COUNTS_S
-        given = changes.next_id > self._follower.state.vocabulary.next_id
+        given = changes.next_id > self._state.vocabulary.next_id
         if changes.version != self._version or given or old:
             with self.confirmations.asking():
                 delta = self._leader.client.calls.vocabulary(self._version)
-            self._follower.follow_words(delta, changes.next_id, closed=changes.closed)
+            self._adopt_words(delta, changes)
             self._version, self._counted_at = delta.version, now
+
+    def _adopt_words(self, delta: VocabularyDelta, changes: RemoteChanges) -> None:
+        """Have words by the leader's ids, and their counts.
+
+        Ids from `changes.next_id` on may have been given since: of these `delta` may know nothing.
+        """
+        state, vocabulary, next_id = self._state, self._state.vocabulary, changes.next_id
+        with state.words.admitting, state.changed:
+            own = vocabulary.alive()
+            gone = np.setdiff1d(own[own < next_id], delta.alive, assume_unique=True)
+            if len(gone):
+                state.words.install([], gone)
+            ids = np.asarray(delta.ids, dtype=np.int64)
+            order = np.argsort(ids, kind="stable")
+            state.words.install_given(ids[order], [delta.words[i] for i in order.tolist()])
+            vocabulary.next_id = max(vocabulary.next_id, next_id)
+            vocabulary.set_counts(delta.alive, delta.alive_counts)
+            if changes.closed and not vocabulary.closed:
+                vocabulary.shut()
+
+    def _resume(self, changes: RemoteChanges) -> dict[str, int]:
+        """Go on where the leader's tables are: up to which push of each node. A node keeps what
+        no checkpoint of the leader holds."""
+        ledger = self._state.ledger
+        with self._state.changed:
+            ledger.fences.incarnations.update(changes.fences)
+            for node, at in changes.nodes.items():
+                ledger.restore(node, at.sequence, at.tokens, at.offset)
+                ledger.of(node).durable = at.durable
+        reached = {node: at.sequence for node, at in changes.nodes.items()}
+        self._rows.begin(reached)
+        return reached
 
     def _changes(self) -> RemoteChanges:
         about = {**self.figures.about, "age_s": self.figures.age_s}
@@ -164,4 +226,4 @@ class ExchangeCycle:
             return
         for table, (ids, rows) in taken.rows.items():
             alone = ~np.isin(ids, changes.ids.get(table, np.empty(0, dtype=np.int64)))
-            self._follower.rows.adopt(table, ids[alone], rows[alone])
+            self._rows.adopt(table, ids[alone], rows[alone])

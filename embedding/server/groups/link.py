@@ -14,8 +14,9 @@ from embedding.kernel.records import SnapshotRef, Window
 from embedding.server.figures.transports import NODE_FIGURES, total
 from embedding.server.groups.confirming import Confirmations
 from embedding.server.groups.cycle import ExchangeCycle
-from embedding.server.groups.following import Follower
-from embedding.server.groups.leader import PAUSE_S
+from embedding.server.groups.leader import PAUSE_S, Leader
+from embedding.server.groups.replica import ReplicaRows
+from embedding.server.state import ServerState
 from embedding.server.status import node_status
 
 logger = logging.getLogger(__name__)
@@ -28,23 +29,29 @@ _STOP_S = 30.0
 class GroupLink:
     """Keeps one replica and its leader up to date with each other.
 
+    state      whose upstream is `leader`, and whose rows are `rows`
     failed     why the group cannot go on, None while it can
     on_failed  called then
     cycle      one exchange
     """
 
-    def __init__(self, follower: Follower, on_failed: Callable[[], None] = lambda: None) -> None:
-        self._rows, self._leader = follower.rows, follower.leader
-        self.state = follower.state
+    def __init__(
+        self,
+        state: ServerState,
+        leader: Leader,
+        rows: ReplicaRows,
+        on_failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.state, self._leader, self._rows = state, leader, rows
         self.failed: str | None = None
         self._on_failed = on_failed
         self._group = self.state.config.group
         self._stop = self._leader.stopping
         self._wake = threading.Event()
         self.confirmations = Confirmations(self.state, self._leader, self._wake)
-        self.cycle = ExchangeCycle(follower, self.confirmations)
+        self.cycle = ExchangeCycle(state, leader, rows, self.confirmations)
         self._thread = threading.Thread(target=self._run, name="group-link", daemon=True)
-        follower.rows.when_lacking(self._wake.set)
+        rows.when_lacking(self._wake.set)
 
     @property
     def client(self) -> LeaderClient:

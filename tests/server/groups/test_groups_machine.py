@@ -26,7 +26,6 @@ from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.calls import GroupCalls
-from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import Leader, following_config
 from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
@@ -175,7 +174,7 @@ class World:
             upstream=leader,
         )
         replica = LocalReplica(state.tables, state.vocabulary, state.lock)
-        link = GroupLink(Follower(state, leader, replica))
+        link = GroupLink(state, leader, replica)
         self.faults = []
         link.begin()
         return link
