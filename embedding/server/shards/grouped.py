@@ -14,7 +14,7 @@ from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
-from embedding.server.shards.fields import at_of, not_yet
+from embedding.server.shards.fields import at_of
 from embedding.server.shards.state import ShardState
 
 
@@ -58,8 +58,7 @@ class GroupStream:
         at = at_of(message)
         seen, self.speaks = whole(message.header, "seen", least=-1), True
         with state.changed:
-            if not state.reach(at):
-                return not_yet(state)
+            state.reach(at)
             if whole(message.header, "epoch") != state.epoch:
                 seen = -1
             ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}

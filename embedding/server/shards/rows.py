@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,8 @@ from embedding.server.rowstore.interface import (
     Scorable,
     Vectors,
 )
-from embedding.server.shards.link import PrimaryLinks
+from embedding.server.shards.fetching import LateError
+from embedding.server.shards.link import LateShardsError, PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
 from embedding.server.shards.unsplit import (
@@ -42,6 +43,8 @@ from embedding.server.shards.unsplit import (
 )
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
+
+T = TypeVar("T")
 
 _PIECE_BYTES = 8 * 1024 * 1024
 _COPY_S = 120.0
@@ -137,17 +140,25 @@ class ShardedRows(RowStore):
         centres = np.unique(np.concatenate([pairs.centres for pairs in score]))
         parts = [part.reshape(-1) for pairs in score for part in (pairs.contexts, pairs.negatives)]
         others = np.unique(np.concatenate(parts))
-        rows_in = self.links.rows(Table.IN, centres, at)
-        rows_out = self.links.rows(Table.OUT, others, at)
-        sums = None if bags is None else self.links.sums(bags, at)
-        if isinstance(rows_in, list) or isinstance(rows_out, list) or isinstance(sums, list):
-            return sorted({*_names(rows_in), *_names(rows_out), *_names(sums)})
-        columns, inputs = self.composer.columns, self.tables.device.place(rows_in)
-        if bags is not None and sums is not None:
-            inputs = mean(inputs, self.tables.device.place(sums), bags)
-        outputs = columns(self.tables.device.place(rows_out))
-        held = FetchedRows(centres, columns(inputs), others, outputs)
+        try:
+            inputs = self._vectors(Table.IN, centres, bags, at)
+            outputs = self._vectors(Table.OUT, others, None, at)
+        except LateShardsError as error:
+            return error.shards
+        held = FetchedRows(centres, inputs, others, outputs)
         return ((pairs, each, held.of(pairs)) for pairs, each in zip(score, slots, strict=True))
+
+    def _vectors(
+        self, table: Table, ids: IntArray, bags: GramBags | None, at: LogPosition
+    ) -> DeviceArray:
+        """Vectors [n, d] of words at `at` or later; LateShardsError.
+
+        bags  their n-grams, where a vector is a mean with those
+        """
+        rows = self.tables.device.place(self.links.rows(table, ids, at))
+        if bags is not None:
+            rows = mean(rows, self.tables.device.place(self.links.sums(bags, at)), bags)
+        return self.composer.columns(rows)
 
     def released(self, instructions: Sequence[Instruction]) -> None:
         """See RowStore: the log says it to the shards."""
@@ -196,11 +207,17 @@ class ShardedRows(RowStore):
             at = self.position()
             if table is Table.IN:
                 bags = self.composer.bags(ids, self._vocabulary.slots(ids, "evaluate"))
-        rows = self.tables.device.place(_once_all(lambda: self.links.rows(table, ids, at)))
-        if bags is not None:
-            sums = _once_all(lambda: self.links.sums(bags, at))
-            rows = mean(rows, self.tables.device.place(sums), bags)
-        return self.composer.columns(rows)
+        deadline = time.monotonic() + _CATCH_UP_S
+        while True:
+            try:
+                return self._vectors(table, ids, bags, at)
+            except LateShardsError as error:
+                if time.monotonic() > deadline:
+                    raise UnavailableError(
+                        f"{', '.join(error.shards)} did not answer within {_CATCH_UP_S:.0f} s; "
+                        "ask again."
+                    ) from error
+            time.sleep(_PAUSE_S)
 
     def copy(self) -> RemoteCopy:
         self._copies += 1
@@ -304,7 +321,7 @@ class RemoteCopy:
         """Wait until every shard has begun its copy; the lock is not needed."""
         del lock
         for link in self._links.links:
-            self._until(lambda link=link: link.calls.copied(self._number, self._at))
+            self._until(partial(link.calls.copy_begun, self._number, self._at))
         return 0.0
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
@@ -322,16 +339,12 @@ class RemoteCopy:
         found = np.empty((len(ids), layout.dim), dtype=np.float32)
         piece = max(1, _PIECE_BYTES // (4 * layout.dim))
         for link in self._links.links:
-            where, columns = (
-                np.flatnonzero(layout.held(ids, link.index)),
-                layout.columns(link.index),
-            )
+            columns = layout.columns(link.index)
+            where = np.flatnonzero(layout.held(ids, link.index))
             for start in range(0, len(where), piece):
                 part = where[start : start + piece]
                 found[part, columns] = self._until(
-                    lambda link=link, part=part: link.calls.copied(
-                        self._number, self._at, table, ids[part]
-                    )
+                    partial(link.calls.copied, self._number, self._at, table, ids[part])
                 )
         return found
 
@@ -340,34 +353,17 @@ class RemoteCopy:
         for link in self._links.links:
             link.calls.forget(self._number)
 
-    def _until(self, fetch: Any) -> FloatArray:
+    def _until(self, fetch: Callable[[], T]) -> T:
         """Fetch, again while a shard is away or behind."""
         deadline = time.monotonic() + _COPY_S
         while True:
             try:
-                found: FloatArray | None = fetch()
+                return fetch()
+            except LateError:
+                pass  # it has waited already
             except UnavailableError:
-                found = None
                 time.sleep(0.2)
             except RefusedError as error:
                 raise UnavailableError(str(error)) from error
-            if found is not None:
-                return found
             if time.monotonic() > deadline:
                 raise UnavailableError(f"a shard did not copy its rows within {_COPY_S:.0f} s.")
-
-
-def _once_all(fetch: Callable[[], FloatArray | list[str]]) -> FloatArray:
-    """What shards answer, once all do; UnavailableError when some do not."""
-    deadline = time.monotonic() + _CATCH_UP_S
-    while isinstance(found := fetch(), list):
-        if time.monotonic() > deadline:
-            raise UnavailableError(
-                f"{', '.join(found)} did not answer within {_CATCH_UP_S:.0f} s; ask again."
-            )
-        time.sleep(_PAUSE_S)
-    return found
-
-
-def _names(rows: FloatArray | list[str] | None) -> list[str]:
-    return rows if isinstance(rows, list) else []

@@ -46,6 +46,17 @@ SHARD_WAIT_S = 1.0
 UNBOUND = 2**62 - 1
 
 
+class NotReachedError(Exception):
+    """The log is not carried out up to the position that was named; the same may be asked again.
+
+    waits_for  the push that it wants next and that is not here, if any
+    """
+
+    def __init__(self, waits_for: PushNumber | None) -> None:
+        super().__init__("the log is not carried out up to there")
+        self.waits_for = waits_for
+
+
 @dataclass
 class PeerMeters:
     """What the primary and server groups send and get: it is not counted with what nodes do."""
@@ -127,20 +138,18 @@ class ShardState:
             self._advance()
             return self.progress()
 
-    def rows(self, table: Table, ids: IntArray, at: LogPosition) -> FloatArray | None:
-        """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
+    def rows(self, table: Table, ids: IntArray, at: LogPosition) -> FloatArray:
+        """float32 [n, dim] at `at` or later, zeros for evicted ids; NotReachedError."""
         with self.changed:
-            if not self.reach(at):
-                return None
+            self.reach(at)
             return self.tables.read(table, self.held.slots(ids, "rows", table))
 
-    def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray | None:
+    def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
         places = self.held.grams.places(ids, "sums")
+        bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
         with self.changed:
-            if not self.reach(at):
-                return None
-            bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
+            self.reach(at)
             sums = bags.sums(self.tables.source(Table.SUB, accumulators=False))
             return self.tables.device.host(sums)
 
@@ -175,11 +184,6 @@ class ShardState:
         """A copy is needed no longer."""
         with self.lock:
             self._copies.pop(number, None)
-
-    def has_copy(self, at: LogPosition) -> bool:
-        """Whether the copy at this position was begun; waits a moment for it."""
-        with self.changed:
-            return self.reach(at)
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -238,11 +242,10 @@ class ShardState:
         """
         return UNBOUND if self.moved is not None else self.inbox.ledger.of(node).durable
 
-    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray] | None:
-        """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
+    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray]:
+        """Copies of the columns here of a block's rows at `at` or later; NotReachedError."""
         with self.changed:
-            if not self.reach(at):
-                return None
+            self.reach(at)
             self.held.slots(batch.ids, "open")
             return self._taken(batch)
 
@@ -379,12 +382,11 @@ class ShardState:
             self.tables.read(Table.OUT, slots),
         )
 
-    def reach(self, at: LogPosition) -> bool:
-        """Wait a moment for a position (under the lock)."""
-        deadline = time.monotonic() + SHARD_WAIT_S
-        while not self.cursor.has_reached(at):
-            left = deadline - time.monotonic()
-            if left <= 0 or self.closing:
-                return False
-            self.changed.wait(left)
-        return True
+    def reach(self, at: LogPosition) -> None:
+        """Wait a moment for a position; NotReachedError. Who then reads holds the lock already."""
+        with self.changed:
+            self.changed.wait_for(
+                lambda: self.closing or self.cursor.has_reached(at), timeout=SHARD_WAIT_S
+            )
+            if not self.cursor.has_reached(at):
+                raise NotReachedError(self.inbox.waits_for)
