@@ -146,7 +146,7 @@ class ShardState:
 
     def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
-        places = self.held.grams.places(ids, "sums")
+        places = self.held.gram_places(ids, "sums")
         bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
         with self.changed:
             self.reach(at)
@@ -326,9 +326,7 @@ class ShardState:
         )
 
     def _copy(self, entry: CopyRows) -> None:
-        self._copies[entry.number] = HeldCopy(
-            self.held.map, self.tables, self.held.next_slot, self.lock, self.held.grams
-        )
+        self._copies[entry.number] = HeldCopy(self.held, self.lock)
 
     def _change(self, entry: Change) -> Iterator[Step]:
         """Rows change table by table, and the pushes are booked once all of them have."""
