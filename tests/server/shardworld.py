@@ -251,7 +251,7 @@ class Server:
                 facts, slots = shardrecovery.collect(state)
                 copy = state.tables.copy(state.held.next_slot, accumulators=False)
             copy.finish(state.lock)
-            found.append(shardrecovery.assemble(state, facts, slots, copy))
+            found.append(shardrecovery.assemble(facts, slots, copy))
         return found
 
     def checkpoint(self) -> None:

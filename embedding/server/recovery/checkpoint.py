@@ -22,7 +22,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ import pyarrow as pa
 
 from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.private import ensure_secret
 from embedding.server.words.digests import KEY_BYTES
 
@@ -241,6 +242,32 @@ class CheckpointFolder:
         for number, journal in self._journals():
             if number < kept[0]:
                 journal.unlink()
+
+
+_BEFORE: Mapping[str, object] = {"buckets": 0, "shards": 1, "split": "rows"}
+"""Of checkpoints that are older than these facts."""
+
+
+def check_facts(
+    facts: Mapping[str, Any],
+    started: Mapping[str, object],
+    *,
+    readable: Collection[int],
+    where: str,
+    who: str,
+) -> None:
+    """ConfigError for a checkpoint of a format that is not `readable`, or of other tables than
+    those that `who` was started with.
+    """
+    if why := unreadable(facts.get("format", 0), readable):
+        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
+    for name, expected in started.items():
+        held = facts.get(name, _BEFORE.get(name))
+        if held != expected:
+            raise ConfigError(
+                f"state_dir {where}: its checkpoint has {name} {held}, the {who} was started with "
+                f"{expected}; use that or an empty folder."
+            )
 
 
 def numbers(path: Path) -> list[int]:

@@ -144,9 +144,8 @@ def seed_state(state: ServerState, snapshot: Snapshot, cut: Sequence[Manifest]) 
         candidates={},
     )
     state.tables.ensure(state.vocabulary.rows)
-    still = np.zeros(len(ids), dtype=np.float32)
     for table, rows in ((Table.IN, snapshot.vectors), (Table.OUT, snapshot.contexts)):
-        state.tables.restore(table, slots, rows, still)
+        state.tables.restore(table, slots, rows)
     accounts = state.accounts
     accounts.tracker.watermark = snapshot.ref.window_end.timestamp()
     for manifest in cut:

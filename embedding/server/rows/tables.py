@@ -6,12 +6,14 @@ of an n-gram row is its bucket.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -204,6 +206,10 @@ class Tables:
         self._copies.append(copy)
         return copy
 
+    def checkpoint_copy(self, n: int) -> TablesCopy:
+        """`copy` of all that `restore_from` needs: with accumulators, where there are such."""
+        return self.copy(n, accumulators=self.optimizer.name == "adagrad")
+
     def watch(self, watcher: Watcher) -> None:
         """Show `watcher` rows before they change, from now on."""
         self._copies.append(watcher)
@@ -223,11 +229,30 @@ class Tables:
         """A copy is complete."""
         self._copies.remove(copy)
 
-    def restore(self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray) -> None:
-        """Set rows and accumulators, as a checkpoint has them."""
+    def restore(
+        self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray | None = None
+    ) -> None:
+        """Set rows and accumulators, which without `moved` begin again."""
         where = self._index(slots)
         self._rows[table][where] = self.device.place(rows)
-        self._moved[table][where] = self.device.place(moved)
+        self._moved[table][where] = 0.0 if moved is None else self.device.place(moved)
+
+    def restore_from(
+        self, arrays: Mapping[str, npt.NDArray[Any]], slots: IntArray, places: IntArray
+    ) -> None:
+        """Set what a checkpoint has (`TablesCopy.arrays`): n-grams' rows, and at `slots` words',
+        which are at `places` of its arrays; both int64 [n].
+        """
+        for table in self.kinds:
+            rows, moved = arrays[f"rows.{table}"], arrays.get(f"moved.{table}")
+            if table is Table.SUB:
+                slots = places = np.arange(len(rows))
+            self.restore(table, slots, rows[places], None if moved is None else moved[places])
+
+    def clear(self, slots: IntArray) -> None:
+        """Set words' rows and accumulators to zero."""
+        for table in WORD_TABLES:
+            self.restore(table, slots, np.zeros((len(slots), self.dim), dtype=np.float32))
 
     def _size(self, table: Table) -> int:
         return self.buckets if table is Table.SUB else self.capacity
@@ -303,6 +328,11 @@ class TablesCopy:
         gather_rows(rows, np.require(slots, np.int64, ["C", "W"]), found)
         return found
 
-    def moved(self, table: Table) -> FloatArray:
-        """float32 [n] by slot, once finished; with `accumulators` only."""
-        return self._parts[table, True].rows
+    def arrays(self) -> dict[str, FloatArray]:
+        """All that was copied, by slot, once finished: rows.TABLE float32 [n, dim], and with
+        `accumulators` moved.TABLE float32 [n].
+        """
+        return {
+            f"{'moved' if moved else 'rows'}.{table}": part.rows
+            for (table, moved), part in self._parts.items()
+        }

@@ -177,8 +177,7 @@ class LocalRows(RowStore):
         return self.tables.copy(self._vocabulary.rows, accumulators=False)
 
     def own_copy(self) -> TablesCopy:
-        adagrad = self.tables.optimizer.name == "adagrad"
-        return self.tables.copy(self._vocabulary.rows, accumulators=adagrad)
+        return self.tables.checkpoint_copy(self._vocabulary.rows)
 
     def facts(self) -> dict[str, Any]:
         return {"shards": 1}
@@ -192,9 +191,4 @@ class LocalRows(RowStore):
     ) -> None:
         del facts
         self.tables.ensure(self._vocabulary.rows)
-        for table in self.tables.kinds:
-            rows = arrays[f"rows.{table}"]
-            moved = arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
-            if table is Table.SUB:
-                slots = places = np.arange(len(rows))
-            self.tables.restore(table, slots, rows[places], moved[places])
+        self.tables.restore_from(arrays, slots, places)

@@ -228,7 +228,7 @@ class ShardedRows(RowStore):
 
     def own_copy(self) -> TablesCopy:
         """See RowStore: there are none."""
-        return self.tables.copy(0, accumulators=self.tables.optimizer.name == "adagrad")
+        return self.tables.checkpoint_copy(0)
 
     def keep_first(self) -> None:
         """See RowStore.
