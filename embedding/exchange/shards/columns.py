@@ -122,13 +122,14 @@ class ColumnsOnShards:
 
     def _push_part(self, shard: ShardStream, part: Push) -> None:
         """The shard has all but the last numbers, unless it was started again."""
-        block, accepted = part.minibatches, False
+        block = part.minibatches
         if block is not None and self._learnt is not None and block.slopes is self._learnt.slopes:
             header = {"op": "learnt", "sequence": part.sequence, "clock": part.clock}
             last = block.slopes[block.bounds[-1][0] :]
-            accepted = shard.tell(Message(header, {"slopes": last, "shares": block.shares}))
-        if not accepted:
-            shard.push(part)
+            answer = shard.ask(Message(header, {"slopes": last, "shares": block.shares}))
+            if answer.header["status"] == "ok":
+                return
+        shard.push(part)
 
 
 def _split(push: Push, shards: int) -> list[Push]:

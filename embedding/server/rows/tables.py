@@ -181,6 +181,30 @@ class Tables:
         self._before_change(table, slots)
         self.step(table, self._index(slots), self.device.place(values), scale)
 
+    def change(
+        self,
+        table: Table,
+        slots: IntArray,
+        values: FloatArray | HalfArray,
+        scale: float | None,
+        writer: str | None,
+    ) -> int:
+        """Add what a push moves rows by, all of it or nothing; how many rows there were.
+
+        slots   -1 for evicted words, which are left out
+        scale   None: past the optimiser
+        writer  who has these changes already
+        """
+        self.versions.writing(writer)
+        gone = slots < 0
+        if gone.any():
+            slots, values = slots[~gone], values[~gone]
+        if scale is None:
+            self.put(table, slots, self.read(table, slots) + values)
+        else:
+            self.add(table, slots, values, scale)
+        return len(slots)
+
     def step(
         self, table: Table, where: DeviceArray, delta: DeviceArray, scale: float = 1.0
     ) -> None:

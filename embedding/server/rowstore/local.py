@@ -114,17 +114,8 @@ class LocalRows(RowStore):
         )
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
-        self.tables.versions.writing(writer)
-        slots, values = self.slots(delta.table, delta.ids, "push"), delta.values
-        gone = slots < 0
-        if gone.any():
-            slots, values = slots[~gone], values[~gone]
-        if scale is None:
-            held = self.tables.read(delta.table, slots)
-            self.tables.put(delta.table, slots, held + values)
-        else:
-            self.tables.add(delta.table, slots, values, scale)
-        return len(slots)
+        slots = self.slots(delta.table, delta.ids, "push")
+        return self.tables.change(delta.table, slots, delta.values, scale, writer)
 
     def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
         found = {}
@@ -134,8 +125,7 @@ class LocalRows(RowStore):
             else:
                 ids = self._vocabulary.alive()
                 slots = self._vocabulary.slots(ids, "changes")
-            since = np.full(len(ids), seen, dtype=np.int64)
-            found[table] = ids[self.tables.versions.unknown(who, table, slots, since)]
+            found[table] = ids[self.tables.versions.unknown(who, table, slots, seen)]
         return found
 
     def make_room(self, words: int) -> int:

@@ -76,6 +76,5 @@ class GroupStream:
         grams = table is Table.SUB
         slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.held.map.used()
         ids = state.held.ids(table, slots)
-        since = np.full(len(ids), seen, dtype=np.int64)
-        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]
+        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, seen)]
         return found

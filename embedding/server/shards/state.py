@@ -23,7 +23,7 @@ from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import NodeLedger
-from embedding.server.rows.averaging import averaged
+from embedding.server.rows.averaging import deltas_of
 from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
@@ -334,11 +334,9 @@ class ShardState:
         held = [push for push in pushes.values() if push is not None]
         if entry.scale:
             moved = [self._moved(push) for push in held]
-            alone = entry.scale == 1.0 and not entry.average
-            for push in averaged(moved) if entry.average else moved:
-                writer = push.node if alone and push.keeps else None
-                for delta in push.deltas:
-                    yield partial(self._add, delta, None if entry.plain else entry.scale, writer)
+            scale = None if entry.plain else entry.scale
+            for delta, writer in deltas_of(moved, entry.scale, average=entry.average):
+                yield partial(self._add, delta, scale, writer)
         yield partial(self._book, entry, pushes)
 
     def _book(self, entry: Change, pushes: Mapping[PushNumber, Push | None]) -> None:
@@ -349,20 +347,11 @@ class ShardState:
         self.meters.pushes += len(pushes)
 
     def _add(self, delta: RowDelta, scale: float | None, writer: str | None) -> None:
-        """All of these rows change, or none. Without a scale past the optimiser.
-
-        writer  whose versions of them stay
-        """
-        self.tables.versions.writing(writer)
-        slots, values = self.held.places(delta.table, delta.ids, "push"), delta.values
-        gone = slots < 0
-        slots, values = (slots[~gone], values[~gone]) if gone.any() else (slots, values)
-        if scale is None:
-            self.tables.put(delta.table, slots, self.tables.read(delta.table, slots) + values)
-        else:
-            self.tables.add(delta.table, slots, values, scale)
-            self.meters.rows_in += len(slots)
-        self.meters.dropped_rows += int(gone.sum())
+        """All of these rows change, or none; see Tables.change."""
+        slots = self.held.places(delta.table, delta.ids, "push")
+        changed = self.tables.change(delta.table, slots, delta.values, scale, writer)
+        self.meters.rows_in += 0 if scale is None else changed
+        self.meters.dropped_rows += len(slots) - changed
 
     def _moved(self, push: Push) -> Push:
         """Where columns lie here, how a block moves the rows as they are now."""
