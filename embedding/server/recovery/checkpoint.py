@@ -84,20 +84,11 @@ class CheckpointFolder:
         PlatformError: the folder cannot be written to.
         """
         file = self.path / "epoch"
-        before = 0
-        if file.exists():
-            try:
-                before = int(file.read_bytes())
-            except ValueError as error:
-                self.close()
-                raise ConfigError(f"{file}: a whole number is expected; delete it.") from error
-        epoch = max(before + 1, int(time.time() * 1000))
-        try:
+        with self._note(file, "a whole number is expected; delete it"):
+            before = int(file.read_bytes()) if file.exists() else 0
+            epoch = max(before + 1, int(time.time() * 1000))
             with replaced(file) as fresh:
                 fresh.write(str(epoch).encode())
-        except OSError as error:
-            self.close()
-            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
         return epoch
 
     def identity(self) -> str:
@@ -115,36 +106,37 @@ class CheckpointFolder:
         from nothing.
         """
         file = self.path / "waiting.key"
-        try:
+        with self._note(file, f"{2 * KEY_BYTES} hex digits are expected"):
             ensure_secret(file, secrets.token_hex(KEY_BYTES))
             key = bytes.fromhex(file.read_text(encoding="utf-8").strip())
-        except OSError as error:
-            self.close()
-            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
-        except ValueError as error:
-            self.close()
-            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.") from error
-        if len(key) != KEY_BYTES:
-            self.close()
-            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.")
+            if len(key) != KEY_BYTES:
+                raise ValueError(f"{len(key)} bytes")
         return key
 
     def refused(self) -> list[bytes]:
         """Digests of words that get no row; ConfigError when a line is none."""
         file = self.path / "refused"
-        try:
-            return [bytes.fromhex(line) for line in file.read_text("utf-8").split()]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            self.close()
-            raise ConfigError(f"{file}: hex digits are expected, a digest a line.") from error
+        with self._note(file, "hex digits are expected, a digest a line"):
+            lines = file.read_text("utf-8").split() if file.exists() else []
+            return [bytes.fromhex(line) for line in lines]
 
     def refuse(self, digest: bytes) -> None:
         """Add one; raises OSError."""
         lines = sorted({*(one.hex() for one in self.refused()), digest.hex()})
         with replaced(self.path / "refused") as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
+
+    @contextmanager
+    def _note(self, file: Path, expected: str) -> Iterator[None]:
+        """Reading and writing one of NOTES; a server that cannot starts nothing in the folder."""
+        try:
+            yield
+        except ValueError as error:
+            self.close()
+            raise ConfigError(f"{file}: {expected}.") from error
+        except OSError as error:
+            self.close()
+            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""

@@ -39,16 +39,12 @@ class Optimizer:
     rate: float = 1.0
 
 
-class Saver(Protocol):
+class Watcher(Protocol):
     """Wants to see rows before they change."""
 
     def save(self, table: Table, slots: IntArray) -> None:
         """These rows (slots, none negative) are about to change."""
         ...
-
-
-class Watcher(Saver, Protocol):
-    """Wants to hear too when slots get other rows."""
 
     def replaced(self, slots: IntArray) -> None:
         """Words came or went: these slots of the words' tables have got other rows."""
@@ -117,7 +113,6 @@ class Tables:
         }
         self._moved = {table: device.zeros(self._size(table)) for table in kinds}
         self._start_grams(grams)
-        self._copies: list[Saver] = []
         self._watchers: list[Watcher] = []
         self.versions = RowVersions()
 
@@ -168,18 +163,19 @@ class Tables:
 
     def gather(self, table: Table, slots: IntArray) -> DeviceArray:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
-        return self.take(table, self._index(slots), gaps=bool((slots < 0).any()))
-
-    def take(self, table: Table, where: DeviceArray, *, gaps: bool = False) -> DeviceArray:
-        """`gather` by slots that lie on the device; `gaps`: some of them are negative."""
-        return self._steps.gather(self._rows[table], where, gaps=gaps)
+        return self._steps.gather(self._rows[table], self._index(slots))
 
     def add(
         self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
     ) -> None:
         """Apply a delta [n, dim] to distinct, non-negative slots."""
         self._before_change(table, slots)
-        self.step(table, self._index(slots), self.device.place(values), scale)
+        rows, where, delta = self._rows[table], self._index(slots), self.device.place(values)
+        if self.optimizer.name == "adagrad":
+            moved, rate = self._moved[table], self.optimizer.rate
+            self._steps.adagrad(rows, moved, where, delta, scale, rate)
+        else:
+            self._steps.add(rows, where, delta, scale)
 
     def change(
         self,
@@ -205,17 +201,6 @@ class Tables:
             self.add(table, slots, values, scale)
         return len(slots)
 
-    def step(
-        self, table: Table, where: DeviceArray, delta: DeviceArray, scale: float = 1.0
-    ) -> None:
-        """`add` of what lies on the device already, while no copy is being taken."""
-        rows = self._rows[table]
-        if self.optimizer.name == "adagrad":
-            moved, rate = self._moved[table], self.optimizer.rate
-            self._steps.adagrad(rows, moved, where, delta, scale, rate)
-        else:
-            self._steps.add(rows, where, delta, scale)
-
     def read(self, table: Table, slots: IntArray) -> FloatArray:
         """Rows [n, dim] as a numpy array of their own."""
         found: FloatArray = self.device.host(self.gather(table, slots))
@@ -227,7 +212,7 @@ class Tables:
         `TablesCopy.finish` completes it while the tables go on changing. `sub` is copied whole.
         """
         copy = TablesCopy(self, n, accumulators=accumulators)
-        self._copies.append(copy)
+        self.watch(copy)
         return copy
 
     def checkpoint_copy(self, n: int) -> TablesCopy:
@@ -236,7 +221,6 @@ class Tables:
 
     def watch(self, watcher: Watcher) -> None:
         """Show `watcher` rows before they change, from now on."""
-        self._copies.append(watcher)
         self._watchers.append(watcher)
 
     def put(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
@@ -251,7 +235,7 @@ class Tables:
 
     def forget(self, copy: TablesCopy) -> None:
         """A copy is complete."""
-        self._copies.remove(copy)
+        self._watchers.remove(copy)
 
     def restore(
         self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray | None = None
@@ -300,8 +284,8 @@ class Tables:
         if self.optimizer.name != "sum":
             self.versions.writing(None)
         self.versions.changed(table, slots)
-        for copy in self._copies:
-            copy.save(table, slots)
+        for watcher in self._watchers:
+            watcher.save(table, slots)
 
     def _index(self, slots: IntArray) -> DeviceArray:
         return self.device.place(slots)
@@ -326,6 +310,9 @@ class TablesCopy:
         for (of, _), part in self._parts.items():
             if of is table:
                 part.save(slots)
+
+    def replaced(self, slots: IntArray) -> None:
+        """What the rows were is in the copy."""
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Complete the copy; returns the longest time that `lock` was held, in seconds."""
