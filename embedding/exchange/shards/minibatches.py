@@ -72,8 +72,7 @@ class Minibatches:
     @property
     def nbytes(self) -> int:
         """Bytes as they are sent."""
-        parts = (self.words, self.sentences, self.pool, self.ids, self.slopes, self.shares)
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in minibatch_arrays(self).values())
 
 
 def draws_of(config: ModelConfig) -> dict[str, Any]:

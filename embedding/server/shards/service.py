@@ -9,11 +9,9 @@ it, however that died.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +35,7 @@ from embedding.server.flight.limits import check_lost, check_name
 from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import Call, FlightService, called, received
+from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.shards.fields import at_of, table_of
@@ -331,22 +330,14 @@ def main() -> None:
     """The process: serve until SIGTERM or the end of standard input."""
     begin_logging("shard")
     ended = stop_on_signals()
-    stdin = sys.stdin.fileno()
-
-    def wait_for_parent() -> None:
-        while os.read(stdin, 1):
-            pass
-        ended.set()
-
-    threading.Thread(target=wait_for_parent, daemon=True).start()
+    end_with_parent(ended.set)
     try:
         server = ShardServer(ShardSpec.model_validate_json(sys.argv[1]))
         server.start()
     except YeoronError as error:
         logger.error("%s", error)
         os._exit(error.exit_code)
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
-        out.write(json.dumps({"location": server.location}) + "\n")
+    announce(location=server.location)
     ended.wait()
     server.stop()
     failed = None if server.recovery is None else server.recovery.failed

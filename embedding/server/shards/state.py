@@ -108,7 +108,7 @@ class ShardState:
 
     def lead(self, number: int, identity: str) -> dict[str, Any]:
         """The primary greets: where this shard stands. Another incarnation of it starts the log
-        again.
+        again; UnavailableError while what the former one's began cannot be finished.
         """
         with self.changed:
             if identity != self.identity:
@@ -121,7 +121,9 @@ class ShardState:
                 # What was begun is finished first: the new log may order the same pushes in other
                 # entries, and half of one is in the rows. The ledger stays: by it what is in the
                 # rows is not applied again.
-                self._finish_change()
+                if self.changing.begun:
+                    self._advance()
+                    self.check_whole()
                 self.cursor.restart(number)
                 self._copies.clear()
             return {
@@ -287,12 +289,6 @@ class ShardState:
         """UnavailableError while half of a push is in the rows (under the lock)."""
         if self.changing.begun:
             self.changing.refuse()
-
-    def _finish_change(self) -> None:
-        """What was begun belongs to the log that began it; UnavailableError when it cannot be."""
-        if self.changing.begun:
-            self._advance()
-            self.check_whole()
 
     def _advance(self) -> None:
         """Carry out entries until one needs a push that is not here yet (under the lock)."""

@@ -34,7 +34,7 @@ from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
-from embedding.server.rowstore.interface import RowsCopy
+from embedding.server.rows.copying import RowsCopy
 from embedding.server.snapshotting.convergence import WindowConvergence
 from embedding.server.snapshotting.gold import measure_gold
 from embedding.server.state import ServerState
