@@ -57,9 +57,9 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.steps import FetchingSteps
-from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
+from embedding.server.shards.sharding import Fleet, shard_specs
 
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""

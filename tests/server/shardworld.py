@@ -33,11 +33,11 @@ from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards import recovery as shardrecovery
-from embedding.server.shards.fleet import shard_specs
 from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import as_json
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.service import ShardSession
+from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 from embedding.server.state import ServerState

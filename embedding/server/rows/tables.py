@@ -22,7 +22,7 @@ from embedding.models.starting import UniformDraws, first_vectors
 from embedding.server.rows.copying import RowCopy
 from embedding.server.rows.devices import RowDevice
 from embedding.server.rows.fetching import gather_rows
-from embedding.server.rows.sharing import SharedMemory
+from embedding.server.rows.memory import SharedMemory
 from embedding.server.rows.versions import RowVersions
 
 

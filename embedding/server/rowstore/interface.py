@@ -157,12 +157,8 @@ class RowStore(Protocol):
 
     # -- reading all of them ----------------------------------------------------------------
 
-    def reading(self) -> AbstractContextManager[object]:
-        """What is held while `live` is called."""
-        ...
-
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
-        """Vectors or contexts [n, d] of words now, zeros for evicted ones (within `reading`)."""
+        """Vectors or contexts [n, d] of words now, zeros for evicted ones."""
         ...
 
     def copy(self) -> RowsCopy:

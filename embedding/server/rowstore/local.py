@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -154,14 +153,12 @@ class LocalRows(RowStore):
         self.tables.ensure(self._vocabulary.rows)
         self.tables.start(admission.slots, admission.ids)
 
-    def reading(self) -> AbstractContextManager[object]:
-        return self._lock
-
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
-        slots = self._vocabulary.slots(ids, "evaluate")
-        if table is Table.IN:
-            return self.composer.centres(ids, slots)
-        return self.composer.columns(self.tables.gather(Table.OUT, slots))
+        with self._lock:
+            slots = self._vocabulary.slots(ids, "evaluate")
+            if table is Table.IN:
+                return self.composer.centres(ids, slots)
+            return self.composer.columns(self.tables.gather(Table.OUT, slots))
 
     def copy(self) -> TablesCopy:
         return self.tables.copy(self._vocabulary.rows, accumulators=False)

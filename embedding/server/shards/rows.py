@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -66,11 +66,11 @@ class ShardedRows(RowStore):
     def __init__(self, setup: RowSetup) -> None:
         config, shape = setup.config, setup.shape
         check_bucket_count(shape.buckets, config.shards)
+        if config.split == "columns":
+            check_columns(config, shape)
+        self._shards, self._split = config.shards, config.split
         self.nodes_hold_rows = config.split == "rows"
-        if self.nodes_hold_rows:
-            check_pushing(setup.sync, config.shards)
-        else:
-            check_columns(config, setup.sync, shape)
+        self.check(setup.sync, setup.sync)
         self.tables = Tables(
             shape.dim,
             device=pick_device(config.device),
@@ -85,7 +85,6 @@ class ShardedRows(RowStore):
             buckets=shape.buckets,
             biases=shape.biases,
         )
-        self._shards, self._split = config.shards, config.split
         self.log = ShardLog(setup.epoch, config.max_message_bytes)
         self._changes = LoggedSums(self.log)
         self.links = PrimaryLinks(
@@ -195,10 +194,6 @@ class ShardedRows(RowStore):
     def start(self, admission: Admission) -> None:
         first = self._vocabulary.next_id - len(admission.ids)
         self.log.admit(first, len(admission.ids), admission.evicted)
-
-    def reading(self) -> AbstractContextManager[object]:
-        """Nothing: the shards answer while nodes train."""
-        return nullcontext()
 
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
         """See RowStore: with all that is in the log now."""

@@ -144,7 +144,6 @@ class ShardSession:
             "step": self._step,
             "learnt": self._learnt,
             "confirm": self._confirm,
-            "bye": self._bye,
             **self._group.calls(),
         }
         self._leading: dict[str, Call] = {
@@ -261,11 +260,6 @@ class ShardSession:
     def _confirm(self, message: Message) -> Message:
         del message
         return self._acknowledged()
-
-    def _bye(self, message: Message) -> Message:
-        del message
-        self.node = ""
-        return Message({"status": "ok"})
 
     def _acknowledged(self) -> Message:
         accepted = self.state.inbox.accepted(self.node)

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,8 +167,7 @@ class LiveModel:
             if not state.accounts.rare.mentions:
                 return None
             taught, ids = state.accounts.rare.taught(), state.accounts.rare.contexts()
-        with state.rows.reading():
-            vectors = to_host(state.rows.live(Table.IN, taught.ids))
+        vectors = to_host(state.rows.live(Table.IN, taught.ids))
         contexts = to_host(self._copied(ids, Table.OUT))
         return taught.reading(IdRows(taught.ids, vectors), IdRows(ids, contexts))
 
@@ -188,7 +187,7 @@ class LiveModel:
         state = self._state
         for at in range(0, len(ids), self.block):
             part = ids[at : at + self.block]
-            with state.rows.reading():
+            with state.lock if state.rows.local else nullcontext():  # shards answer meanwhile
                 began = time.perf_counter()
                 found = state.rows.live(table, part)
                 rare = self._rare(part) if table is Table.IN else None
