@@ -65,11 +65,7 @@ class ColumnsOnShards:
         Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
         """
         deadline = time.monotonic() + self._session.config.pull_timeout_s
-        while True:
-            with self._session.lock:
-                found = self._minibatches(block, rows, weights)
-            if found is not None:
-                return found
+        while (found := self._minibatches(block, rows, weights)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"block at clock {rows.clock}: the shards were not told of what the primary "
@@ -77,6 +73,7 @@ class ColumnsOnShards:
                 )
             # A shard or the primary was restarted: what was learnt of the block is gone with it.
             rows = self.pull(PullRequest.without_rows(rows.clock))
+        return found
 
     def spread(self, push: Push) -> None:
         """See RowPath; most of the block is there already."""
@@ -98,17 +95,18 @@ class ColumnsOnShards:
         losses = np.empty(len(outputs), np.float32)
         header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
         message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
-        for start, stop in block.bounds:
-            scores = self._scores(message)
-            if scores is None:
-                return None
-            found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
-            if weights is not None:
-                found *= weights[start:stop, None]
-            slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
-            message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
-        self._learnt = replace(block, slopes=slopes)
-        return self._learnt, losses
+        with self._session.lock:
+            for start, stop in block.bounds:
+                scores = self._scores(message)
+                if scores is None:
+                    return None
+                found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
+                if weights is not None:
+                    found *= weights[start:stop, None]
+                slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
+                message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
+            self._learnt = replace(block, slopes=slopes)
+            return self._learnt, losses
 
     def _scores(self, message: Message) -> FloatArray | None:
         """The sum of all shards' partial scores; None when one of them has not got the block."""

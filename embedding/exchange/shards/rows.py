@@ -7,7 +7,6 @@ names the position of its log from which on the shards may be read.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,22 +39,21 @@ class RowsOnShards:
         deadline = time.monotonic() + patience
         ask = PullRequest.without_rows(request.clock, request.score)
         rows = pull_from_server(self._session, self.view.primary, ask, self.links.tend)
-        for attempt in itertools.count():
-            found = self._gather(rows, asked, patient=attempt < _TRIES)
-            if found is not None:
-                return found
+        attempt = 0
+        while (found := self._gather(rows, asked, patient=attempt < _TRIES)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"pull at clock {request.clock}: the shards were not told of what the primary "
                     f"had applied for {patience:.0f} s."
                 )
+            attempt += 1
             self.links.tend()
             # A restarted primary counts again; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             again = PullRequest.without_rows(request.clock)
             rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
             rows = replace(rows, nll=nll, waited_s=waited)
-        raise AssertionError  # never reached
+        return found
 
     def spread(self, push: Push) -> None:
         """See RowPath: to all shards at once."""

@@ -270,8 +270,10 @@ class ShardSession:
     # -- the primary ------------------------------------------------------------------------
 
     def _lead(self, message: Message) -> Message:
-        _same_version(message)
         header = message.header
+        # A primary and its shards are started by one program.
+        if (version := whole(header, "version")) != PROTOCOL_VERSION:
+            raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")
         self._leads = whole(header, "number")
         found = self.state.lead(self._leads, string(header, "identity"))
         return Message({"status": "ok", **found})
@@ -311,13 +313,6 @@ class ShardSession:
     def _forget(self, message: Message) -> Message:
         self.state.forget_copy(whole(message.header, "number"))
         return Message({"status": "ok"})
-
-
-def _same_version(message: Message) -> None:
-    """A primary and its shards are started by one program."""
-    version = whole(message.header, "version")
-    if version != PROTOCOL_VERSION:
-        raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")
 
 
 def main() -> None:
