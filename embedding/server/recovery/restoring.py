@@ -81,7 +81,7 @@ class Recovery(Checkpointer):
         state = self._state
         with state.lock:
             if self._mark() == self._written:
-                self._confirm(_applied(state))
+                state.ledger.persisted(_applied(state))
                 return
         number = self._folder.next_number()
         # The file first: a copy of tables that nobody finishes would follow them for ever.
@@ -104,16 +104,13 @@ class Recovery(Checkpointer):
         self._written = mark
         with state.lock:
             state.meters.checkpointed(max(pause, longest), time.monotonic())
-            self._confirm(collected["facts"]["applied"])
+            state.ledger.persisted(collected["facts"]["applied"])
         logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
 
     def _mark(self) -> tuple[int, int, bool]:
         """Another one says that there is something to write (under the lock)."""
         vocabulary = self._state.vocabulary
         return self._state.meters.pushes, vocabulary.next_id, vocabulary.closed
-
-    def _confirm(self, applied: dict[str, int]) -> None:
-        self._state.ledger.persisted(applied)
 
     def _restore(self) -> None:
         found = self._folder.newest()

@@ -147,7 +147,7 @@ class Tables:
             self._before_change(table, slots)
         piece = max(1, _DRAWN // self.dim)
         for at in range(0, len(ids), piece):
-            where = self._index(slots[at : at + piece])
+            where = self.device.place(slots[at : at + piece])
             stretch = slice(self._first, self._first + self.dim)
             fresh = first_vectors(ids[at : at + piece], self._whole, self.seed, stretch)
             self._rows[Table.IN][where] = self.device.place(fresh)
@@ -163,14 +163,14 @@ class Tables:
 
     def gather(self, table: Table, slots: IntArray) -> DeviceArray:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
-        return self._steps.gather(self._rows[table], self._index(slots))
+        return self._steps.gather(self._rows[table], self.device.place(slots))
 
     def add(
         self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
     ) -> None:
         """Apply a delta [n, dim] to distinct, non-negative slots."""
         self._before_change(table, slots)
-        rows, where, delta = self._rows[table], self._index(slots), self.device.place(values)
+        rows, where, delta = self._rows[table], self.device.place(slots), self.device.place(values)
         if self.optimizer.name == "adagrad":
             moved, rate = self._moved[table], self.optimizer.rate
             self._steps.adagrad(rows, moved, where, delta, scale, rate)
@@ -227,7 +227,7 @@ class Tables:
         """Set rows [n, dim] of distinct, non-negative slots; accumulators stay as they are."""
         self.versions.writing(None)
         self._before_change(table, slots)
-        self._rows[table][self._index(slots)] = self.device.place(rows)
+        self._rows[table][self.device.place(slots)] = self.device.place(rows)
 
     def source(self, table: Table, *, accumulators: bool) -> DeviceArray:
         """The whole array of rows, or of the optimiser's accumulators."""
@@ -241,7 +241,7 @@ class Tables:
         self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray | None = None
     ) -> None:
         """Set rows and accumulators, which without `moved` begin again."""
-        where = self._index(slots)
+        where = self.device.place(slots)
         self._rows[table][where] = self.device.place(rows)
         self._moved[table][where] = 0.0 if moved is None else self.device.place(moved)
 
@@ -286,9 +286,6 @@ class Tables:
         self.versions.changed(table, slots)
         for watcher in self._watchers:
             watcher.save(table, slots)
-
-    def _index(self, slots: IntArray) -> DeviceArray:
-        return self.device.place(slots)
 
 
 class TablesCopy:

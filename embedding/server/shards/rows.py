@@ -144,8 +144,15 @@ class ShardedRows(RowStore):
             outputs = self._vectors(Table.OUT, others, None, at)
         except LateShardsError as error:
             return error.shards
-        held = FetchedRows(centres, inputs, others, outputs)
-        return ((pairs, each, held.of(pairs)) for pairs, each in zip(score, slots, strict=True))
+
+        def vectors(pairs: ScorePairs) -> Vectors:
+            return (
+                _picked(inputs, centres, pairs.centres),
+                _picked(outputs, others, pairs.contexts),
+                _picked(outputs, others, pairs.negatives),
+            )
+
+        return ((pairs, each, vectors(pairs)) for pairs, each in zip(score, slots, strict=True))
 
     def _vectors(
         self, table: Table, ids: IntArray, bags: GramBags | None, at: LogPosition
@@ -270,83 +277,61 @@ class ShardedRows(RowStore):
         return self.links.describe()
 
 
+def _picked(rows: DeviceArray, ids: IntArray, wanted: IntArray) -> DeviceArray:
+    """Rows of wanted ids; those of `rows` are `ids`, int64 [n], increasing."""
+    return rows[beside(np.searchsorted(ids, wanted), rows)]
+
+
 @dataclass(frozen=True)
-class FetchedRows:
-    """Rows of words that are to be scored, each once.
-
-    centres, others   int64 [n], [m], increasing ids
-    inputs, outputs   float32 [n, d], [m, d] on the server's device
-    """
-
-    centres: IntArray
-    inputs: DeviceArray
-    others: IntArray
-    outputs: DeviceArray
-
-    def of(self, pairs: ScorePairs) -> Vectors:
-        """Vectors of a source's centres, contexts and negatives."""
-        return (
-            self._picked(self.inputs, self.centres, pairs.centres),
-            self._picked(self.outputs, self.others, pairs.contexts),
-            self._picked(self.outputs, self.others, pairs.negatives),
-        )
-
-    @staticmethod
-    def _picked(rows: DeviceArray, ids: IntArray, wanted: IntArray) -> DeviceArray:
-        return rows[beside(np.searchsorted(ids, wanted), rows)]
-
-
 class RemoteCopy:
     """All rows at one position of the log, as the shards copied them.
 
+    number   under which they did, at position `at`
     ids      int64 [n], id of each slot of the vocabulary then
     buckets  rows of n-grams
     """
 
-    def __init__(
-        self, links: PrimaryLinks, number: int, at: tuple[int, int], ids: IntArray, buckets: int
-    ) -> None:
-        self._links = links
-        self._number = number
-        self._at = at
-        self._ids = ids
-        self._buckets = buckets
+    links: PrimaryLinks
+    number: int
+    at: LogPosition
+    ids: IntArray
+    buckets: int
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Wait until every shard has begun its copy; the lock is not needed."""
         del lock
-        for link in self._links.links:
-            self._until(partial(link.calls.copy_begun, self._number, self._at))
+        for link in self.links.links:
+            self._until(partial(link.calls.copy_begun, self.number, self.at))
         return 0.0
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
         """float32 [m, dim] of some slots; UnavailableError when a shard lost its copy."""
-        return self._fetched(table, self._ids[slots])
+        return self._fetched(table, self.ids[slots])
 
     def rows(self, table: Table) -> FloatArray:
         """float32 [buckets, dim], all rows of n-grams; of words there are only those picked."""
         if table is not Table.SUB:
             raise RefusedError(f"table {table}: its rows are picked by slot.")
-        return self._fetched(table, np.arange(self._buckets, dtype=np.int64))
+        return self._fetched(table, np.arange(self.buckets, dtype=np.int64))
 
     def _fetched(self, table: Table, ids: IntArray) -> FloatArray:
-        layout = self._links.layout
+        layout = self.links.layout
         found = np.empty((len(ids), layout.dim), dtype=np.float32)
         piece = max(1, _PIECE_BYTES // (4 * layout.dim))
-        for link in self._links.links:
+        for link in self.links.links:
             columns = layout.columns(link.index)
             where = np.flatnonzero(layout.held(ids, link.index))
             for start in range(0, len(where), piece):
                 part = where[start : start + piece]
                 found[part, columns] = self._until(
-                    partial(link.calls.copied, self._number, self._at, table, ids[part])
+                    partial(link.calls.copied, self.number, self.at, table, ids[part])
                 )
         return found
 
     def release(self) -> None:
         """The copy is needed no longer."""
-        for link in self._links.links:
-            link.calls.forget(self._number)
+        for link in self.links.links:
+            link.calls.forget(self.number)
 
     def _until(self, fetch: Callable[[], T]) -> T:
         """Fetch, again while a shard is away or behind."""
