@@ -91,10 +91,7 @@ def erase_state(
         accounts.meters.sources.pop(source, None)
         accounts.tracker.sources.pop(source, None)
         state.reports.last.clear()
-    recovery.start()
-    failed = recovery.request(wait=True)
-    recovery.stop()
-    if failed is not None:
+    if (failed := recovery.write_once()) is not None:
         raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")
     for left in _older(path):
         shutil.rmtree(left) if left.is_dir() else left.unlink()

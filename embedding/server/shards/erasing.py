@@ -33,8 +33,5 @@ def erase_rows(spec: ShardSpec, ids: IntArray) -> None:
     slots = held.map.slots(own)
     held.tables.clear(slots[slots >= 0])
     held.admit(Admit(held.next_id, 0, own))
-    recovery.start()
-    failed = recovery.request(wait=True)
-    recovery.stop()
-    if failed is not None:
+    if (failed := recovery.write_once()) is not None:
         raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")

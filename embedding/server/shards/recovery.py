@@ -12,6 +12,7 @@ from embedding.kernel.records import IntArray
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
+from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
@@ -65,11 +66,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
     spec = state.spec
     facts = {
         "format": SHARD_FORMAT,
-        "dim": spec.dim,
-        "index": spec.index,
-        "count": spec.count,
-        "split": spec.server.split,
-        "buckets": spec.buckets,
+        **_layout(spec),
         "seed": state.tables.seed,
         "identity": state.identity,
         "next_id": state.held.next_id,
@@ -90,14 +87,7 @@ def assemble(facts: dict[str, Any], slots: IntArray, copy: TablesCopy) -> Conten
 def restore(state: ShardState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts, spec = content.facts, state.spec
-    started = {
-        "dim": spec.dim,
-        "index": spec.index,
-        "count": spec.count,
-        "split": spec.server.split,
-        "buckets": spec.buckets,
-    }
-    check_facts(facts, started, readable=(SHARD_FORMAT,), where=where, who="shard")
+    check_facts(facts, _layout(spec), readable=(SHARD_FORMAT,), where=where, who="shard")
     state.identity = facts["identity"]
     state.tables.seed = facts["seed"]
     ids: IntArray = np.array(content.arrays["ids"], dtype=np.int64)
@@ -114,3 +104,14 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.cursor.durable = state.cursor.position
     state.meters.pushes, state.inbox.lost = facts["pushes"], facts["lost_pushes"]
     state.inbox.repeated = facts.get("repeated_pushes", 0)
+
+
+def _layout(spec: ShardSpec) -> dict[str, object]:
+    """What a checkpoint and a shard that goes on from it have in common."""
+    return {
+        "dim": spec.dim,
+        "index": spec.index,
+        "count": spec.count,
+        "split": spec.server.split,
+        "buckets": spec.buckets,
+    }
