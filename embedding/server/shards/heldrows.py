@@ -128,7 +128,7 @@ class HeldRows:
                 f"those with id mod {spec.count} = {spec.index}."
             )
 
-    def slots(self, ids: IntArray, what: str, table: Table = Table.IN) -> IntArray:
+    def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
         if table is Table.SUB:
             return self.gram_places(ids, what)

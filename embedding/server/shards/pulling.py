@@ -33,7 +33,7 @@ def answer_pull(
     kept, wanted = CachedRows.read(message, asked), Wanted.read(message.header)
     with state.changed:
         state.reach(at)
-        slots = {table: state.held.slots(ids, "pull", table) for table, ids in asked.items()}
+        slots = {table: state.held.slots(table, ids, "pull") for table, ids in asked.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.inbox.ledger.of(node).applied

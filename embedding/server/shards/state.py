@@ -144,7 +144,7 @@ class ShardState:
         """float32 [n, dim] at `at` or later, zeros for evicted ids; NotReachedError."""
         with self.changed:
             self.reach(at)
-            return self.tables.read(table, self.held.slots(ids, "rows", table))
+            return self.tables.read(table, self.held.slots(table, ids, "rows"))
 
     def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
@@ -248,7 +248,7 @@ class ShardState:
         """Copies of the columns here of a block's rows at `at` or later; NotReachedError."""
         with self.changed:
             self.reach(at)
-            self.held.slots(batch.ids, "open")
+            self.held.slots(Table.OUT, batch.ids, "open")
             return self._taken(batch)
 
     def progress(self) -> dict[str, Any]:
