@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class ColumnsOnShards:
         """See RowPath; most of the block is there already."""
         self._session.stream()  # the first greeting tells where the shards are
         part = _split(push, 1)[0]
-        self.links.each([partial(self._push_part, shard, part) for shard in self.links])
+        self.links.each(lambda shard: self._push_part(shard, part))
 
     def rest(self, push: Push) -> Push:
         """See RowPath: what was read."""
@@ -110,7 +109,7 @@ class ColumnsOnShards:
 
     def _scores(self, message: Message) -> FloatArray | None:
         """The sum of all shards' partial scores; None when one of them has not got the block."""
-        answers = self.links.each([partial(shard.request, message) for shard in self.links])
+        answers = self.links.each(lambda shard: shard.request(message))
         if any(answer.header["status"] != "ok" for answer in answers):
             return None
         total, *others = (widen(answer.array("scores", "f4 f2", 2)) for answer in answers)

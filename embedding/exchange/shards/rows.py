@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
@@ -74,23 +73,18 @@ class RowsOnShards:
         with self._session.lock:
             if rows.at is None:
                 raise RefusedError("pull: the server did not say what its shards have to hold.")
-            shards = list(self.links)
-            where = {table: places(ids, len(shards)) for table, ids in asked.items()}
+            n = len(self.links)
+            where = {table: places(ids, n) for table, ids in asked.items()}
             parts = [
                 {table: asked[table][found[index]] for table, found in where.items()}
-                for index in range(len(shards))
+                for index in range(n)
             ]
             header = {"op": "pull", "at": list(rows.at), "rows": self._session.config.rows}
-            answers = self.links.each(
-                [
-                    partial(shard.pull, header, part)
-                    for shard, part in zip(shards, parts, strict=True)
-                ]
-            )
+            answers = self.links.each(lambda shard, part: shard.pull(header, part), parts)
             # One after the other: what compression keeps back is one store.
             read = [
                 shard.rows.read(answer, part)
-                for shard, answer, part in zip(shards, answers, parts, strict=True)
+                for shard, answer, part in zip(self.links, answers, parts, strict=True)
             ]
         got = [each for each in read if each is not None]
         sequences = {each.sequence for each in got}
