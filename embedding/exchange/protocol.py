@@ -159,6 +159,10 @@ class Ack:
     pace: Pace = EVERY_BLOCK
     share: float = 1.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {**vars(self), "pace": self.pace.to_dict()}
+
 
 @dataclass(frozen=True)
 class PullRequest:
