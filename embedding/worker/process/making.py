@@ -60,7 +60,7 @@ def make_learner(
     extras = Extras(
         lexicon=_lexicon(spec, welcome, unit, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
-        rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
+        rounds=BatchWork(client.session, model, spec.stream, spec.name, shares, stop),
         usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
@@ -84,7 +84,7 @@ def _peers(spec: NodeSpec, client: ParameterClient) -> CorpusPeers | None:
         return None
     nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
     most = spec.exchange.max_message_bytes // TOKEN_BYTES
-    return CorpusPeers(client, nodes, most) if nodes > 1 else None
+    return CorpusPeers(client.session, nodes, most) if nodes > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
