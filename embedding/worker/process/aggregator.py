@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange.asking import TokenRequired
+from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
