@@ -27,11 +27,10 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import NodeClock, Start
+from embedding.worker.learning.nodeclock import NodeClock, PushStopwatch, Start
 from embedding.worker.learning.observing import Observer
 from embedding.worker.learning.replaying import Replaying
 from embedding.worker.learning.scoring import PairSampler
-from embedding.worker.learning.stopwatch import PushStopwatch
 from embedding.worker.learning.ticks import (
     Close,
     Prepared,
