@@ -32,10 +32,9 @@ from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.process.acknowledging import Acknowledgements
 from embedding.worker.process.closing import Closings
 from embedding.worker.process.intake import ticks
-from embedding.worker.process.making import listener_of, make_learner
+from embedding.worker.process.making import listener_of, make_learner, make_transport, relay_of
 from embedding.worker.process.pipeline import Pipeline, When
 from embedding.worker.process.rehearsing import rehearsals_of
-from embedding.worker.process.routing import make_transport, relay_of
 from embedding.worker.process.securing import secure
 from embedding.worker.process.tracing import DocumentTraces
 from embedding.worker.process.warming import warm, warm_exchange
