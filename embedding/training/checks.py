@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.kernel.records import WindowUnit
 from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 from embedding.training.request import TrainRequest
-from embedding.training.sources import SourceCounter
-from embedding.training.survey import CorpusSurvey, WindowCharacters
+from embedding.training.survey import CorpusSurvey, surveyed
 from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
-from embedding.worker.corpus.datedlines import dated_stretches
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -186,7 +180,7 @@ def check_corpus(request: TrainRequest) -> CorpusSurvey:
     # What is blank so far may go on with words.
     if first is not None and first.text.strip():
         _check_text(request, first)
-    return CorpusSurvey() if request.dated is None else _surveyed(request, request.dated)
+    return CorpusSurvey() if request.dated is None else surveyed(request, request.dated)
 
 
 def _check_text(request: TrainRequest, first: CorpusStretch) -> None:
@@ -222,35 +216,6 @@ def _is_dated(line: str) -> bool:
     except InputError:
         return False
     return True
-
-
-def _surveyed(request: TrainRequest, unit: WindowUnit) -> CorpusSurvey:
-    """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
-    sources = SourceCounter(request.corpus, request.sources)
-    characters = WindowCharacters(request.nodes, unit)
-    window, latest = -math.inf, -math.inf
-    share = CorpusShare(path=str(request.corpus))
-    for stretch, lines in dated_stretches(share, report=False):
-        sources.add(lines)
-        characters.add(stretch, lines)
-        starts = unit.starts(lines.when)
-        begun = np.maximum.accumulate(np.maximum(starts, window))
-        if (starts < begun).any():
-            at = int(np.argmax(starts < begun))
-            latest = max([latest, *lines.when[:at].tolist()])
-            raise InputError(
-                f"{request.corpus}: line {lines.numbers[at] + 1} is dated "
-                f"{_shown(float(lines.when[at]))}, after a line of {_shown(latest)}; a dated "
-                "corpus is learnt in time order: sort it by date."
-            )
-        window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
-    return CorpusSurvey(sources.named(), characters.by_node())
-
-
-def _shown(when: float) -> str:
-    """A time in UTC, in days where it is a whole one."""
-    text = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return text.removesuffix("T00:00:00Z")
 
 
 def check_memory(request: TrainRequest, words: int) -> None:
