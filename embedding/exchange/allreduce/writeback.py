@@ -17,7 +17,6 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 PULL_BYTES = 32 * 1024 * 1024
 FENCE_SECONDS = 60.0
 """How long a new leader waits for the server to have heard the last of the old one."""
-NO_IDS = np.empty(0, dtype=np.int64)
 
 
 class WriteBack:
@@ -104,18 +103,11 @@ class WriteBack:
             time.sleep(0.05)
 
     def _part(self, table: Table, ids: IntArray) -> FloatArray:
-        request = PullRequest(
-            vectors=ids if table is Table.IN else NO_IDS,
-            contexts=ids if table is Table.OUT else NO_IDS,
-            clock=self.clock,
-            grams=ids if table is Table.SUB else None,
-        )
-        pulled = self._server.pull(request)
+        pulled = self._server.pull(PullRequest.of({table: ids}, self.clock))
         # What is brought belongs to the last clock that this node has finished.
         self.clock = max(self.clock, pulled.clock - 1)
         self.rows += len(ids)
-        found = {Table.IN: pulled.vectors, Table.OUT: pulled.contexts, Table.SUB: pulled.grams}
-        rows = found[table]
+        rows = pulled.by_table().get(table)
         if rows is None or rows.shape != (len(ids), self.dim):
             raise UnavailableError(f"node {self.node}: the server sent no rows of {table}.")
         return widen(rows)

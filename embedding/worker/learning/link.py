@@ -60,9 +60,7 @@ class LearnerLink:
         self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int
     ) -> PulledRows:
         """Pull these rows."""
-        request = PullRequest(
-            ids[Table.IN], ids[Table.OUT], clock, score=scores, grams=ids.get(Table.SUB)
-        )
+        request = PullRequest.of(ids, clock, scores)
         rows, before = self._past.pulled(partial(self.server.pull, request))
         self.turn.stopwatch.held(rows, before)
         self.turn.prepared(rows.clock)
@@ -70,7 +68,7 @@ class LearnerLink:
 
     def vectors(self, clock: int, ids: IntArray) -> FloatArray:
         """Rows float32 [n, dim] of `in` as they are now."""
-        return widen(self.server.pull(PullRequest(ids, ids[:0], clock)).vectors)
+        return widen(self.server.pull(PullRequest.of({Table.IN: ids}, clock)).vectors)
 
     def push(
         self, work: Work, clock: int, deltas: tuple[RowDelta, ...], *, kept: bool = False
