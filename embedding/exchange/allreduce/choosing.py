@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from embedding.exchange.allreduce.density import Touches, choose
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.allreduce.ring import Ring
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.topology import TopologyConfig
 from embedding.kernel.records import IntArray, Table
 
@@ -22,20 +23,19 @@ class DenseChoice:
 
     buckets  rows of n-grams, 0 for none
     least    hybrid: density from which on a row is dense
-    touches  of this node's blocks, by table
     """
 
     def __init__(
         self,
         config: TopologyConfig,
         replicas: Mapping[Table, Replica],
-        touches: dict[Table, Touches],
         *,
         buckets: int,
         least: float,
     ) -> None:
         self.least = least
-        self._config, self._replicas, self._touches = config, replicas, touches
+        self._config, self._replicas = config, replicas
+        self._touches = {table: Touches() for table in replicas}
         self._buckets = buckets
         self._blocks = self._chosen_at = 0
 
@@ -46,6 +46,11 @@ class DenseChoice:
             touches.forget()
         # Begun again with rows that were summed, the choice waits.
         self._chosen_at = step or min(0, FIRST_CHOICE - self._config.rechoose_blocks)
+
+    def note(self, deltas: Sequence[RowDelta]) -> None:
+        """A block of this node moved these rows."""
+        for delta in deltas:
+            self._touches[delta.table].note(delta.ids)
 
     def wanted(self, ring: Ring, step: int, blocks: int, top: int) -> dict[Table, IntArray] | None:
         """Ids of all dense rows by table, increasing; None where they stay as they are.
@@ -67,7 +72,7 @@ class DenseChoice:
         """The choice by the touches of all nodes, which begin again."""
         wanted = {}
         for table, held in self._replicas.items():
-            touches = self._touches.setdefault(table, Touches())
+            touches = self._touches[table]
             rows = self._rows(table, top)
             touches.reserve(rows)
             summed = touches.counts[:rows].copy()
