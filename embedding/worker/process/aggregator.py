@@ -32,7 +32,7 @@ from embedding.exchange.token import read_token
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.stopping import stop_on_signals
-from embedding.worker.lifetime import end_with_parent
+from embedding.worker.lifetime import end_process, end_with_parent
 from embedding.worker.process.forking import adopt, current_environment, processes
 from embedding.worker.process.gathering import Gathering, NodePush
 from embedding.worker.process.upstreams import Upstreams
@@ -212,13 +212,7 @@ def running_aggregator(
         raise PlatformError(f"{group}: its aggregator ended before it listened.") from error
     finally:
         ours.close()
-        if process.is_alive():
-            process.terminate()
-        process.join(_END_SECONDS)
-        if process.is_alive():
-            process.kill()
-            process.join(_END_SECONDS)
-        process.close()
+        end_process(process, _END_SECONDS)
 
 
 def aggregate_forever(
