@@ -23,12 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.allreduce.choosing import NO_WINDOW, DenseChoice, WriteBackSchedule
-from embedding.exchange.allreduce.density import threshold
+from embedding.exchange.allreduce.density import DenseChoice, threshold
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.membership import Membership
 from embedding.exchange.allreduce.replica import Replica
-from embedding.exchange.allreduce.writeback import WriteBack
+from embedding.exchange.allreduce.writeback import NO_WINDOW, WriteBack, WriteBackSchedule
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.contributors import Contributors
