@@ -53,7 +53,6 @@ class Replaying:
 
     @property
     def pace(self) -> Pace:
-        """Of the policy."""
         return self._turn.pace
 
     def begin(self, learning_rate: float) -> None:
