@@ -118,7 +118,7 @@ class BlockQueue:
         self._require(sending=False, action="acknowledge")
         with self._link.changed:
             self._refuse_ended("acknowledge")
-            self._link.send(FrameKind.KEYS, 0, frames.encode_keys(keys))
+            self._link.send(FrameKind.KEYS, 0, frames.encode_json(list(keys)))
 
     def acknowledged(self, timeout: float | None = 0.0) -> list[str]:
         """Crawler's end: keys learnt since the last call; waits up to `timeout` for the first.
@@ -137,7 +137,7 @@ class BlockQueue:
 
     def send_report(self, report: dict[str, Any]) -> None:
         """Send JSON-safe counters to the other end, which keeps the latest; never waits."""
-        payload = frames.encode_report(report)
+        payload = frames.encode_json(report)
         self._start()
         with self._link.changed:
             self._refuse_ended("send_report")
