@@ -19,8 +19,7 @@ from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import PulledRows
 from embedding.exchange.session import Requests
 from embedding.kernel.errors import RoundError, UnavailableError
-from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.models.base import LocalBlock
+from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.config import ModelConfig
 from embedding.models.objective import Objective
 from embedding.stream.config import StreamConfig
@@ -28,8 +27,6 @@ from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.rehearsal import Rehearsal
 from embedding.worker.learning.ticks import hash_seed
-
-_NONE: FloatArray = np.empty(0, dtype=np.float32)
 
 
 class Remembers(Protocol):
@@ -134,7 +131,7 @@ class BatchWork:
             outward=outward,
             pairs=objective.pairs,
             tokens=objective.tokens,
-            material=material(plan.block, seed) if self.shares else None,
+            material=PortionInput(plan.block, seed) if self.shares else None,
         )
         self.line.request(offer.message())
         return objective
@@ -144,19 +141,7 @@ class BatchWork:
         name = task.node, task.number
         objective = kept.get(name)
         if objective is None and task.material is not None:
-            objective = kept[name] = Objective(self.model, block(task.material), task.material.seed)
+            objective = kept[name] = Objective(self.model, task.material.block, task.material.seed)
         if objective is None:
             return None
         return Result.of(task, *objective.evaluate(task.vectors, task.contexts))
-
-
-def material(of: LocalBlock, seed: int) -> PortionInput:
-    """What another node needs to compute a block's loss."""
-    weights = _NONE if of.weights is None else of.weights
-    return PortionInput(of.tokens, of.sentences, of.keep, of.pool, weights, seed)
-
-
-def block(of: PortionInput) -> LocalBlock:
-    """Inverse of `material`."""
-    weights = of.weights if len(of.weights) else None
-    return LocalBlock(of.tokens, of.sentences, of.keep, of.pool, weights=weights)
