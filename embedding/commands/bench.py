@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from embedding.commands.common import Json, console, settings
+from embedding.commands.common import Json, print_line, settings
 from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError
 
@@ -123,7 +123,7 @@ def stream(results: Results = _HERE) -> None:
     from embedding.bench.stream import record_demo
 
     path = record_demo(settings().paths.home / "demo" / "summary.json", results)
-    console.print(f"Written to {path}.", highlight=False)
+    print_line(f"Written to {path}.")
 
 
 def kernel(

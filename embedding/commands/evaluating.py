@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, errors, print_json, settings
+from embedding.commands.common import Json, console, errors, print_json, print_line, settings
 from embedding.commands.store_options import ID_HELP, SnapshotStoreOption, open_snapshot
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def evaluate(
     else:
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:
-            console.print(f"{len(pinned)} floors written to {pin}.", highlight=False)
+            print_line(f"{len(pinned)} floors written to {pin}.")
     if verdict.unread:
-        errors.print(verdict.unread, highlight=False, markup=False, soft_wrap=True)
+        print_line(verdict.unread, to=errors)
     if verdict.failed:
         raise typer.Exit(GATE_FAILED)
     if gold and found.skipped:
@@ -97,12 +97,12 @@ def _print(name: str, found: SnapshotEvaluation, verdict: GateResult | None) -> 
         table.add_row(metric, f"{value:,.0f}" if value == int(value) else f"{value:.4f}")
     console.print(table)
     for sentence in found.skipped:
-        errors.print(f"Skipped: {sentence}", highlight=False, markup=False, soft_wrap=True)
+        print_line(f"Skipped: {sentence}", to=errors)
     if verdict is None:
         return
     for sentence in verdict.aside:
-        console.print(f"Left aside: {sentence}.", highlight=False, markup=False, soft_wrap=True)
+        print_line(f"Left aside: {sentence}.")
     for sentence in verdict.failed:
-        console.print(f"Gate: {sentence}.", style="red", markup=False, soft_wrap=True)
+        print_line(f"Gate: {sentence}.", "red")
     if verdict.passed:
         console.print("Gate: passed.", style="green")

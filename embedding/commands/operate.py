@@ -78,7 +78,7 @@ def up(
     else:
         shown = {"Dask scheduler": host.scheduler}
     for name, address in shown.items():
-        console.print(f"{name:<16} {address}", highlight=False, markup=False)
+        print_line(f"{name:<16} {address}")
     if stop is not None:
         stop.wait()
         bring_down(chosen)
@@ -110,7 +110,7 @@ def invite(
         raise ConfigError(f"{out}: is there already; the name of a new file is accepted.")
     keep_private()
     ensure_secret(out, new_invitation(settings(), hours, wanted).model_dump_json())
-    console.print(f"{out}: good once, for {hours:g} h.", highlight=False, markup=False)
+    print_line(f"{out}: good once, for {hours:g} h.")
 
 
 def door() -> None:
@@ -231,7 +231,7 @@ def status(as_json: Json = False) -> None:
     if (groups := group_table(server)) is not None:
         console.print(groups)
     if (line := following_line(server)) is not None:
-        console.print(line, markup=False)
+        print_line(line)
     console.print(
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
@@ -239,7 +239,7 @@ def status(as_json: Json = False) -> None:
     if (line := balance_line(server)) is not None:
         console.print(line)
     for sentence in notes(server):
-        console.print(f"· {sentence}", markup=False)
+        print_line(f"· {sentence}")
 
 
 def _server_status(chosen: Settings) -> dict[str, Any]:

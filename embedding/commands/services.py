@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import (
-    console,
     errors,
     keep_private,
     log_to_stderr,
     print_json,
+    print_line,
     settings,
     sync_settings,
 )
@@ -198,12 +198,10 @@ def _tell(running: ParameterServer) -> None:
     group = running.config.group
     if group.leader is not None:
         rows = f"{rows}, group {group.name} that follows {group.leader}"
-    errors.print(
+    print_line(
         f"yeoron: parameter server ready at {running.location}, status at "
         f"{running.http_url}/status, on {rows}, policy {state.machine.config.policy}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        to=errors,
     )
 
 
@@ -260,9 +258,7 @@ def web(
     token = ensure_token(page.token_file)
     scheme = "http" if page.tls_cert is None else "https"
     shown = f"[{page.host}]" if ":" in page.host else page.host
-    console.print(
-        f"Trends page at {scheme}://{shown}:{page.port}/ — token: {token}", highlight=False
-    )
+    print_line(f"Trends page at {scheme}://{shown}:{page.port}/ — token: {token}")
     uvicorn.run(
         create_app(page, crawl=settings().crawl, channels=settings().notify.channels),
         host=page.host,
@@ -303,6 +299,6 @@ def simweb(
         return
     if write is not None:
         written = write_corpus(resolve_corpus(config), write)
-        console.print(f"{written:,} documents: {write}", markup=False, highlight=False)
+        print_line(f"{written:,} documents: {write}")
         return
-    play(config, ready=lambda url: console.print(f"simweb plays at {url}", highlight=False))
+    play(config, ready=lambda url: print_line(f"simweb plays at {url}"))

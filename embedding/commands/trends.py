@@ -285,7 +285,7 @@ def bias(
         console.print(bias_table(found))
         if found.predicted is not None:
             proposal = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
-            console.print(proposal, markup=False, highlight=False, soft_wrap=True)
+            print_line(proposal)
 
 
 def report(
@@ -314,7 +314,7 @@ def report(
         print_json(written)
     else:
         for path in written:
-            console.print(path, markup=False, highlight=False, soft_wrap=True)
+            print_line(path)
 
 
 def word(
