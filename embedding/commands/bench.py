@@ -27,7 +27,6 @@ _TOKENIZERS = ("kiwi", "mecab")
 
 _Corpus = Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")]
 Results = Annotated[Path, typer.Option(help="Folder of the result files.")]
-_Words = Annotated[int, typer.Option(help="Words of the corpus to use.")]
 Repeats = Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")]
 _Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
 _Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
@@ -128,7 +127,7 @@ def stream(results: Results = _HERE) -> None:
 
 def kernel(
     corpus: _Corpus,
-    words: _Words = 3_000_000,
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
     repeats: Repeats = 3,
     epochs: _Epochs = 1,
     gold: Annotated[

@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
 
 
-_Leader = Annotated[
-    str | None,
-    typer.Option(help="Follow this server (grpc://HOST:PORT) and keep a replica of its rows."),
-]
-Group = Annotated[str | None, typer.Option(help="Name of this group; only with --leader.")]
-_SyncSettingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
-        "(docs/concepts/synchronisation.md); may be repeated."
-    ),
-]
-_ExchangeEveryOption = Annotated[
-    float | None, typer.Option(help="Seconds between two exchanges with the leader.")
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
     """Where a server's tables are."""
@@ -60,9 +43,16 @@ class TableOptions:
 class GroupOptions:
     """A server's place among server groups."""
 
-    leader: _Leader = None
-    group: Group = None
-    exchange_every: _ExchangeEveryOption = None
+    leader: Annotated[
+        str | None,
+        typer.Option(help="Follow this server (grpc://HOST:PORT) and keep a replica of its rows."),
+    ] = None
+    group: Annotated[str | None, typer.Option(help="Name of this group; only with --leader.")] = (
+        None
+    )
+    exchange_every: Annotated[
+        float | None, typer.Option(help="Seconds between two exchanges with the leader.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +134,13 @@ def serve(
         str | None,
         typer.Option(help="One of {policies}."),
     ] = None,
-    sync_setting: _SyncSettingOption = None,
+    sync_setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
+            "(docs/concepts/synchronisation.md); may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Run the parameter server until SIGTERM. It writes a checkpoint before it ends.
 

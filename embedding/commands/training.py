@@ -65,7 +65,12 @@ EXAMPLES = """Examples:
 
 def train(
     context: typer.Context,
-    corpus: options.CorpusOption,
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
+        ),
+    ],
     output: options.OutputOptions,
     model: options.ModelOptions,
     reading: options.ReadingOptions,

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
+from embedding.commands.store_options import SnapshotStoreOption, open_store
 from embedding.commands.trend_input import refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
-    from embedding.settings import Settings
     from embedding.snapshots.lookup import WholeStore
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
 ABOUT = """What changed between windows.
@@ -30,10 +29,6 @@ Examples:
 
 `yeoron trends born --snapshots store --csv`
 """
-TrendStoreOption = Annotated[
-    Path | None,
-    typer.Option("--snapshots", help="Folder of the snapshots (default: the platform's)."),
-]
 ReportIdArgument = Annotated[
     str, typer.Option("--id", help="A window (2020-01), the id of a snapshot, or latest.")
 ]
@@ -68,7 +63,7 @@ def register(app: typer.Typer) -> None:
 
 
 def stories(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -97,7 +92,7 @@ def stories(
 
 
 def moved(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
     every: Annotated[
         bool, typer.Option("--all", help="All words that were compared, clear or not.")
@@ -116,11 +111,11 @@ def moved(
 
     _refuse_both(id, between)
     if every:
-        store = _store(snapshots, settings_of(snapshots))
+        store = open_store(snapshots)
         found = report_between(store, between) if between else report_with_scores(store, id)
         print_all(found, as_json=as_json, as_csv=as_csv)
     elif between:
-        found = report_between(_store(snapshots, settings_of(snapshots)), between)
+        found = report_between(open_store(snapshots), between)
         _print(found, "moved", limit, as_json, as_csv)
     else:
         _print_window(snapshots, id, "moved", limit, as_json, as_csv)
@@ -128,7 +123,7 @@ def moved(
 
 def score(
     words: Annotated[Path, typer.Option(help="A file with one word a line.")],
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     between: Between = None,
     as_json: Json = False,
@@ -144,9 +139,7 @@ def score(
     from embedding.commands.trend_scores import named_report, print_named
 
     _refuse_both(id, between)
-    found, named, reasons = named_report(
-        _store(snapshots, settings_of(snapshots)), words, id, between
-    )
+    found, named, reasons = named_report(open_store(snapshots), words, id, between)
     print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
 
 
@@ -158,7 +151,7 @@ def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A00
 
 
 def born(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -172,7 +165,7 @@ def born(
 
 
 def risen(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -186,7 +179,7 @@ def risen(
 
 
 def fallen(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -208,7 +201,7 @@ def axis(
         str | None, typer.Option(help="Words of one pole of your own, divided by commas.")
     ] = None,
     negative: Annotated[str | None, typer.Option(help="Words of the other pole.")] = None,
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     as_json: Json = False,
     as_csv: Csv = False,
@@ -225,9 +218,9 @@ def axis(
 
     chosen = settings_of(snapshots)
     asked = axes_asked(chosen.web.axes, name, positive, negative)
-    store = _whole(snapshots, chosen)
+    store = _whole(snapshots)
     found = follow(store, word, asked, chosen.trends, id)
-    known = any(one.history and one.history.points for one in found) or _held(store, id, word)
+    known = any(one.history and one.history.points for one in found) or word in store.open(id)
     refuse_unknown(word, store.open(id), known=known)
     print_axes(found, as_json=as_json, as_csv=as_csv)
 
@@ -237,7 +230,7 @@ def contrast(
     second: Annotated[
         str | None, typer.Argument(help="Another source; not given: all others together.")
     ] = None,
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -255,7 +248,7 @@ def contrast(
 
     chosen = settings_of(snapshots)
     with console.status("Comparing sources …"):
-        found = source_contrast(_whole(snapshots, chosen), first, second, chosen.trends, id=id)
+        found = source_contrast(_whole(snapshots), first, second, chosen.trends, id=id)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
     else:
@@ -263,7 +256,7 @@ def contrast(
 
 
 def bias(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     as_json: Json = False,
     as_csv: Csv = False,
@@ -278,7 +271,7 @@ def bias(
 
     chosen = settings_of(snapshots)
     weights = chosen.node.source_weights
-    found = source_bias(_whole(snapshots, chosen), chosen.trends, id=id, weights=weights)
+    found = source_bias(_whole(snapshots), chosen.trends, id=id, weights=weights)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else bias_csv(found))
     else:
@@ -289,7 +282,7 @@ def bias(
 
 
 def report(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     every: Annotated[bool, typer.Option("--all", help="One report for each window.")] = False,
     out: Annotated[
@@ -305,7 +298,7 @@ def report(
 
     chosen = settings_of(snapshots)
     folder = out or chosen.paths.trends
-    store = _store(snapshots, chosen)
+    store = open_store(snapshots)
     ids = [ref.id for ref in store.list()] if every else [id]
     if not ids:
         ids = [id]  # an empty store says so when it is opened
@@ -319,7 +312,7 @@ def report(
 
 def word(
     word: Annotated[str, typer.Argument(help="The word.")],
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -333,7 +326,7 @@ def word(
     from embedding.trends.table import word_csv, word_json, word_table
 
     chosen = settings_of(snapshots)
-    store = _whole(snapshots, chosen)
+    store = _whole(snapshots)
     history = word_history(store, word, chosen.trends)
     refuse_unknown(word, store.open(), known=history.known)
     if as_json or as_csv:
@@ -353,7 +346,7 @@ def _report(
     from embedding.trends.report import build_report
 
     chosen = settings_of(snapshots)
-    store = _store(snapshots, chosen)
+    store = open_store(snapshots)
     with console.status("Comparing windows …"):
         snapshot = store.open(of_window(store, id))
         snapshot.verify()
@@ -396,7 +389,7 @@ def _last(
         return ""
     chosen = settings_of(snapshots)
     with console.status("Looking for the last window with a finding …"):
-        store, folder = _store(snapshots, chosen), chosen.paths.trends
+        store, folder = open_store(snapshots), chosen.paths.trends
         command = f"{name}{options(snapshots)}"
         return last_found(report, counted, command, store, chosen.trends, folder)
 
@@ -413,18 +406,7 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
 
 
-def _whole(snapshots: Path | None, chosen: Settings) -> WholeStore:
+def _whole(snapshots: Path | None) -> WholeStore:
     from embedding.snapshots.lookup import WholeStore
 
-    return WholeStore(_store(snapshots, chosen))
-
-
-def _held(store: WholeStore, id: str, word: str) -> bool:  # noqa: A002
-    return store.open(id).index(word) is not None
-
-
-def _store(snapshots: Path | None, chosen: Settings) -> SnapshotStore:
-    """The store that was named, else that of the settings."""
-    from embedding.snapshots.store import SnapshotStore
-
-    return SnapshotStore(str(snapshots or chosen.snapshot_store))
+    return WholeStore(open_store(snapshots))
