@@ -6,14 +6,13 @@ import logging
 import resource
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
@@ -23,6 +22,7 @@ from embedding.trends import storage
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.neighbourcache import NeighbourCache
+from embedding.trends.recent import Recent
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
 from embedding.trends.scores import expected_key
@@ -33,45 +33,12 @@ from embedding.web.search import SearchVocabulary
 from embedding.web.text import unit_of
 
 log = logging.getLogger(__name__)
-V = TypeVar("V")
 A = TypeVar("A")
 
 
 def label_of(ref: SnapshotRef) -> str:
     """The label of a snapshot's window, which its id begins with."""
     return ref.id.rpartition("-")[0]
-
-
-class Recent(Generic[V]):
-    """The values used last, at most `size` of them; safe between threads."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[tuple[object, ...], V] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def peek(self, key: tuple[object, ...]) -> V | None:
-        """The kept value, if any."""
-        with self._lock:
-            return self._values.get(key)
-
-    def values(self) -> list[V]:
-        """All kept values."""
-        with self._lock:
-            return [*self._values.values()]
-
-    def get(self, key: tuple[object, ...], make: Callable[[], V]) -> V:
-        """The kept value, or a new one; two threads may both make it, one is kept."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        value = make()
-        with self._lock:
-            kept = self._values.setdefault(key, value)
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)
-        return kept
 
 
 @dataclass(frozen=True)
@@ -152,7 +119,7 @@ class Reader:
         id = next((ref.id for ref in reversed(refs) if label_of(ref) == id), id)  # noqa: A001
         if id in self.checksums.damaged:
             raise SnapshotError(self.checksums.damaged[id])
-        snapshot = self._snapshots.get((id,), lambda: self._store.open(id))
+        snapshot = self._snapshots.get(id, lambda: self._store.open(id))
         self.checksums.check(snapshot)
         return snapshot
 
@@ -187,7 +154,7 @@ class Reader:
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
-            (id,), lambda: self._worker.submit(build_report, self, id, config, self._config.reports)
+            id, lambda: self._worker.submit(build_report, self, id, config, self._config.reports)
         )
         try:
             return task.result(timeout=wait_s)
@@ -211,7 +178,7 @@ class Reader:
     def known_report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The report of a snapshot when it needs no computing."""
         saved = self.saved_report(id)
-        task = self._computed.peek((id,)) if saved is None else None
+        task = self._computed.peek(id) if saved is None else None
         if task is not None and task.done() and task.exception() is None:
             return task.result()
         return saved
@@ -278,5 +245,5 @@ class Reader:
         """The words of the latest snapshot, searchable; raises SnapshotError."""
         snapshot = self.open()
         return self._vocabularies.get(
-            (snapshot.id,), lambda: SearchVocabulary(snapshot.words, snapshot.counts)
+            snapshot.id, lambda: SearchVocabulary(snapshot.words, snapshot.counts)
         )
