@@ -50,10 +50,10 @@ def uri(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-def track(store, snapshot="latest", *, parent_run=None, **given):
+def track(store, snapshot="latest", *, tracking_uri, parent_run=None, **given):
     """A snapshot in MLflow; its likelihood may rise unless a test says by how much."""
     config = EvaluationConfig(**{"max_rise": None, "device": "cpu", **given})
-    return track_snapshot(store, snapshot, config, parent_run=parent_run)
+    return track_snapshot(store, snapshot, config, tracking_uri=tracking_uri, parent_run=parent_run)
 
 
 def _artifacts(client, run_id, path=None):
