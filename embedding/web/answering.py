@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
+from embedding.trends.contrast import SourceContrast
 from embedding.trends.findings import findings_of
 from embedding.trends.history import WordHistory
 from embedding.trends.material import figures
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.scoretable import WordScores
-from embedding.trends.stories import StoryDocuments
 from embedding.web.answer_models import (
     CompareAnswer,
-    ContrastAnswer,
     DocumentAddress,
     EvidenceAnswer,
     FindingAnswer,
     ScoresAnswer,
-    SourceAnswer,
     SourcesAnswer,
     StoriesAnswer,
     StoryAnswer,
@@ -124,26 +122,11 @@ class ProgramAnswers:
     def sources(self, window: str) -> SourcesAnswer:
         """What each source brought in a window."""
         report = self.report(window)
-        now, before, bias = report.snapshot, report.compared_with, report.bias
-        losses = {} if bias is None else bias.losses
-        earlier = {} if before is None else before.documents
-        rows = [
-            SourceAnswer(
-                source=name,
-                documents=now.documents.get(name, 0),
-                documents_before=earlier.get(name, 0),
-                tokens=now.tokens.get(name, 0),
-                loss=losses.get(name),
-                excess=None if bias is None or name not in losses else losses[name] - bias.mean,
-            )
-            for name in {*now.documents, *now.tokens, *earlier}
-        ]
-        rows.sort(key=lambda one: (-one.documents, one.source))
-        return SourcesAnswer(now, before, tuple(rows))
+        return SourcesAnswer(report.snapshot, report.compared_with, report.by_source())
 
     def contrast(
         self, first: str, second: str, window: str, limit: int | None = None
-    ) -> ContrastAnswer:
+    ) -> SourceContrast:
         """Words that two sources of a window use differently."""
         known = self._reader.open(window)
         for name in (first, second):
@@ -153,8 +136,7 @@ class ProgramAnswers:
         found = self._answers.contrast(first, second, known.id, API_WAIT_S)
         if found is None:
             raise LaterError
-        values = {each.name: getattr(found, each.name) for each in fields(ContrastAnswer)}
-        return ContrastAnswer(**{**values, "rows": found.rows[:limit]})
+        return replace(found, rows=found.rows[:limit])
 
     def between(self, then: str, now: str) -> TrendReport:
         """The report of a window against any earlier one."""
@@ -181,15 +163,8 @@ class ProgramAnswers:
         rows = tuple(part.rows())
         return ScoresAnswer(report.snapshot, report.compared_with, len(found), offset, rows)
 
-    def where(self, story: Story, report: TrendReport) -> StoryDocuments | None:
-        """Where a story stands; None where addresses are not kept or cannot be read."""
-        window = report.window_of(story)
-        if window is None:
-            return None
-        return self._answers.sightings(story, window.start, window.end)
-
     def _story(self, story: Story, report: TrendReport, to: Reading) -> StoryAnswer:
-        where = self.where(story, report)
+        where = self._answers.story_documents(story, report)
         days = (None, None) if where is None else (where.first, where.last)
         return StoryAnswer(
             id=story.id,

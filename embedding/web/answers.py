@@ -20,12 +20,13 @@ from embedding.trends.dating import WordChange, word_change
 from embedding.trends.disagreement import Disagreement, disagreement
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.mapping import NeighbourMap, neighbour_map
+from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
-from embedding.trends.stories import StoryDocuments, sightings
+from embedding.trends.stories import StoryDocuments, story_documents
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.plain import function_words
-from embedding.web.reader import Reader, Recent
+from embedding.web.reader import Reader
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -78,13 +79,10 @@ class Answers:
         )
         return frozenset(word for word, _ in near)
 
-    def sightings(self, story: Story, start: str, end: str) -> StoryDocuments | None:
-        """Where a story stands in a window; None where addresses are not kept or cannot be read."""
-        if self._evidence is None:
-            return None
-        times = datetime.fromisoformat(start), datetime.fromisoformat(end)
+    def story_documents(self, story: Story, report: TrendReport) -> StoryDocuments | None:
+        """Where a story stands; None where addresses are not kept or cannot be read."""
         try:
-            return sightings(story, self._evidence, *times)
+            return story_documents(story, report, self._evidence)
         except SnapshotError as error:
             log.warning("documents of story %s: %s", story.id, error)
             return None

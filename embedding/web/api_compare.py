@@ -12,10 +12,10 @@ from starlette.responses import Response
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import storage, table
+from embedding.trends.contrast import SourceContrast
 from embedding.trends.plain import to_plain
 from embedding.web.answer_models import (
     CompareAnswer,
-    ContrastAnswer,
     EvidenceAnswer,
     SourcesAnswer,
 )
@@ -59,7 +59,7 @@ def comparing_routes(
         """What each source brought, and how well the model serves it."""
         return as_record(site.programs.sources(id))
 
-    @routes.get("/contrast", summary="Two sources of a window", responses=described(ContrastAnswer))
+    @routes.get("/contrast", summary="Two sources of a window", responses=described(SourceContrast))
     def contrast(
         a: FirstQuery,
         b: SecondQuery,

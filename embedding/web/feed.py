@@ -74,7 +74,7 @@ def atom(site: Site, to: Reading) -> bytes:
     _link(feed, to.paths.front(), "alternate", "text/html")
     entries = [(report, one) for report in reports for one in report.significant_stories()]
     for report, story in entries[:ENTRIES]:
-        _entry(feed, own, story, report, site.programs.where(story, report), to)
+        _entry(feed, own, story, report, site.answers.story_documents(story, report), to)
     body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return body
 
