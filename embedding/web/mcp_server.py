@@ -57,7 +57,7 @@ class WordTools:
         and addresses of documents. Those that are not `significant` may be chance.
         """
         with _in_a_sentence():
-            return to_plain(self._programs.stories(window, limit, self._reading()))
+            return {**to_plain(self._programs.stories(window, limit, self._reading()))}
 
     def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """Words whose meaning changed since the window before, surest first.
@@ -126,7 +126,7 @@ class WordTools:
             if bool(first) != bool(second):
                 raise ToolError("name two sources, or none.")
             if not first:
-                return answer
+                return {**answer}
             t = self._reading().t
             found = self._programs.contrast(first, second, window, limit)
             rows = [
