@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands import evaluating
 from embedding.commands.common import Json, console, errors, print_json, print_line
+from embedding.commands.evaluating import evaluate
 from embedding.commands.store_options import (
     ID_HELP,
     Id,
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
     group.command("export", hidden=True, context_settings={"ignore_unknown_options": True})(
         export_snapshot
     )
-    evaluating.register(group)
+    group.command("evaluate")(evaluate)
     app.add_typer(group, name="snapshot")
 
 

@@ -1,4 +1,4 @@
-"""`yeoron train` and `evaluate`."""
+"""`yeoron train`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands import train_options as options
-from embedding.commands.common import Json, console, errors, print_json, print_line, settings
-from embedding.commands.evaluating import GOLD_FAILED
+from embedding.commands.common import console, errors, print_json, print_line
 from embedding.commands.importing import as_corpus
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
-from embedding.commands.store_options import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
 
 if TYPE_CHECKING:
@@ -24,11 +22,10 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands."""
+    """Add this command."""
     app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
         grouped(train)
     )
-    app.command()(evaluate)
 
 
 EXAMPLES = """Examples:
@@ -158,36 +155,3 @@ def _print(result: TrainResult, *, kept: bool) -> None:
         return
     for ref in result.snapshots:
         print_line(f"{ref.id}  {ref.words:,} words  {ref.uri}")
-
-
-def evaluate(
-    snapshot: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
-    snapshots: Annotated[
-        Path | None, typer.Option(help="Folder of the snapshots (default: the platform's).")
-    ] = None,
-    gold: Annotated[
-        list[Path] | None, typer.Option(help="Similarity or analogy file; may be repeated.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Judge a snapshot: loss by source, PIP loss, and gold sets of similarity and analogy.
-
-    `yeoron snapshot evaluate` can also compare the figures with floors.
-
-    Example: `yeoron evaluate latest --gold ws353_ko.tsv`
-    """
-    from embedding.evaluation.evaluate import evaluate_snapshot
-
-    chosen = settings()
-    opened = open_snapshot(snapshot, snapshots)
-    files = tuple(gold) if gold else chosen.evaluation.gold
-    result = evaluate_snapshot(opened, files, chosen.evaluation.device)
-    if as_json:
-        print_json({"metrics": result.metrics, "skipped": list(result.skipped)})
-    else:
-        for name, value in sorted(result.metrics.items()):
-            print_line(f"{name:<40} {value:.4f}")
-        for sentence in result.skipped:
-            print_line(f"· {sentence}")
-    if gold and result.skipped:
-        raise typer.Exit(GOLD_FAILED)

@@ -45,15 +45,31 @@ Between = Annotated[
 ]
 
 
+FREQUENCY_HELP = {
+    "born": """New words: enough documents use them for the first time.
+
+    Example: `yeoron trends born --id 2020-02-a1b2c3d4`
+    """,
+    "risen": """Words that are used more often than before.
+
+    Example: `yeoron trends risen --json`
+    """,
+    "fallen": """Words that are used less often than before.
+
+    Example: `yeoron trends fallen --csv`
+    """,
+}
+"""Help of the commands that show a ranking by frequency."""
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(help=ABOUT, no_args_is_help=True)
     group.command("stories")(stories)
     group.command("moved")(moved)
     group.command("score")(score)
-    group.command("born")(born)
-    group.command("risen")(risen)
-    group.command("fallen")(fallen)
+    for name, about in FREQUENCY_HELP.items():
+        group.command(name)(ranking_command(name, about))
     group.command("word")(word)
     group.command("axis")(axis)
     group.command("contrast")(contrast)
@@ -150,46 +166,20 @@ def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A00
         raise ConfigError(f"--id {id}: not accepted with --between, which names both windows.")
 
 
-def born(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
-    limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """New words: enough documents use them for the first time.
+def ranking_command(name: str, about: str) -> Callable[..., None]:
+    """The command that shows one ranking of a window."""
 
-    Example: `yeoron trends born --id 2020-02-a1b2c3d4`
-    """
-    _print_window(snapshots, id, "born", limit, as_json, as_csv)
+    def ranking(
+        snapshots: SnapshotStoreOption = None,
+        id: ReportIdArgument = "latest",  # noqa: A002
+        limit: LimitOption = 20,
+        as_json: Json = False,
+        as_csv: Csv = False,
+    ) -> None:
+        _print_window(snapshots, id, name, limit, as_json, as_csv)
 
-
-def risen(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
-    limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """Words that are used more often than before.
-
-    Example: `yeoron trends risen --json`
-    """
-    _print_window(snapshots, id, "risen", limit, as_json, as_csv)
-
-
-def fallen(
-    snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
-    limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """Words that are used less often than before.
-
-    Example: `yeoron trends fallen --csv`
-    """
-    _print_window(snapshots, id, "fallen", limit, as_json, as_csv)
+    ranking.__doc__ = about
+    return ranking
 
 
 def axis(
@@ -323,14 +313,15 @@ def word(
     from embedding.trends.dating import word_change
     from embedding.trends.history import word_history
     from embedding.trends.narrow import fitted
-    from embedding.trends.table import word_csv, word_json, word_table
+    from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import word_csv, word_table
 
     chosen = settings_of(snapshots)
     store = _whole(snapshots)
     history = word_history(store, word, chosen.trends)
     refuse_unknown(word, store.open(), known=history.known)
     if as_json or as_csv:
-        sys.stdout.write(word_json(history) if as_json else word_csv(history))
+        sys.stdout.write(to_json(history) if as_json else word_csv(history))
     else:
         change = word_change(store, word, chosen.trends)
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
