@@ -111,12 +111,16 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
         return site.render(request, "empty.html", broken=site.reader.listing().broken)
     found = [site.reader.history(word) for word in words[:MOST_LINES]]
     vocabulary = site.reader.vocabulary()
-    missing = [(one.word, vocabulary.nearest_spellings(one.word)) for one in found if not one.known]
-    chosen, t = site.filter(request), site.words(request)
+    chosen, t, links = site.filter(request), site.words(request), site.links(request)
     histories = [chosen.history(one) for one in found if one.known]
     if not chosen.refs(listed) or (histories and not histories[0].points):
         return nothing(site, request)
     known = [one.word for one in histories]
+    missing = [
+        (one.word, [(n, links.over([*known, n])) for n in vocabulary.nearest_spellings(one.word)])
+        for one in found
+        if not one.known
+    ]
     rates, days = None, None
     if histories:
         times = span(histories, chosen)
