@@ -259,7 +259,7 @@ class WindowFigures:
 
 
 @dataclass(frozen=True)
-class SourceFigures:
+class WindowSource:
     """What one source brought to a window.
 
     documents_before   in the window that it is compared with
@@ -345,13 +345,13 @@ class TrendReport:
         """Whether a moved row was judged by the documents that use it, and not by its shift."""
         return self.estimator == "usage" and "usage" in row.figures
 
-    def by_source(self) -> tuple[SourceFigures, ...]:
+    def by_source(self) -> tuple[WindowSource, ...]:
         """Every source of this window or the one before, most documents first."""
         now, bias = self.snapshot, self.bias
         earlier = {} if self.compared_with is None else self.compared_with.documents
         losses = {} if bias is None else bias.losses
         found = [
-            SourceFigures(
+            WindowSource(
                 source=name,
                 documents=now.documents.get(name, 0),
                 documents_before=earlier.get(name, 0),

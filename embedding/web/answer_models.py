@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import Note, SourceFigures, StoryWord, TrendRow, WindowFigures
+from embedding.trends.rows import Note, StoryWord, TrendRow, WindowFigures, WindowSource
 from embedding.trends.together import Together
 
 
@@ -122,7 +122,7 @@ class SourcesAnswer:
 
     snapshot: WindowFigures
     compared_with: WindowFigures | None
-    sources: tuple[SourceFigures, ...]
+    sources: tuple[WindowSource, ...]
 
 
 @dataclass(frozen=True)
