@@ -299,11 +299,7 @@ def request_of(
         "out": output.out,
         "state_dir": output.state_dir,
         "checkpoint_every_s": output.checkpoint_every,
-        "nodes": placement.nodes,
-        "block_tokens": placement.block_tokens,
-        "shards": placement.shards,
-        "split": placement.split,
-        "device": placement.device,
+        **vars(placement),
         "vocabulary": reading.vocabulary,
         "min_count": reading.min_count,
         "max_words": reading.max_words,
@@ -385,12 +381,7 @@ def _exchange(
         **(cache if cache_mb else {}),
         **found,
         **(cache if "cache_mb" in given else {}),
-        "pulls": exchange.pulls,
-        "compression": exchange.compression,
-        "threshold": exchange.threshold,
-        "relative_threshold": exchange.relative_threshold,
-        "directions": exchange.directions,
-        "top_share": exchange.top_share,
+        **{name: value for name, value in vars(exchange).items() if name != "cache_mb"},
     }
 
 
