@@ -1,8 +1,9 @@
-"""The values that were used last, kept between questions."""
+"""Values that are kept between questions: those used last, or one for some seconds."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -40,3 +41,20 @@ class Recent(Generic[V]):
             while len(self._values) > self._size:
                 self._values.popitem(last=False)
         return kept
+
+
+class Fresh(Generic[V]):
+    """One value, made again once it is older than `seconds`; safe between threads."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._kept: tuple[float, Hashable, V] | None = None
+        self._lock = threading.Lock()
+
+    def get(self, make: Callable[[], V], key: Hashable = None) -> V:
+        """The kept value where it is of this key; else others wait until it is made."""
+        with self._lock:
+            now, kept = time.monotonic(), self._kept
+            if kept is None or kept[1] != key or now - kept[0] > self._seconds:
+                self._kept = kept = (now, key, make())
+            return kept[2]

@@ -19,7 +19,6 @@ from embedding.web.answer_models import (
     EvidenceAnswer,
     SourcesAnswer,
 )
-from embedding.web.answering import API_WAIT_S, LaterError
 from embedding.web.api import (
     IdQuery,
     LimitQuery,
@@ -93,9 +92,7 @@ def comparing_routes(
     @routes.get("/since", summary="When a word changed")
     def since(request: Request, w: WordQuery) -> Response:
         """The window since which a word is used differently, if one stands out."""
-        found = site.answers.change(w, API_WAIT_S)
-        if found is None:
-            raise LaterError
+        found = site.programs.change(w)
         view = change_view(found, site.words(request))
         return as_answer({**to_plain(found), "text": view.text, "about": view.about})
 

@@ -16,7 +16,7 @@ from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
-from embedding.web.answering import API_WAIT_S, LaterError, ProgramAnswers, Reading
+from embedding.web.answering import LaterError, ProgramAnswers, Reading
 from embedding.web.answers import Answers
 from embedding.web.changeview import change_view
 from embedding.web.config import WebConfig
@@ -83,9 +83,7 @@ class WordTools:
         """
         with _in_a_sentence():
             history = self._programs.word(word)
-            change = self._answers.change(word, API_WAIT_S)
-            if change is None:
-                raise LaterError
+            change = self._programs.change(word)
             view = change_view(change, self._reading().t)
             return {
                 "changed": {**to_plain(change), "said": f"{view.text} {view.about}".strip()},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import resource
-import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
@@ -22,7 +20,7 @@ from embedding.trends import storage
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.neighbourcache import NeighbourCache
-from embedding.trends.recent import Recent
+from embedding.trends.recent import Fresh, Recent
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
 from embedding.trends.scores import expected_key
@@ -69,21 +67,17 @@ class Reader:
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
-        self._reports: tuple[float, tuple[str, ...], dict[str, TrendReport]] | None = None
-        self._listing: tuple[float, SnapshotListing] | None = None
-        self._lock = threading.Lock()
+        self._reports: Fresh[dict[str, TrendReport]] = Fresh(config.refresh_s)
+        self._listing: Fresh[SnapshotListing] = Fresh(config.refresh_s)
 
     def listing(self) -> SnapshotListing:
         """All snapshots, read again when the last reading is older than `refresh_s`."""
-        with self._lock:
-            now = time.monotonic()
-            if self._listing is None or now - self._listing[0] > self._config.refresh_s:
-                broken = self._store.broken()
-                damaged = dict(self.checksums.damaged)
-                broken |= damaged
-                refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
-                self._listing = (now, SnapshotListing(refs, broken))
-            return self._listing[1]
+        return self._listing.get(self._list)
+
+    def _list(self) -> SnapshotListing:
+        damaged = dict(self.checksums.damaged)
+        refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
+        return SnapshotListing(refs, self._store.broken() | damaged)
 
     def unit(self) -> str:
         """What its windows are, of `text.UNITS`: as the latest one is."""
@@ -221,15 +215,10 @@ class Reader:
 
     def _reports_of(self, refs: Sequence[SnapshotRef]) -> dict[str, TrendReport]:
         """The reports of windows that need no computing, looked for once in `refresh_s`."""
-        now, key = time.monotonic(), tuple(ref.id for ref in refs)
-        with self._lock:
-            kept = self._reports
-        if kept is not None and kept[1] == key and now - kept[0] <= self._config.refresh_s:
-            return kept[2]
-        found = {ref.id: report for ref in refs if (report := self.known_report(ref.id))}
-        with self._lock:
-            self._reports = (now, key, found)
-        return found
+        return self._reports.get(
+            lambda: {ref.id: report for ref in refs if (report := self.known_report(ref.id))},
+            tuple(ref.id for ref in refs),
+        )
 
     def _trim(self) -> None:
         """Let go of the pages of snapshots' files when this process holds too many of them."""
