@@ -34,12 +34,8 @@ from embedding.server.flight.hangup import end
 from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import Call, FlightService, called, received
-<<<<<<< HEAD
-from embedding.server.processes import announce, end_with_parent
-=======
 from embedding.server.limits import check_lost, check_name
-from embedding.server.processes import end_with_parent, say_ready
->>>>>>> 7b274dfe5dd8b716f1ed408565dec9f598ad6330
+from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.shards.fields import at_of, table_of
@@ -330,11 +326,7 @@ def main() -> None:
     except YeoronError as error:
         logger.error("%s", error)
         os._exit(error.exit_code)
-<<<<<<< HEAD
     announce(location=server.location)
-=======
-    say_ready(location=server.location)
->>>>>>> 7b274dfe5dd8b716f1ed408565dec9f598ad6330
     ended.wait()
     server.stop()
     failed = None if server.recovery is None else server.recovery.failed
