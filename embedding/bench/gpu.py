@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import socket
 import statistics
-import sys
 import threading
 import time
-from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +59,7 @@ def resident(
     moved = device.zeros(4 * rows)
     where = torch.randperm(4 * rows, device=device.torch)[:rows].contiguous()
     delta = torch.full((rows, dim), 1e-3, device=device.torch)
-    pull = timed(device, lambda: steps.gather(table, where, gaps=False), repeats)
+    pull = timed(device, lambda: steps.gather(table, where), repeats)
     push = timed(device, lambda: steps.add(table, where, delta, 1.0), repeats)
     stepped = timed(device, lambda: steps.adagrad(table, moved, where, delta, 1.0, 1.0), repeats)
     bound = BOUND * 100 / dim
@@ -239,18 +237,3 @@ def table(report: dict[str, Any]) -> str:
             f"{found['push_rows_per_s']:.3g} | {parts} | {found['binds']} |"
         )
     return "\n".join([*lines, ""])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    bench_gpu(given.rows, given.dim, given.repeats, results=given.results)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,12 +11,11 @@ import logging
 import os
 import signal
 import sys
-from functools import partial
 
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.server.groups.spec import GroupSpec
-from embedding.server.processes import end_with_parent, say_ready
+from embedding.server.processes import announce, end_with_parent
 from embedding.server.service import ParameterServer
 
 
@@ -25,7 +24,7 @@ def main() -> None:
     begin_logging("group")
     # ^C of the terminal is for whoever started this, who ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent(partial(os.kill, os.getpid(), signal.SIGTERM))
+    end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
         spec = GroupSpec.model_validate_json(sys.argv[1])
         server = ParameterServer(
@@ -37,7 +36,7 @@ def main() -> None:
             biases=spec.biases,
         )
         server.serve_forever(
-            lambda: say_ready(location=server.location, http=server.http_url), terminal=False
+            lambda: announce(location=server.location, http=server.http_url), terminal=False
         )
     except YeoronError as error:
         logging.getLogger(__name__).error("%s", error)

@@ -160,10 +160,7 @@ class ProcessKeeper:
 
 
 def end_with_parent(end: Callable[[], object]) -> None:
-    """In a process that was started here: call `end` once whoever started it is gone.
-
-    Its standard input ends then, however that died.
-    """
+    """In such a process: call `end` when standard input ends, with whoever started the process."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):
@@ -173,10 +170,10 @@ def end_with_parent(end: Callable[[], object]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def say_ready(**facts: str) -> None:
-    """In a process that was started here: say where it listens (`ProcessKeeper.ready`)."""
+def announce(**addresses: str) -> None:
+    """In such a process: say that it listens, and where, as ProcessKeeper reads it."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
-        out.write(json.dumps(facts) + "\n")
+        out.write(json.dumps(addresses) + "\n")
 
 
 def _listening_at(spec: ProcessSpec, port: int) -> ProcessSpec:

@@ -53,7 +53,9 @@ def world(tmp_path: Path) -> Iterator[tuple[Host, Host, Host]]:
         bridge.end()
 
 
-def test_a_host_joins_is_cut_off_and_dies(world: tuple[Host, Host, Host], tmp_path: Path) -> None:
+def test_a_host_joins_is_cut_off_dies_and_joins_again_after_a_rotation(
+    world: tuple[Host, Host, Host], tmp_path: Path
+) -> None:
     control, *others = world
     control.run(str(WORLD), "start", str(control.settings))
     for host in others:
@@ -88,34 +90,22 @@ def test_a_host_joins_is_cut_off_and_dies(world: tuple[Host, Host, Host], tmp_pa
     source(tmp_path, "afterwards", "2021-01-04")
     control.run(str(WORLD), "publish", str(control.settings))
     until(lambda: learnt(control, "afterwards"), lambda: control.ask("status"), 600)
-    assert host_of_the_node(control, others) is not at
-    assert documents(control, "before") == first, "nothing is learnt twice"
-
-
-def test_a_host_joins_again_after_a_rotation(
-    world: tuple[Host, Host, Host], tmp_path: Path
-) -> None:
-    control, host, _ = world
-    control.run(str(WORLD), "start", str(control.settings))
-    join(host, control.ask("joining"))
-    until(lambda: len(control.ask("workers")) == 1, "the worker did not come", 300)
-    control.run(str(WORLD), "attach", str(control.settings))
-    until(lambda: learnt(control, "before"), lambda: control.ask("status"), 600)
-    first = documents(control, "before")
+    left = host_of_the_node(control, others)
+    assert left is not at
 
     said = control.yeoron("rotate").stdout.replace("\n", " ")
     for sentence in ("Nodes stopped: yeoron-node-0.", "Hosts that have joined are shut out"):
         assert sentence in said
     assert "Nodes start with the next run of opinion_stream" in said
     assert control.ask("workers") == {}, "what the old certificates opened is shut"
-    running = join(host, control.ask("joining"), check=False)
+    running = join(left, control.ask("joining"), check=False)
     assert "already running" in running.stderr
-    host.yeoron("down")
-    join(host, control.ask("joining"))
+    left.yeoron("down")
+    join(left, control.ask("joining"))
     until(lambda: len(control.ask("workers")) == 1, "the worker did not come again", 300)
-    source(tmp_path, "afterwards", "2021-01-04")
+    source(tmp_path, "rotated", "2021-01-04")
     control.run(str(WORLD), "attach", str(control.settings))
-    until(lambda: learnt(control, "afterwards"), lambda: control.ask("status"), 600)
+    until(lambda: learnt(control, "rotated"), lambda: control.ask("status"), 600)
     assert documents(control, "before") == first, "nothing is learnt twice"
 
 

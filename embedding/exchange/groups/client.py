@@ -16,10 +16,9 @@ from embedding.exchange.groups.entry import GroupEntry, encode_entry
 from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
-from embedding.exchange.rowpath import PathSetup
+from embedding.exchange.rowpath import NoShards, PathSetup, ShardSync
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
-from embedding.exchange.shardsync import NoShards, ShardSync
 from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table

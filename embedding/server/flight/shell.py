@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
-from embedding.exchange.asking import TokenRequired
+from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
