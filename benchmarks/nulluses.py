@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.drift import corpus_options, documents
+from embedding.bench.drift import documents
 from embedding.bench.driftjudging import PLANTED_SOURCES
 from embedding.bench.results import facts, keep
 from embedding.evaluation.planting import PlantedDocument
@@ -152,7 +154,11 @@ def summary(found: Sequence[dict[str, Any]], test: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = corpus_options(__doc__ or "")
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
+    parser.add_argument("--tokenizer", default="whitespace")
+    parser.add_argument("--documents", type=int, default=None)
+    parser.add_argument("--windows", type=int, default=6)
     parser.add_argument("--deals", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed of the first deal")
     parser.add_argument("--campaign", type=int, default=0, help="copies of one document a window")

@@ -18,6 +18,7 @@ from embedding.commands import (
     bench,
     database,
     doctor,
+    evaluating,
     exporting,
     forgetting,
     importing,
@@ -33,7 +34,7 @@ from embedding.commands import (
     training,
     trends,
 )
-from embedding.commands.common import errors, use_settings_file
+from embedding.commands.common import errors, print_line, use_settings_file
 from embedding.commands.panels import OrderedGroup, arrange
 from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.private import leave_no_core
@@ -67,6 +68,7 @@ for _group in (
     live,
     sources,
     training,
+    evaluating,
     snapshots,
     trends,
     reporting,
@@ -123,7 +125,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except YeoronError as error:
-        errors.print(f"yeoron: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"yeoron: {error}", "red", to=errors)
         sys.exit(error.exit_code)
     except _MISUSE as error:
         new = _RENAMED.get(getattr(error, "option_name", ""))
@@ -131,7 +133,7 @@ def main() -> None:
             error.show()
         else:
             old = getattr(error, "option_name", "")
-            errors.print(f"yeoron: {old} is called {new} now.", style="red", markup=False)
+            print_line(f"yeoron: {old} is called {new} now.", "red", to=errors)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
         extra = _extra_with(error.name or "")
@@ -140,7 +142,7 @@ def main() -> None:
         sentence = (
             f"yeoron: {error.name} is not installed; pip install 'yeoron[{extra}]' brings it."
         )
-        errors.print(sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+        print_line(sentence, "red", to=errors)
         sys.exit(ConfigError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")

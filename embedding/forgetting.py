@@ -109,7 +109,7 @@ def forget(settings: Settings, request: ErasureRequest, *, dry: bool = False) ->
             paths.mlflow, tables, word=request.word, source=request.source, dry=dry
         )
         done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
-        if settings.evaluation.tracking_address:
+        if settings.evaluation.tracking_uri:
             done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
     return done + _remains(request, versions="://" in settings.snapshot_store)
 
@@ -327,7 +327,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
 
 def _tracking(settings: Settings) -> str:
     """Address of MLflow's store, its database where no other is set; "": there is none."""
-    if settings.evaluation.tracking_address:
+    if settings.evaluation.tracking_uri:
         return settings.tracking_address
     address = settings.database_address("mlflow")
     there = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()

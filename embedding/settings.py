@@ -32,7 +32,7 @@ from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config, explain, read_toml
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.ports import is_loopback
+from embedding.kernel.ports import bracketed, is_loopback
 from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
@@ -387,7 +387,7 @@ class Settings(BaseSettings):
         if self._own_certificates:
             scheme, host = "grpc+tls", self.hosts.server or self.hosts.address or host
         host = _REACHED.get(host, host)
-        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        return f"{scheme}://{bracketed(host)}:{port}"
 
     @property
     def _own_certificates(self) -> bool:
@@ -479,17 +479,22 @@ class Settings(BaseSettings):
         return f"http://127.0.0.1:{self.ports.mlflow}"
 
     @property
+    def own_mlflow(self) -> bool:
+        """Whether runs go to the platform's own MLflow (`evaluation.tracking_uri`)."""
+        chosen = self.evaluation.tracking_uri
+        return not chosen or chosen.get_secret_value().rstrip("/") == self.mlflow_url
+
+    @property
     def tracking_address(self) -> str:
         """Where MLflow is, for programs: `evaluation.tracking_uri`, else the platform's own with
         its login, where `yeoron up` has made one.
         """
-        chosen = self.evaluation.tracking_address
-        if chosen and chosen.rstrip("/") != self.mlflow_url:
-            return chosen
+        chosen = self.evaluation.tracking_uri
+        if chosen and not self.own_mlflow:
+            return chosen.get_secret_value()
         try:
-            logins = json.loads((self.paths.airflow / "passwords.json").read_text(encoding="utf-8"))
-            user, password = next(iter(logins.items()))
-        except (OSError, ValueError, AttributeError, StopIteration):
+            user, password = platform_login(self.paths.airflow)
+        except ConfigError:
             return self.mlflow_url  # no platform has run here
         login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
         return self.mlflow_url.replace("://", f"://{login}", 1)
@@ -502,12 +507,7 @@ class Settings(BaseSettings):
     @property
     def dask_url(self) -> str:
         """Address of Dask's scheduler."""
-        host = self.hosts.address or "127.0.0.1"
-        return (
-            f"tls://[{host}]:{self.ports.dask}"
-            if ":" in host
-            else f"tls://{host}:{self.ports.dask}"
-        )
+        return f"tls://{bracketed(self.hosts.address or '127.0.0.1')}:{self.ports.dask}"
 
     @property
     def dask_dashboard_url(self) -> str:
@@ -561,6 +561,21 @@ class GivenSettings:
         if name in self.environment.get(section, {}):
             return f"environment {PREFIX}{section.upper()}__{name.upper()}"
         return f"{self.file}: [{section}] {name}"
+
+
+def platform_login(airflow: Path) -> tuple[str, str]:
+    """User and password of the Airflow in a folder, which open MLflow and the trends page too.
+
+    Raises ConfigError when none was made there.
+    """
+    path = airflow / "passwords.json"
+    try:
+        user, password = next(iter(json.loads(path.read_text(encoding="utf-8")).items()))
+    except (OSError, ValueError, AttributeError, StopIteration) as error:
+        raise ConfigError(
+            f"{path}: no Airflow login here; start the platform once to make one."
+        ) from error
+    return user, str(password)
 
 
 def load_settings(path: Path | None = None) -> Settings:

@@ -13,20 +13,16 @@ those with so many mentions (`--least`) in both windows.
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from embedding.bench.driftjudging import compared, ours, overlaps
+from embedding.bench.driftjudging import DriftSetting, compared, ours, overlaps
 from embedding.bench.driftpeers import gensim
 from embedding.bench.results import RESULTS, facts, keep, need
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import PlantedDocument, PlantingConfig, plant
 from embedding.kernel.config import validate
-from embedding.kernel.errors import YeoronError
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.corpus.datedlines import dated_lines
@@ -35,7 +31,7 @@ from embedding.worker.spec import CorpusShare
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
 HALVES = "same-window"
 """Windows are halves of one another: the second of each two is judged, by the first alone."""
-OUTSIDE = ("corpus", "stores", "seed", "planting", "results")
+OUTSIDE = ("corpus", "stores", "planting")
 AGAIN = 1000
 """Added to a seed for the second training on the same text."""
 
@@ -49,14 +45,14 @@ def documents(path: Path, tokenizer: str, most: int | None) -> list[PlantedDocum
     return [[list(s) for s in document] for document in found if document]
 
 
-def measure(given: Namespace) -> dict[str, Any]:
-    if not given.no_peers:
+def measure(given: DriftSetting) -> dict[str, Any]:
+    if given.peers:
         need("gensim", "it is measured beside ours; --no-peers does without")
     docs = documents(given.corpus, given.tokenizer, given.documents)
     runs: list[dict[str, Any]] = []
     agreed: list[dict[str, Any]] = []
     for seed in range(given.first, given.first + given.seeds):
-        given.seed, given.planting = 1 + seed, seed
+        given = replace(given, planting=seed)
         deal = given.null or ("ordered" if given.ordered else "shuffled")
         config = validate(
             PlantingConfig,
@@ -77,15 +73,15 @@ def measure(given: Namespace) -> dict[str, Any]:
             runs.append({"seed": seed, "name": name, "cpu_s": round(seconds, 1), **figures})
             say(name, found)
 
-        one = ours(corpus, which, given, given.seed)
+        one = ours(corpus, which, given, 1 + seed)
         for side in one:
             note(side.name, side.windows, side.seconds)
         if given.overlap:
-            other = ours(corpus, which, given, given.seed + AGAIN)
+            other = ours(corpus, which, given, 1 + seed + AGAIN)
             for row in overlaps(one, other):
                 agreed.append({"seed": seed, **row})
                 say_overlap(row)
-        if not given.no_peers:
+        if given.peers:
             for goes_on in (True, False):
                 for peer in gensim(corpus, which, given, goes_on=goes_on):
                     note(*peer)
@@ -136,50 +132,13 @@ def say(name: str, found: Detection) -> None:
     print(f"{name:32s} {ranking}{rest} | {decoys}", flush=True)
 
 
-def corpus_options(about: str) -> ArgumentParser:
-    """Which documents are dealt out to how many windows."""
-    parser = ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
-    parser.add_argument("--tokenizer", default="whitespace")
-    parser.add_argument("--documents", type=int, default=None)
-    parser.add_argument("--windows", type=int, default=6)
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = corpus_options(__doc__ or "")
-    parser.add_argument("--least", type=int, default=20)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--nodes", type=int, default=1)
-    parser.add_argument("--replay", type=float, default=2.0)
-    parser.add_argument("--memory", type=int, default=200_000, help="tokens of replay memory")
-    parser.add_argument("--block", type=int, default=10_000)
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first planting")
-    parser.add_argument("--thin", choices=["texts", "sentences"], default="texts")
-    parser.add_argument("--overlap", action="store_true", help="train twice, compare both rankings")
-    parser.add_argument("--stores", type=Path, help="keep trainings here; judge those that are")
-    order = parser.add_mutually_exclusive_group()
-    order.add_argument("--null", choices=["shuffled", HALVES], help="plant nothing")
-    order.add_argument("--ordered", action="store_true", help="keep the corpus' order of time")
-    parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    try:
-        found = measure(given)
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+def bench_drift(given: DriftSetting, *, results: Path = RESULTS) -> None:
+    """Measure, print each estimator as it is done, keep the figures. Raises YeoronError."""
+    found = measure(given)
     record = {
         **facts("drift", _PACKAGES),
         "corpus": given.corpus.name,
-        "settings": {k: v for k, v in vars(given).items() if k not in OUTSIDE},
+        "settings": given.record(OUTSIDE),
         **found,
     }
-    print(f"Written to {keep(record, table(record), results=given.results)}.")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(f"Written to {keep(record, table(record), results=results)}.")

@@ -6,12 +6,12 @@ import json
 import shutil
 import tempfile
 import time
-from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +50,59 @@ class ComparedWindow:
     mentions: np.ndarray
 
 
+@dataclass(frozen=True)
+class DriftTraining:
+    """How both sides are trained.
+
+    replay, memory, block  of a node: replay ratio, tokens of replay memory, tokens of a block
+    epochs                 of gensim
+    """
+
+    dim: int = 100
+    nodes: int = 1
+    replay: float = 2.0
+    memory: int = 200_000
+    block: int = 10_000
+    epochs: int = 5
+
+
+@dataclass(frozen=True)
+class DriftSetting:
+    """What is planted, and how it is trained and judged.
+
+    corpus     dated JSONL, plain or .xz; documents: about so many of them, None: all
+    seeds      plantings and trainings; first: the seed of the first planting
+    planting   seed of the planting that is looked at; the training's is one more
+    thin       what decoys leave out or move (`planting.PlantingConfig`)
+    null       plant nothing: `shuffled` or `same-window`; ordered: keep the corpus' order of time
+    least      mentions that a word needs in both windows
+    overlap    train twice, compare both rankings
+    stores     folder in which trainings are kept; None: nowhere
+    peers      whether gensim is measured as well
+    """
+
+    corpus: Path
+    tokenizer: str = "whitespace"
+    documents: int | None = None
+    windows: int = 6
+    seeds: int = 1
+    first: int = 0
+    planting: int = 0
+    thin: str = "texts"
+    null: str | None = None
+    ordered: bool = False
+    least: int = 20
+    training: DriftTraining = DriftTraining()
+    overlap: bool = False
+    stores: Path | None = None
+    peers: bool = True
+
+    def record(self, without: Collection[str]) -> dict[str, Any]:
+        """All but some of the fields in one flat object, JSON-safe."""
+        flat = {**vars(self), **vars(self.training)}
+        return {k: v for k, v in flat.items() if k not in {"training", *without}}
+
+
 def compared(corpus: PlantedCorpus, least: int) -> list[ComparedWindow]:
     counts = [Counter(w for doc in docs for s in doc for w in s) for docs in corpus.windows]
     found = []
@@ -84,7 +137,7 @@ class JudgedTraining:
 
 
 def ours(
-    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: Namespace, seed: int
+    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: DriftSetting, seed: int
 ) -> list[JudgedTraining]:
     """Each of our estimators over the snapshots of one training with this seed."""
     with _folder(given, seed) as folder:
@@ -139,25 +192,25 @@ def overlaps(
         }
 
 
-def past_windows(given: Namespace) -> int:
+def past_windows(given: DriftSetting) -> int:
     """Defaults; the half of a window has the other half alone to be compared with."""
     return 1 if given.null == "same-window" else NodeConfig().past_windows
 
 
 @contextmanager
-def _folder(given: Namespace, seed: int) -> Iterator[Path]:
+def _folder(given: DriftSetting, seed: int) -> Iterator[Path]:
     """Where the training is kept (`--stores`), or a folder that is gone afterwards."""
     if given.stores is None:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
     what = f"{given.null or 'planting'}{given.planting}-training{seed}"
-    folder = given.stores / f"{given.corpus.name.split('.')[0]}-{what}"
-    folder.mkdir(parents=True, exist_ok=True)
-    yield folder
+    kept = given.stores / f"{given.corpus.name.split('.')[0]}-{what}"
+    kept.mkdir(parents=True, exist_ok=True)
+    yield kept
 
 
-def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -> SnapshotStore:
+def _trained(corpus: PlantedCorpus, folder: Path, given: DriftSetting, seed: int) -> SnapshotStore:
     """The store of a training; one that was kept, by the same settings, is taken as it is."""
     done, out, path = folder / "settings.json", folder / "store", folder / "planted.jsonl"
     left_out = {
@@ -165,13 +218,12 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
         "epochs",
         "first",
         "least",
-        "no_peers",
         "overlap",
-        "results",
+        "peers",
         "seeds",
         "stores",
     }
-    settings = {k: v for k, v in vars(given).items() if k not in left_out}
+    settings = given.record(left_out)
     settings |= {"seed": seed, "units": UNITS, "times": TIMES, "sources": bool(given.null)}
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == settings:
         return SnapshotStore(str(out))
@@ -182,16 +234,16 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
         "out": out,
         "dated": WindowUnit.MONTH,
         "min_count": PLANTED_MIN_COUNT,
-        "nodes": given.nodes,
+        "nodes": given.training.nodes,
         "model": ModelConfig(
-            dim=given.dim, seed=seed, schedule=LearningRateSchedule.WINDOW, **FRESH_NOISE
+            dim=given.training.dim, seed=seed, schedule=LearningRateSchedule.WINDOW, **FRESH_NOISE
         ),
         "node": NodeConfig(
-            replay_ratio=given.replay,
-            block_tokens=given.block,
+            replay_ratio=given.training.replay,
+            block_tokens=given.training.block,
             past_windows=past_windows(given),
         ),
-        "stream": StreamConfig(replay_tokens=given.memory),
+        "stream": StreamConfig(replay_tokens=given.training.memory),
     }
     train_corpus(validate(TrainRequest, request, "bench drift"))
     path.unlink()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from embedding.bench.driftjudging import PLANTED_MIN_COUNT, ComparedWindow, judgement
+from embedding.bench.driftjudging import PLANTED_MIN_COUNT, ComparedWindow, DriftSetting, judgement
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.kernel.records import FloatArray
@@ -23,7 +22,7 @@ CANDIDATES = 10_000
 
 
 def gensim(
-    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: Namespace, *, goes_on: bool
+    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: DriftSetting, *, goes_on: bool
 ) -> Iterator[tuple[str, list[Judgement], float]]:
     """Cosine (after Procrustes when each window is learnt again) and neighbour overlap."""
     began = time.process_time()
@@ -42,17 +41,25 @@ def gensim(
 
 
 def _gensim_spaces(
-    corpus: PlantedCorpus, given: Namespace, *, goes_on: bool
+    corpus: PlantedCorpus, given: DriftSetting, *, goes_on: bool
 ) -> Iterator[tuple[dict[str, int], FloatArray, np.ndarray]]:
     from gensim.models import Word2Vec
 
-    settings = {"vector_size": given.dim, "sg": 1, "negative": 5, "window": 5, "sample": 1e-4}
-    epochs = given.epochs if goes_on else 2 * given.epochs
+    settings = {
+        "vector_size": given.training.dim,
+        "sg": 1,
+        "negative": 5,
+        "window": 5,
+        "sample": 1e-4,
+    }
+    epochs = given.training.epochs if goes_on else 2 * given.training.epochs
     model, counts = None, Counter[str]()
     for docs in corpus.windows:
         sentences = [list(sentence) for document in docs for sentence in document]
         if model is None or not goes_on:
-            model = Word2Vec(min_count=PLANTED_MIN_COUNT, workers=1, seed=given.seed, **settings)
+            model = Word2Vec(
+                min_count=PLANTED_MIN_COUNT, workers=1, seed=1 + given.planting, **settings
+            )
             counts = Counter()
             model.build_vocab(sentences)
         else:

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import socket
 import statistics
-import sys
 import threading
 import time
-from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -239,18 +237,3 @@ def table(report: dict[str, Any]) -> str:
             f"{found['push_rows_per_s']:.3g} | {parts} | {found['binds']} |"
         )
     return "\n".join([*lines, ""])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    bench_gpu(given.rows, given.dim, given.repeats, results=given.results)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,9 +12,7 @@ it, and the order of the two alternates from one repeat to the next.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -26,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from embedding.bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from embedding.bench.results import RESULTS, ended, facts, keep, need
+from embedding.bench.results import RESULTS, facts, keep, need
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import LearningRateSchedule, ModelConfig
@@ -309,30 +307,3 @@ def _quality_table(report: dict[str, Any]) -> list[str]:
             lines.append(f"| {run['threads']} | {peer} | {cells} |")
         lines.append(f"| {run['threads']} | ratio of means | | | | {run['quality_ratio']:.3f} |")
     return lines
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--words", type=int, default=3_000_000, help="words of the corpus to use")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--gold", type=Path, help="directory of the gold sets; none: speed only")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    return ended(
-        lambda: bench_kernel(
-            given.corpus,
-            given.threads,
-            given.words,
-            given.repeats,
-            epochs=given.epochs,
-            gold=given.gold,
-            results=given.results,
-        )
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -21,11 +21,9 @@ target that an estimator says nothing of gets the median of the others.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
-from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,7 @@ from scipy.stats import rankdata
 from embedding.bench.lsccontexts import Weighing
 from embedding.bench.lscours import Training, context_scores, product_scores, train
 from embedding.bench.lscpeers import gensim_scores
-from embedding.bench.results import RESULTS, ended, facts, keep, need
+from embedding.bench.results import RESULTS, facts, keep, need
 from embedding.evaluation.changeset import ChangeSet, read_change_set
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import TestArray
@@ -51,6 +49,29 @@ _OTHERS = 300
 _LEAST = 5
 """Mentions on either side that such a word has at least, unless a target has fewer."""
 _Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LscSetting:
+    """What is measured, and how.
+
+    folder      laid out as SemEval-2020 task 1
+    tokens      sentences of so many tokens a side are drawn by seed; None: all are read
+    seeds       draws, and trainings of either; first: the first seed
+    rehearsal   passes of ours over the text, at most
+    deviations  t of the threshold
+    peers       whether gensim is measured as well
+    """
+
+    folder: Path
+    tokens: int | None = None
+    seeds: int = 3
+    first: int = 1
+    dim: int = 100
+    min_count: int = 3
+    rehearsal: float = 30.0
+    deviations: float = 1.0
+    peers: bool = True
 
 
 def other_words(data: ChangeSet) -> IntArray:
@@ -90,7 +111,7 @@ def judged(data: ChangeSet, scores: TestArray, deviations: float) -> dict[str, f
     }
 
 
-def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, TestArray]:
+def scored(data: ChangeSet, given: LscSetting, seed: int) -> dict[str, TestArray]:
     """Standardised scores float64 [targets] by estimator."""
     words = np.concatenate([data.targets, other_words(data)])
     how = Training(dim=given.dim, passes=given.rehearsal, min_count=given.min_count)
@@ -102,7 +123,7 @@ def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, TestArray]
     scores["mixed"] = np.sum([scores[name] for name in MIXED], axis=0)
     # A sum of several figures in deviations has a wider spread than one of them.
     scores["mixed"] /= np.sqrt(len(MIXED))
-    for passes in () if given.no_peers else PASSES:
+    for passes in PASSES if given.peers else ():
         peer = gensim_scores(
             data,
             words,
@@ -116,10 +137,10 @@ def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, TestArray]
     return scores
 
 
-def measure(given: Namespace) -> _Run:
+def measure(given: LscSetting) -> _Run:
     """Figures of every estimator by seed, their means, and what was read."""
     data = read_change_set(given.folder)
-    if not given.no_peers:
+    if given.peers:
         need("gensim", "it is measured beside ours; --no-peers does without")
     runs: list[_Run] = []
     for seed in range(given.first, given.first + given.seeds):
@@ -158,7 +179,7 @@ def means(runs: Sequence[_Run]) -> dict[str, _Run]:
     return found
 
 
-def table(found: _Run, given: Namespace) -> str:
+def table(found: _Run, given: LscSetting) -> str:
     """Markdown for readers."""
     drawn = "" if given.tokens is None else f", {given.tokens:,} tokens a side drawn by seed"
     lines = [
@@ -182,39 +203,18 @@ def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def bench(given: Namespace) -> None:
+def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> None:
+    """Measure, keep the figures in `results` and print them. Raises YeoronError."""
     found = measure(given)
-    left_out = {"folder", "json", "results"}
-    settings = {k: v for k, v in vars(given).items() if k not in left_out}
+    settings = {k: v for k, v in vars(given).items() if k != "folder"}
     record = {
         **facts("lsc", _PACKAGES),
         "settings": settings | {"contexts": asdict(WEIGHING), "mixed": MIXED, "others": _OTHERS},
         **found,
     }
     text = table(found, given)
-    path = keep(record, text, results=given.results, part=found["set"])
-    if given.json:
+    path = keep(record, text, results=results, part=found["set"])
+    if as_json:
         print(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         print(f"{text}\nWritten to {path}.")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path, help="laid out as SemEval-2020 task 1")
-    parser.add_argument("--tokens", type=int, help="sentences of so many tokens a side are drawn")
-    parser.add_argument("--seeds", type=int, default=3, help="draws, and trainings of either")
-    parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--min-count", type=int, default=3)
-    parser.add_argument("--rehearsal", type=float, default=30.0, help="passes of ours, at most")
-    parser.add_argument("--deviations", type=float, default=1.0, help="t of the threshold")
-    parser.add_argument("--no-peers", action="store_true", help="ours alone")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    return ended(lambda: bench(given))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

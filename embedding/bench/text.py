@@ -12,10 +12,8 @@ are of processor time; the first slice is a cold start, the last one the steady 
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from embedding.bench.results import RESULTS, ended, facts, keep
+from embedding.bench.results import RESULTS, facts, keep
 from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.text.collecting import Collecting
@@ -242,26 +240,3 @@ def table(report: dict[str, Any]) -> str:
         lines += ["", f"{run['corpus']}, {name}:", "", _HEAD]
         lines += [_row(Slice(**one)) for one in run["slices"]]
     return "\n".join([*lines, ""])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("corpus", type=Path, nargs="+")
-    parser.add_argument("--documents", type=int)
-    parser.add_argument("--every", type=int, default=8)
-    parser.add_argument("--context", nargs="+", default=["both"])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    return ended(
-        lambda: bench_text(
-            given.corpus,
-            documents=given.documents,
-            every=given.every,
-            contexts=given.context,
-            results=given.results,
-        )
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -20,7 +20,6 @@ and all; of gensim the time of counting, training and saving alone, without Pyth
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -35,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from embedding.bench.corpora import sentences
-from embedding.bench.results import RESULTS, ended, facts, hardware, keep, need
+from embedding.bench.results import RESULTS, facts, hardware, keep, need
 from embedding.kernel.errors import InputError, YeoronError
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
@@ -306,36 +305,3 @@ def table(report: dict[str, Any]) -> str:
         cells += [f"{figures[name]:.3f}" if name in figures else "" for name in columns]
         lines.append(f"| {side} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
-    parser.add_argument(
-        "--side", action="append", help=f"one of {', '.join(TRAINERS)} with a number"
-    )
-    parser.add_argument("--words", type=int, help="words of the corpus to use; all when left out")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--model", choices=_MODELS, default=_MODELS[0])
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--sample", type=float, default=0.0)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--gold", type=Path, action="append", default=[])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
-    setting = Setting(model=given.model, dim=given.dim, sample=given.sample, epochs=given.epochs)
-    return ended(
-        lambda: bench_train(
-            given.corpus,
-            given.side or SIDES,
-            setting,
-            words=given.words,
-            repeats=given.repeats,
-            gold=given.gold,
-            results=given.results,
-        )
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

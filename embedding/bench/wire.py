@@ -263,22 +263,17 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    """Be the server or the plain socket's other end, in a process of its own."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("--serve", metavar="CONFIG", help="be the server; its settings as JSON")
     parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--echo", action="store_true", help="be the plain socket's other end")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     if given.serve:
         serve(ServerConfig.model_validate_json(given.serve), given.dim)
-    elif given.echo:
-        echo()
     else:
-        bench_wire(dim=given.dim, threads=given.threads, results=given.results)
-    return 0
+        echo()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embedding.commands.common import console
+from embedding.commands.common import console, print_line
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.comparisons import axes_csv, axis_csv, axis_table
@@ -120,7 +120,7 @@ def print_axes(found: Sequence[Followed], *, as_json: bool, as_csv: bool) -> Non
             if one.history is not None:
                 console.print(axis_table(one.history, one.name))
             else:
-                console.print(f"{one.name}: {one.sentence}", markup=False, highlight=False)
+                print_line(f"{one.name}: {one.sentence}")
 
 
 def _plain(one: Followed) -> dict[str, object]:

@@ -12,10 +12,10 @@ from embedding.commands.common import (
     console,
     keep_private,
     print_json,
+    print_line,
     settings,
     settings_of,
     silent,
-    tell,
 )
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def backup(place: _Address, as_json: Json = False) -> None:
         manifest = back_up(chosen, place)
     _show("backup", manifest, place, time.monotonic() - began, as_json=as_json)
     if manifest.server_host and not as_json:
-        tell(
+        print_line(
             f"The server's checkpoints are no part of it: run `yeoron backup` on the host "
             f"{manifest.server_host} too, before nodes train again."
         )
     elsewhere = chosen.server.snapshots
     if elsewhere is not None and not as_json and elsewhere != str(chosen.paths.snapshots):
-        tell(f"Snapshots lie in {elsewhere} (server.snapshots) and are no part of it.")
+        print_line(f"Snapshots lie in {elsewhere} (server.snapshots) and are no part of it.")
 
 
 def restore(place: _Address, as_json: Json = False) -> None:
@@ -72,7 +72,7 @@ def restore(place: _Address, as_json: Json = False) -> None:
     chosen = settings()
     if running_supervisor(chosen) is not None:
         raise ConfigError("restore: the platform is running; stop it first with `yeoron down`.")
-    manifest = fill(chosen, place, tell=silent if as_json else tell)
+    manifest = fill(chosen, place, tell=silent if as_json else print_line)
     _show("restore", manifest, str(chosen.paths.home), time.monotonic() - began, as_json=as_json)
 
 
@@ -93,7 +93,7 @@ def _show(
         print_json(facts)
         return
     done = "Copied" if verb == "backup" else "Restored"
-    tell(
+    print_line(
         f"{done} {facts['files']:,} files ({facts['bytes'] / 1e6:,.1f} MB, {facts['snapshots']} "
         f"snapshots) to {where} in {seconds:.1f} s."
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from embedding.commands.common import console, errors, print_line, settings
+from embedding.commands.common import errors, print_line, settings
 from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError
 
@@ -125,7 +125,7 @@ def _site(url: str, others: list[SourceConfig]) -> SourceConfig:
         found = find_source(url, settings().crawl, [one.name for one in others])
     if found.source.url in {one.url for one in others}:
         raise ConfigError(f"{url}: {found.source.url} is read already.")
-    console.print(f"  {found.what}", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"  {found.what}")
     return found.source
 
 
@@ -154,4 +154,4 @@ def _ask(question: str, usual: str | None) -> str:
 
 def print_sentence(error: ConfigError) -> None:
     """What is wrong with an answer."""
-    errors.print(f"  {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"  {error}", "red", to=errors)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from embedding.commands.common import Json, console, settings
+from embedding.commands.common import Json, print_line, settings
 from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError
 
@@ -22,12 +22,13 @@ PROJECT = {
 }
 """Commands of before that measure the project itself: their names under `python -m benchmarks`."""
 CONTEXTS = ("both", "left", "none")
+NULLS = ("shuffled", "same-window")
+"""What nothing is planted in."""
 _HERE = Path()
 _TOKENIZERS = ("kiwi", "mecab")
 
 _Corpus = Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")]
 Results = Annotated[Path, typer.Option(help="Folder of the result files.")]
-_Words = Annotated[int, typer.Option(help="Words of the corpus to use.")]
 Repeats = Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")]
 _Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
 _Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
@@ -123,12 +124,12 @@ def stream(results: Results = _HERE) -> None:
     from embedding.bench.stream import record_demo
 
     path = record_demo(settings().paths.home / "demo" / "summary.json", results)
-    console.print(f"Written to {path}.", highlight=False)
+    print_line(f"Written to {path}.")
 
 
 def kernel(
     corpus: _Corpus,
-    words: _Words = 3_000_000,
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
     repeats: Repeats = 3,
     epochs: _Epochs = 1,
     gold: Annotated[
@@ -282,12 +283,12 @@ def lsc(
 
     `yeoron bench lsc semeval2020_ulscd_swe --tokens 150000 --seeds 5`
     """
-    from embedding.bench import lsc as bench
+    from embedding.bench.lsc import LscSetting, bench_lsc
 
-    arguments = [str(folder), f"--seeds={seeds}", f"--first={first}", *_given(judging)]
-    arguments += [] if tokens is None else [f"--tokens={tokens}"]
-    arguments += ["--no-peers"] * (not peers) + ["--json"] * as_json
-    raise typer.Exit(bench.main([*arguments, f"--results={results}"]))
+    setting = LscSetting(
+        folder=folder, tokens=tokens, seeds=seeds, first=first, peers=peers, **asdict(judging)
+    )
+    bench_lsc(setting, as_json=as_json, results=results)
 
 
 def drift(
@@ -311,19 +312,14 @@ def drift(
 
     `yeoron bench drift reviews.jsonl --null same-window --no-peers`
     """
-    from embedding.bench import drift as bench
+    from embedding.bench.drift import bench_drift
+    from embedding.bench.driftjudging import DriftSetting
 
-    arguments = [str(corpus), f"--least={least}", *_given(planting)]
-    arguments += [] if stores is None else [f"--stores={stores}"]
-    arguments += ["--overlap"] * overlap + ["--no-peers"] * (not peers)
-    raise typer.Exit(bench.main([*arguments, f"--results={results}"]))
-
-
-def _given(group: DriftOptions | LscOptions) -> list[str]:
-    """A group as options; what is None or False is left out."""
-    found = []
-    for name, value in asdict(group).items():
-        option = f"--{name.replace('_', '-')}"
-        if value is not None and value is not False:
-            found.append(option if value is True else f"{option}={value}")
-    return found
+    if planting.null not in (None, *NULLS):
+        raise ConfigError(f"--null {planting.null[:40]}: {' or '.join(NULLS)} is accepted.")
+    if planting.null and planting.ordered:
+        raise ConfigError("--ordered: not accepted with --null, which says what order there is.")
+    setting = DriftSetting(
+        corpus=corpus, overlap=overlap, stores=stores, least=least, peers=peers, **asdict(planting)
+    )
+    bench_drift(setting, results=results)

@@ -53,7 +53,7 @@ def settings_of_what_runs() -> Settings:
     if found is None or (os.environ.get(SETTINGS_VARIABLE) and not own):
         return chosen
     sentence = f"yeoron: of the {found.name} that runs in {found.home}."
-    errors.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
+    print_line(sentence, "dim", to=errors)
     # Single settings of this call count, but not where it would keep its state.
     for name in [name for name in os.environ if name.startswith("YEORON_PATHS__")]:
         del os.environ[name]
@@ -89,9 +89,9 @@ def use_settings_file(path: Path | None) -> None:
     os.environ[SETTINGS_VARIABLE] = str(path.resolve())
 
 
-def print_line(text: str, style: str | None = None) -> None:
+def print_line(text: str, style: str | None = None, *, to: Console = console) -> None:
     """Print a line as it is: no markup in it, no part of it highlighted, none of it folded."""
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    to.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -134,11 +134,6 @@ def duration(text: str | float) -> float:
     if found is None or float(found[1]) <= 0:
         raise typer.BadParameter(f"{text!r}: a time such as 90, 90s, 10m or 1.5h is accepted.")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
-
-
-def tell(sentence: str) -> None:
-    """Print a sentence as it is: no markup, no colours, broken by the terminal."""
-    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
 
 def silent(sentence: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, print_json, print_line, settings
 from embedding.kernel.errors import ConfigError
 
 
@@ -33,7 +33,7 @@ def check(as_json: Json = False) -> None:
         print_json(places)
         return
     for name, place in places.items():
-        console.print(f"{name:<10} {place}", highlight=False, markup=False, soft_wrap=True)
+        print_line(f"{name:<10} {place}")
 
 
 def move() -> None:
@@ -61,7 +61,6 @@ def move() -> None:
         filled = [n for n in one.rows.values() if n]
         table.add_row(one.name, f"{len(filled):,}", f"{sum(filled):,}")
     console.print(table)
-    console.print(
-        f"The files are kept with {MOVED_SUFFIX} after their names; remove them when all is well.",
-        highlight=False,
+    print_line(
+        f"The files are kept with {MOVED_SUFFIX} after their names; remove them when all is well."
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from embedding.commands.common import Json, console, print_json, settings_of
+from embedding.commands.common import Json, console, print_json, print_line, settings_of
 
 if TYPE_CHECKING:
     from embedding.crawl.discover import Discovery
@@ -66,7 +66,7 @@ def show(found: Discovery) -> None:
         table.add_row(f"{each.name}\n{each.url}", each.kind, gain, each.why, example[:40])
     console.print(table if found.candidates else "Nothing is proposed.")
     for url, why in sorted(found.dropped.items()):
-        console.print(f"· {url}: {why}", markup=False, highlight=False)
+        print_line(f"· {url}: {why}")
     refused = ", ".join(f"{n} {reason}" for reason, n in sorted(found.refused.items()))
     console.print(
         f"{found.pages} pages looked at, {found.requests} requests"

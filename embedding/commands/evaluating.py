@@ -1,4 +1,4 @@
-"""`yeoron snapshot evaluate`: the figures of a snapshot, and whether it keeps its floors."""
+"""`yeoron evaluate` and `yeoron snapshot evaluate`: figures of a snapshot, and its floors."""
 
 from __future__ import annotations
 
@@ -7,29 +7,74 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, errors, print_json, settings
+from embedding.commands.common import Json, console, errors, print_json, print_line, settings
 from embedding.commands.store_options import ID_HELP, SnapshotStoreOption, open_snapshot
 
 if TYPE_CHECKING:
+    from embedding.evaluation.config import EvaluationConfig
     from embedding.evaluation.evaluate import SnapshotEvaluation
     from embedding.evaluation.gate import GateResult
+    from embedding.snapshots.snapshot import Snapshot
 
+GoldOption = Annotated[
+    list[Path] | None, typer.Option("--gold", help="Word pairs or analogies; may be repeated.")
+]
 GATE_FAILED = 1
 GOLD_FAILED = 2
 """A gold file that was named gave no figure: other columns, or words that nobody read."""
 
 
-def register(group: typer.Typer) -> None:
-    """Add the command to the group `snapshot`."""
-    group.command("evaluate")(evaluate)
+def register(app: typer.Typer) -> None:
+    """Add the short command; that of the group `snapshot` is added there."""
+    app.command("evaluate")(evaluate_briefly)
+
+
+def evaluate_briefly(
+    snapshot: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
+    snapshots: SnapshotStoreOption = None,
+    gold: GoldOption = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a snapshot: loss by source, PIP loss, and gold sets of similarity and analogy.
+
+    `yeoron snapshot evaluate` can also compare the figures with floors.
+
+    Example: `yeoron evaluate latest --gold ws353_ko.tsv`
+    """
+    from embedding.evaluation.evaluate import evaluate_snapshot
+
+    opened, files, wanted = _asked(snapshot, snapshots, gold)
+    found = evaluate_snapshot(opened, files, wanted.device)
+    if as_json:
+        print_json({"metrics": found.metrics, "skipped": list(found.skipped)})
+    else:
+        for name, value in sorted(found.metrics.items()):
+            print_line(f"{name:<40} {value:.4f}")
+        for sentence in found.skipped:
+            print_line(f"· {sentence}")
+    _refuse_skipped(gold, found)
+
+
+def _asked(
+    id: str,  # noqa: A002
+    snapshots: Path | None,
+    gold: list[Path] | None,
+) -> tuple[Snapshot, list[Path], EvaluationConfig]:
+    """A snapshot, the gold files (those of the settings where none is named), and the settings."""
+    # First, as it says which platform's settings these are.
+    snapshot = open_snapshot(id, snapshots)
+    wanted = settings().evaluation
+    return snapshot, list(gold or wanted.gold), wanted
+
+
+def _refuse_skipped(gold: list[Path] | None, found: SnapshotEvaluation) -> None:
+    if gold and found.skipped:
+        raise typer.Exit(GOLD_FAILED)
 
 
 def evaluate(
     id: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",  # noqa: A002
-    gold: Annotated[
-        list[Path] | None,
-        typer.Option("--gold", help="Word pairs or analogies; may be repeated."),
-    ] = None,
+    gold: GoldOption = None,
     floors: Annotated[
         Path | None, typer.Option("--floors", help="TOML file of floors; exit code 1 below one.")
     ] = None,
@@ -60,11 +105,8 @@ def evaluate(
     from embedding.evaluation import gate
     from embedding.evaluation.evaluate import evaluate_snapshot
 
-    # First, as it says which platform's settings these are.
-    snapshot = open_snapshot(id, snapshots)
-    wanted = settings().evaluation
-    files = list(wanted.gold if gold is None else gold)
-    path = wanted.floors if floors is None else floors
+    snapshot, files, wanted = _asked(id, snapshots, gold)
+    path = floors or wanted.floors
     bounds = () if path is None or pin is not None else gate.read_floors(path)
     found = evaluate_snapshot(snapshot, files, wanted.device)
     corpus = gate.corpus_digest(snapshot.manifest)
@@ -79,13 +121,12 @@ def evaluate(
     else:
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:
-            console.print(f"{len(pinned)} floors written to {pin}.", highlight=False)
+            print_line(f"{len(pinned)} floors written to {pin}.")
     if verdict.unread:
-        errors.print(verdict.unread, highlight=False, markup=False, soft_wrap=True)
+        print_line(verdict.unread, to=errors)
     if verdict.failed:
         raise typer.Exit(GATE_FAILED)
-    if gold and found.skipped:
-        raise typer.Exit(GOLD_FAILED)
+    _refuse_skipped(gold, found)
 
 
 def _print(name: str, found: SnapshotEvaluation, verdict: GateResult | None) -> None:
@@ -97,12 +138,12 @@ def _print(name: str, found: SnapshotEvaluation, verdict: GateResult | None) -> 
         table.add_row(metric, f"{value:,.0f}" if value == int(value) else f"{value:.4f}")
     console.print(table)
     for sentence in found.skipped:
-        errors.print(f"Skipped: {sentence}", highlight=False, markup=False, soft_wrap=True)
+        print_line(f"Skipped: {sentence}", to=errors)
     if verdict is None:
         return
     for sentence in verdict.aside:
-        console.print(f"Left aside: {sentence}.", highlight=False, markup=False, soft_wrap=True)
+        print_line(f"Left aside: {sentence}.")
     for sentence in verdict.failed:
-        console.print(f"Gate: {sentence}.", style="red", markup=False, soft_wrap=True)
+        print_line(f"Gate: {sentence}.", "red")
     if verdict.passed:
         console.print("Gate: passed.", style="green")

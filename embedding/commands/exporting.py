@@ -99,13 +99,11 @@ def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:  # noqa: A002
 
     exported = write_vectors(snapshot, format, path)
     if exported.left_out:
-        errors.print(
+        print_line(
             f"{exported.left_out:,} words with white space in them, such as "
             f"{exported.example!r}, were left out: {format} cannot tell them apart; "
             "--format keyedvectors keeps them.",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
+            to=errors,
         )
     print_line(f"{exported.words:,} vectors written to {path}.")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands.common import Json, print_json, settings, tell
+from embedding.commands.common import Json, print_json, print_line, settings
 from embedding.kernel.errors import ConfigError
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
@@ -51,7 +51,7 @@ def forget(
         raise ConfigError("forget: the platform is running; stop it first with `yeoron down`.")
     if not dry_run and not yes:
         for sentence in erase(chosen, request, dry=True) if not as_json else ():
-            tell(sentence)
+            print_line(sentence)
         typer.confirm("This cannot be undone. Go on?", abort=True)
     _show(erase(chosen, request, dry=dry_run), as_json=as_json)
 
@@ -71,4 +71,4 @@ def _show(sentences: list[str], *, as_json: bool) -> None:
         print_json(sentences)
         return
     for sentence in sentences:
-        tell(sentence)
+        print_line(sentence)

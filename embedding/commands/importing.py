@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from embedding.commands.common import Json, console, errors, print_json, print_line, settings
+from embedding.commands.common import Json, errors, print_json, print_line, settings
 from embedding.commands.option_groups import grouped
 from embedding.kernel.errors import ConfigError, InputError
 
@@ -168,7 +168,7 @@ def import_shown(request: ImportRequest, plans: list[FilePlan]) -> ImportResult:
                 ),
             )
     except KeyboardInterrupt:
-        errors.print("yeoron: interrupted; the same command goes on from here.", highlight=False)
+        print_line("yeoron: interrupted; the same command goes on from here.", to=errors)
         raise typer.Exit(130) from None
 
 
@@ -176,15 +176,10 @@ def say_left_out(result: ImportResult) -> None:
     """What was left out, on standard error: how many of each reason, and the first of them."""
     total = sum(result.wrong.values())
     for sentence in result.examples:
-        errors.print(f"yeoron: {sentence}", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"yeoron: {sentence}", to=errors)
     if total:
         counts = ", ".join(f"{n:,} {reason}" for reason, n in result.wrong.most_common())
-        errors.print(
-            f"yeoron: {total:,} records are left out: {counts}.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_line(f"yeoron: {total:,} records are left out: {counts}.", to=errors)
 
 
 def _confirm(plans: list[FilePlan], *, yes: bool) -> None:
@@ -209,9 +204,6 @@ def _print(request: ImportRequest, result: ImportResult) -> None:
     print_line(
         f"{result.records:,} records from {result.first} to {result.last}{order}: {request.out}"
     )
-    console.print(
-        f"Next: yeoron train {request.out} --dated --window month --tokenizer kiwi --out snapshots",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+    print_line(
+        f"Next: yeoron train {request.out} --dated --window month --tokenizer kiwi --out snapshots"
     )

@@ -9,8 +9,8 @@ import typer
 
 from embedding.commands.common import (
     Json,
-    console,
     print_json,
+    print_line,
     settings,
     settings_of,
     sync_settings,
@@ -55,7 +55,7 @@ def neighbours(
         print_json(found)
         return
     for each in found:
-        console.print(f"{each['nearness']:.3f}  {each['word']}", highlight=False, markup=False)
+        print_line(f"{each['nearness']:.3f}  {each['word']}")
 
 
 def evaluate(
@@ -76,7 +76,7 @@ def evaluate(
         print_json(found)
         return
     for name, value in found.items():
-        console.print(f"{name:<28} {value:.4f}", highlight=False, markup=False)
+        print_line(f"{name:<28} {value:.4f}")
 
 
 def policy(
@@ -117,7 +117,7 @@ def policy(
         print_json(found)
         return
     for key, value in found.items():
-        console.print(f"{key:<22} {value}", highlight=False, markup=False)
+        print_line(f"{key:<22} {value}")
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:

@@ -78,7 +78,7 @@ def up(
     else:
         shown = {"Dask scheduler": host.scheduler}
     for name, address in shown.items():
-        console.print(f"{name:<16} {address}", highlight=False, markup=False)
+        print_line(f"{name:<16} {address}")
     if stop is not None:
         stop.wait()
         bring_down(chosen)
@@ -110,7 +110,7 @@ def invite(
         raise ConfigError(f"{out}: is there already; the name of a new file is accepted.")
     keep_private()
     ensure_secret(out, new_invitation(settings(), hours, wanted).model_dump_json())
-    console.print(f"{out}: good once, for {hours:g} h.", highlight=False, markup=False)
+    print_line(f"{out}: good once, for {hours:g} h.")
 
 
 def door() -> None:
@@ -199,10 +199,7 @@ def status(as_json: Json = False) -> None:
 
     Examples: `yeoron status` · `yeoron status --json`
     """
-    from embedding.commands.group_table import following_line, group_table
-    from embedding.commands.shard_table import shard_table
-    from embedding.commands.source_table import balance_line, source_table
-    from embedding.commands.sync_table import sync_table
+    from embedding.commands.status_tables import status_lines, status_tables
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
 
@@ -223,23 +220,12 @@ def status(as_json: Json = False) -> None:
             print_line(f"Airflow  {chosen.airflow_url}")
             print_line(f"MLflow   {chosen.mlflow_url}")
             print_line(f"Login    in {chosen.paths.airflow / 'passwords.json'}")
-    console.print(source_table(server, console.width))
-    if (sync := sync_table(server)) is not None:
-        console.print(sync)
-    if (shards := shard_table(server)) is not None:
-        console.print(shards)
-    if (groups := group_table(server)) is not None:
-        console.print(groups)
-    if (line := following_line(server)) is not None:
-        console.print(line, markup=False)
-    console.print(
-        f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
-        f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
-    )
-    if (line := balance_line(server)) is not None:
-        console.print(line)
+    for shown in status_tables(server, console.width):
+        console.print(shown)
+    for line in status_lines(server):
+        print_line(line)
     for sentence in notes(server):
-        console.print(f"· {sentence}", markup=False)
+        print_line(f"· {sentence}")
 
 
 def _server_status(chosen: Settings) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, print_json, settings, silent, tell
+from embedding.commands.common import Json, print_json, print_line, settings, silent
 
 if TYPE_CHECKING:
     from embedding.rollback import Plan
@@ -63,17 +63,19 @@ def rollback(
         return
     if not yes and not as_json:
         typer.confirm("Go on?", abort=True)
-    done = roll_back(chosen, plan, restart=restart, tell=silent if as_json else tell)
+    done = roll_back(chosen, plan, restart=restart, tell=silent if as_json else print_line)
     if as_json:
         print_json(asdict(done))
 
 
 def _show(plan: Plan) -> None:
     base = plan.base or "the very beginning"
-    tell(f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on is learnt again.")
+    print_line(f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on is learnt again.")
     if plan.source is not None:
-        tell(f"Source {plan.source} is blocked; `yeoron sources unblock {plan.source}` ends that.")
+        print_line(
+            f"Source {plan.source} is blocked; `yeoron sources unblock {plan.source}` ends that."
+        )
     for name in plan.withdrawn:
-        tell(f"  withdrawn: {name}")
+        print_line(f"  withdrawn: {name}")
     if not plan.withdrawn:
-        tell("  no snapshot is withdrawn")
+        print_line("  no snapshot is withdrawn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from embedding.commands.common import Json, print_json, settings_of_what_runs, silent, tell
+from embedding.commands.common import Json, print_json, print_line, settings_of_what_runs, silent
 
 
 def register(app: typer.Typer) -> None:
@@ -22,8 +22,8 @@ def rotate(as_json: Json = False) -> None:
     """
     from embedding.platform.rotation import rotate as replace
 
-    begun = replace(settings_of_what_runs(), silent if as_json else tell)
+    begun = replace(settings_of_what_runs(), silent if as_json else print_line)
     if as_json:
         print_json({"begun_again": list(begun)})
     elif not begun:
-        tell("No platform runs; services read them when they start.")
+        print_line("No platform runs; services read them when they start.")

@@ -9,37 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import (
-    console,
     errors,
     keep_private,
     log_to_stderr,
     print_json,
+    print_line,
     settings,
     sync_settings,
 )
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.kernel.config import validate
+from embedding.kernel.ports import bracketed
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
-
-
-_Leader = Annotated[
-    str | None,
-    typer.Option(help="Follow this server (grpc://HOST:PORT) and keep a replica of its rows."),
-]
-Group = Annotated[str | None, typer.Option(help="Name of this group; only with --leader.")]
-_SyncSettingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
-        "(docs/concepts/synchronisation.md); may be repeated."
-    ),
-]
-_ExchangeEveryOption = Annotated[
-    float | None, typer.Option(help="Seconds between two exchanges with the leader.")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +44,16 @@ class TableOptions:
 class GroupOptions:
     """A server's place among server groups."""
 
-    leader: _Leader = None
-    group: Group = None
-    exchange_every: _ExchangeEveryOption = None
+    leader: Annotated[
+        str | None,
+        typer.Option(help="Follow this server (grpc://HOST:PORT) and keep a replica of its rows."),
+    ] = None
+    group: Annotated[str | None, typer.Option(help="Name of this group; only with --leader.")] = (
+        None
+    )
+    exchange_every: Annotated[
+        float | None, typer.Option(help="Seconds between two exchanges with the leader.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +135,13 @@ def serve(
         str | None,
         typer.Option(help="One of {policies}."),
     ] = None,
-    sync_setting: _SyncSettingOption = None,
+    sync_setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
+            "(docs/concepts/synchronisation.md); may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Run the parameter server until SIGTERM. It writes a checkpoint before it ends.
 
@@ -198,12 +195,10 @@ def _tell(running: ParameterServer) -> None:
     group = running.config.group
     if group.leader is not None:
         rows = f"{rows}, group {group.name} that follows {group.leader}"
-    errors.print(
+    print_line(
         f"yeoron: parameter server ready at {running.location}, status at "
         f"{running.http_url}/status, on {rows}, policy {state.machine.config.policy}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        to=errors,
     )
 
 
@@ -259,10 +254,7 @@ def web(
         private(page.tls_key, "tls_key")
     token = ensure_token(page.token_file)
     scheme = "http" if page.tls_cert is None else "https"
-    shown = f"[{page.host}]" if ":" in page.host else page.host
-    console.print(
-        f"Trends page at {scheme}://{shown}:{page.port}/ — token: {token}", highlight=False
-    )
+    print_line(f"Trends page at {scheme}://{bracketed(page.host)}:{page.port}/ — token: {token}")
     uvicorn.run(
         create_app(page, crawl=settings().crawl, channels=settings().notify.channels),
         host=page.host,
@@ -303,6 +295,6 @@ def simweb(
         return
     if write is not None:
         written = write_corpus(resolve_corpus(config), write)
-        console.print(f"{written:,} documents: {write}", markup=False, highlight=False)
+        print_line(f"{written:,} documents: {write}")
         return
-    play(config, ready=lambda url: console.print(f"simweb plays at {url}", highlight=False))
+    play(config, ready=lambda url: print_line(f"simweb plays at {url}"))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands import evaluating
-from embedding.commands.common import Json, console, errors, print_json
+from embedding.commands.common import Json, console, errors, print_json, print_line
+from embedding.commands.evaluating import evaluate
 from embedding.commands.store_options import (
     ID_HELP,
     Id,
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
     group.command("export", hidden=True, context_settings={"ignore_unknown_options": True})(
         export_snapshot
     )
-    evaluating.register(group)
+    group.command("evaluate")(evaluate)
     app.add_typer(group, name="snapshot")
 
 
@@ -56,12 +56,9 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     from embedding.kernel.records import Window
 
     if not (refs or broken or gone):
-        console.print(
+        print_line(
             f"{store.uri} holds no snapshot yet; `yeoron train … --out FOLDER` or a running "
-            "platform writes some.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            "platform writes some."
         )
         return
     table = Table("snapshot", "window", "words", "parent")
@@ -70,11 +67,9 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
         table.add_row(ref.id, window.label, f"{ref.words:,}", ref.parent or "–")
     console.print(table)
     for name, why in broken.items():
-        console.print(f"broken: {name}: {why}", style="red", markup=False)
+        print_line(f"broken: {name}: {why}", "red")
     for name, one in gone.items():
-        console.print(
-            f"withdrawn: {name}, {one.at:%Y-%m-%d}: {one.reason}", style="dim", markup=False
-        )
+        print_line(f"withdrawn: {name}, {one.at:%Y-%m-%d}: {one.reason}", "dim")
 
 
 def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002 - the argument's name
@@ -105,7 +100,7 @@ def withdraw(
     Example: `yeoron snapshot withdraw 2020-02-a1b2c3d4 --reason "a source was spammed"`
     """
     open_store(snapshots).withdraw([id], reason)
-    console.print(f"{id}: withdrawn.", highlight=False, markup=False)
+    print_line(f"{id}: withdrawn.")
 
 
 def reinstate(
@@ -117,7 +112,7 @@ def reinstate(
     Example: `yeoron snapshot reinstate 2020-02-a1b2c3d4`
     """
     open_store(snapshots).reinstate([id])
-    console.print(f"{id}: in the series again.", highlight=False, markup=False)
+    print_line(f"{id}: in the series again.")
 
 
 def neighbours(
@@ -134,13 +129,13 @@ def neighbours(
     snapshot = open_snapshot(id, snapshots)
     found = snapshot.neighbours(word, n)
     if why := snapshot.unreadable:
-        errors.print(f"snapshot {snapshot.id}: {why}", highlight=False, markup=False)
+        print_line(f"snapshot {snapshot.id}: {why}", to=errors)
         found = []
     if as_json:
         print_json([{"word": other, "nearness": near} for other, near in found])
         return
     for other, near in found:
-        console.print(f"{near:.3f}  {other}", highlight=False, markup=False)
+        print_line(f"{near:.3f}  {other}")
 
 
 def export_snapshot(

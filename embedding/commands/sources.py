@@ -9,7 +9,15 @@ import typer
 from rich.table import Table
 
 from embedding.commands.check_table import check_table
-from embedding.commands.common import Json, console, duration, errors, print_json, settings_of
+from embedding.commands.common import (
+    Json,
+    console,
+    duration,
+    errors,
+    print_json,
+    print_line,
+    settings_of,
+)
 from embedding.commands.crawl_table import CrawlView, crawl_table
 from embedding.commands.discovering import discover
 from embedding.kernel.errors import ConfigError
@@ -49,7 +57,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     listed = file or chosen.paths.sources
     sources = load_sources(listed)
     if file is None:
-        errors.print(f"yeoron: the sources of {listed}.", style="dim", markup=False, soft_wrap=True)
+        print_line(f"yeoron: the sources of {listed}.", "dim", to=errors)
     leased, blocked = pool_leases(chosen)["sources"], blocked_sources(chosen)
     owner = {name: one["held_by"] for name, one in leased.items()}
     owner |= dict.fromkeys(blocked, "blocked")
@@ -68,7 +76,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
         )
     console.print(table)
     for name, one in blocked.items():
-        console.print(f"blocked: {name}: {one.reason}", markup=False, highlight=False)
+        print_line(f"blocked: {name}: {one.reason}")
 
 
 def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source.")]) -> None:
@@ -81,7 +89,7 @@ def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source
 
     if not free(settings_of().database_address("frontier"), source):
         raise InputError(f"source {source!r}: it is not blocked.")
-    console.print(f"{source}: read again once the pool is attached (opinion_stream).", markup=False)
+    print_line(f"{source}: read again once the pool is attached (opinion_stream).")
 
 
 def check(
@@ -153,12 +161,10 @@ def crawl(
     sources = crawled(file, chosen)
     named = ", ".join(one.name for one in sources[:_NAMED])
     more = f" and {len(sources) - _NAMED} more" if len(sources) > _NAMED else ""
-    errors.print(
+    print_line(
         f"yeoron: reading {len(sources)} sources of {file or chosen.paths.sources} for "
         f"{seconds:g} s: {named}{more}.",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        to=errors,
     )
     with CrawlView() as view:
         from embedding.platform.dryrun import dry_run  # slow to import

@@ -40,7 +40,7 @@ def make(name: NameArgument) -> None:
     Example: `yeoron token make dashboard`
     """
     token = _tokens().make(name)
-    errors.print("It is shown this once; keep it like a password.", highlight=False)
+    print_line("It is shown this once; keep it like a password.", to=errors)
     print_line(token)
 
 

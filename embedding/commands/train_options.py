@@ -16,6 +16,8 @@ from embedding.kernel.errors import ConfigError
 from embedding.text.tokenizers import as_written
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from embedding.training import TrainRequest
 
 _UNITS = ("hour", "day", "week", "month")
@@ -23,264 +25,222 @@ WINDOW = 5
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
-CorpusOption = Annotated[
-    Path,
-    typer.Argument(
-        help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="New or empty folder for the snapshots. Without it nothing is kept."),
-]
-ModelOption = Annotated[
-    str, typer.Option(help="One of {models}. sppmi counts instead of training.")
-]
-_Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
-ContextOption = Annotated[
-    str | None,
-    typer.Option("--context", help="Words on each side that count as context (default: 5)."),
-]
-WindowOption = Annotated[
-    list[str] | None,
-    typer.Option(help="With --dated: length of a window: hour, day, week or month."),
-]
-Negative = Annotated[int, typer.Option(help="Noise words for each pair.")]
-SampleOption = Annotated[float, typer.Option(help="Subsampling threshold; 0: none.")]
-MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a vector.")]
-MaxWords = Annotated[int, typer.Option(help="Most words that get a vector.")]
-_Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
-Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
-BlockTokens = Annotated[
-    int | None,
-    typer.Option(
-        help="Tokens that a node learns between two pulls. With fewer it sees sooner "
-        "what others learnt, and sends more bytes (default: 25,000; with n > 2 "
-        "nodes 50,000 / n)."
-    ),
-]
-Sync = Annotated[
-    str,
-    typer.Option(
-        help="When nodes see what others learnt: {policies}. sandblaster: rounds of "
-        "L-BFGS on what was read; hogwild: the nodes share the tables in memory."
-    ),
-]
-_SyncSettingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
-        "(docs/concepts/synchronisation.md); may be repeated."
-    ),
-]
-ShardsOption = Annotated[
-    int, typer.Option(help="Processes that hold the tables; --split says how.")
-]
-Split = Annotated[
-    str,
-    typer.Option(
-        help="rows: a shard holds whole rows. columns: a shard holds a part of every "
-        "row; no row travels, so bytes do not depend on --dim."
-    ),
-]
-Topology = Annotated[
-    str,
-    typer.Option(
-        help="ps: rows travel through the server. allreduce: every node holds all "
-        "rows, and changes are summed. hybrid: rows of nearly every block by "
-        "all-reduce, the others through the server."
-    ),
-]
-AggregatorsOption = Annotated[
-    int,
-    typer.Option(
-        help="Processes that each add up the pushes of some nodes and send one push to the server."
-    ),
-]
-ServerGroupsOption = Annotated[
-    int,
-    typer.Option(
-        help="Parameter servers. Each holds all rows for some of the nodes; every "
-        "--exchange-every seconds they exchange what changed."
-    ),
-]
-_ExchangeEveryOption = Annotated[
-    float, typer.Option(help="Seconds between two exchanges of the --server-groups.")
-]
-_Compression = Annotated[
-    str,
-    typer.Option(
-        help="How changes are sent: {compressions}. none: float32; threshold: "
-        "multiples of a step; onebit: one bit for each number; topk: the numbers "
-        "that changed most."
-    ),
-]
-ThresholdOption = Annotated[
-    float, typer.Option(help="For threshold and changes: the smallest step.")
-]
-CacheMb = Annotated[
-    int,
-    typer.Option(
-        help="Megabytes of rows that each node keeps; only rows that others changed "
-        "are sent again. 0: none; with --pulls changes 256.",
-        min=0,
-    ),
-]
-PullsOption = Annotated[
-    str,
-    typer.Option(
-        help="What nodes pull: rows, or only the changes of rows that they keep, in "
-        "steps as threshold sends them, which takes fewer bytes."
-    ),
-]
-RelativeThreshold = Annotated[
-    float,
-    typer.Option(
-        help="For threshold and changes: the step of a row, as a multiple of the root "
-        "mean square of its changes; 0: --threshold for every row."
-    ),
-]
-DirectionsOption = Annotated[
-    int,
-    typer.Option(
-        help="For threshold and changes: principal directions that are sent with the rows."
-    ),
-]
-TopShare = Annotated[float, typer.Option(help="For topk: the share of the numbers that is sent.")]
-TokenizerOption = Annotated[str, typer.Option(help="One of {tokenizers}.")]
-VocabularyOption = Annotated[
-    str | None,
-    typer.Option(
-        help="counted: count the words first; growing: a single pass (default: "
-        "counted for plain text cut at blanks, where it is quick; else growing)."
-    ),
-]
-Dated = Annotated[
-    bool,
-    typer.Option(
-        "--dated",
-        help="Learn a dated corpus in order of time, in one pass, and take a snapshot "
-        "of each window.",
-    ),
-]
-RehearsalPasses = Annotated[
-    float | None,
-    typer.Option(
-        help="With --dated: most times that the first window's text is learnt again, "
-        "as long as held-out text is predicted better; later windows get fewer "
-        "(default: 30; 0: none)."
-    ),
-]
-Sources = Annotated[
-    int,
-    typer.Option(
-        help="With --dated: how many sources are told apart, those with most text; "
-        "all others count as `other`. 0: all text is one source."
-    ),
-]
-LearningRate = Annotated[
-    float, typer.Option(help="Learning rate at the start; with --schedule window its mean.")
-]
-ScheduleOption = Annotated[
-    str | None,
-    typer.Option(
-        help="How the learning rate moves: linear falls to the end; constant; window "
-        "falls in each window from 1.5 to 0.5 times the rate (default with "
-        "--dated)."
-    ),
-]
-Tokens = Annotated[int | None, typer.Option(help="Stop after this many tokens.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
-StateDir = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of checkpoints. After an interruption the same command goes on from there."
-    ),
-]
-CheckpointEvery = Annotated[
-    float, typer.Option(help="Seconds between two checkpoints in --state-dir.")
-]
-Device = Annotated[str, typer.Option(help="Where the server's tables are: cpu, cuda or auto.")]
-TrainerOption = Annotated[
-    str,
-    typer.Option(help="numba, or torch for a GPU; without one torch is many times slower."),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """What is trained, and at which rate."""
 
-    model: ModelOption = "sgns"
-    dim: _Dim = 100
-    words_each_side: ContextOption = None
-    negative: Negative = 5
-    sample: SampleOption = 1e-4
-    learning_rate: LearningRate = 0.025
-    schedule: ScheduleOption = None
-    seed: Seed = 1
-    trainer: TrainerOption = "numba"
+    model: Annotated[
+        str, typer.Option(help="One of {models}. sppmi counts instead of training.")
+    ] = "sgns"
+    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100
+    words_each_side: Annotated[
+        str | None,
+        typer.Option("--context", help="Words on each side that count as context (default: 5)."),
+    ] = None
+    negative: Annotated[int, typer.Option(help="Noise words for each pair.")] = 5
+    sample: Annotated[float, typer.Option(help="Subsampling threshold; 0: none.")] = 1e-4
+    learning_rate: Annotated[
+        float, typer.Option(help="Learning rate at the start; with --schedule window its mean.")
+    ] = 0.025
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="How the learning rate moves: linear falls to the end; constant; window "
+            "falls in each window from 1.5 to 0.5 times the rate (default with "
+            "--dated)."
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 1
+    trainer: Annotated[
+        str,
+        typer.Option(help="numba, or torch for a GPU; without one torch is many times slower."),
+    ] = "numba"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How the corpus is read."""
 
-    tokenizer: TokenizerOption = "whitespace"
-    vocabulary: VocabularyOption = None
-    min_count: MinCount = 5
-    max_words: MaxWords = 1_000_000
-    epochs: _Epochs = 1
-    tokens: Tokens = None
-    dated: Dated = False
-    window: WindowOption = None
-    sources: Sources = 32
-    rehearsal_passes: RehearsalPasses = None
+    tokenizer: Annotated[str, typer.Option(help="One of {tokenizers}.")] = "whitespace"
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(
+            help="counted: count the words first; growing: a single pass (default: "
+            "counted for plain text cut at blanks, where it is quick; else growing)."
+        ),
+    ] = None
+    min_count: Annotated[int, typer.Option(help="Occurrences before a word gets a vector.")] = 5
+    max_words: Annotated[int, typer.Option(help="Most words that get a vector.")] = 1_000_000
+    epochs: Annotated[int, typer.Option(help="Times the corpus is read.")] = 1
+    tokens: Annotated[int | None, typer.Option(help="Stop after this many tokens.")] = None
+    dated: Annotated[
+        bool,
+        typer.Option(
+            "--dated",
+            help="Learn a dated corpus in order of time, in one pass, and take a snapshot "
+            "of each window.",
+        ),
+    ] = False
+    window: Annotated[
+        list[str] | None,
+        typer.Option(help="With --dated: length of a window: hour, day, week or month."),
+    ] = None
+    sources: Annotated[
+        int,
+        typer.Option(
+            help="With --dated: how many sources are told apart, those with most text; "
+            "all others count as `other`. 0: all text is one source."
+        ),
+    ] = 32
+    rehearsal_passes: Annotated[
+        float | None,
+        typer.Option(
+            help="With --dated: most times that the first window's text is learnt again, "
+            "as long as held-out text is predicted better; later windows get fewer "
+            "(default: 30; 0: none)."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementOptions:
     """How many processes train and hold the tables, and where."""
 
-    nodes: Nodes = 1
-    block_tokens: BlockTokens = None
-    shards: ShardsOption = 1
-    split: Split = "rows"
-    device: Device = "cpu"
+    nodes: Annotated[int, typer.Option(help="Nodes that train at the same time.")] = 1
+    block_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens that a node learns between two pulls. With fewer it sees sooner "
+            "what others learnt, and sends more bytes (default: 25,000; with n > 2 "
+            "nodes 50,000 / n)."
+        ),
+    ] = None
+    shards: Annotated[
+        int, typer.Option(help="Processes that hold the tables; --split says how.")
+    ] = 1
+    split: Annotated[
+        str,
+        typer.Option(
+            help="rows: a shard holds whole rows. columns: a shard holds a part of every "
+            "row; no row travels, so bytes do not depend on --dim."
+        ),
+    ] = "rows"
+    device: Annotated[
+        str, typer.Option(help="Where the server's tables are: cpu, cuda or auto.")
+    ] = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyncOptions:
     """How nodes and servers are kept in step."""
 
-    sync: Sync = "ssp"
-    sync_setting: _SyncSettingOption = None
-    topology: Topology = "ps"
-    aggregators: AggregatorsOption = 0
-    server_groups: ServerGroupsOption = 1
-    exchange_every: _ExchangeEveryOption = 1.0
+    sync: Annotated[
+        str,
+        typer.Option(
+            help="When nodes see what others learnt: {policies}. sandblaster: rounds of "
+            "L-BFGS on what was read; hogwild: the nodes share the tables in memory."
+        ),
+    ] = "ssp"
+    sync_setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
+            "(docs/concepts/synchronisation.md); may be repeated."
+        ),
+    ] = None
+    topology: Annotated[
+        str,
+        typer.Option(
+            help="ps: rows travel through the server. allreduce: every node holds all "
+            "rows, and changes are summed. hybrid: rows of nearly every block by "
+            "all-reduce, the others through the server."
+        ),
+    ] = "ps"
+    aggregators: Annotated[
+        int,
+        typer.Option(
+            help="Processes that each add up the pushes of some nodes and send one push to the "
+            "server."
+        ),
+    ] = 0
+    server_groups: Annotated[
+        int,
+        typer.Option(
+            help="Parameter servers. Each holds all rows for some of the nodes; every "
+            "--exchange-every seconds they exchange what changed."
+        ),
+    ] = 1
+    exchange_every: Annotated[
+        float, typer.Option(help="Seconds between two exchanges of the --server-groups.")
+    ] = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeOptions:
     """How rows and what was learnt travel."""
 
-    pulls: PullsOption = "rows"
-    compression: _Compression = "fp16"
-    threshold: ThresholdOption = 0.005
-    relative_threshold: RelativeThreshold = 1.0
-    directions: DirectionsOption = 16
-    top_share: TopShare = 0.05
-    cache_mb: CacheMb = 0
+    pulls: Annotated[
+        str,
+        typer.Option(
+            help="What nodes pull: rows, or only the changes of rows that they keep, in "
+            "steps as threshold sends them, which takes fewer bytes."
+        ),
+    ] = "rows"
+    compression: Annotated[
+        str,
+        typer.Option(
+            help="How changes are sent: {compressions}. none: float32; threshold: "
+            "multiples of a step; onebit: one bit for each number; topk: the numbers "
+            "that changed most."
+        ),
+    ] = "fp16"
+    threshold: Annotated[
+        float, typer.Option(help="For threshold and changes: the smallest step.")
+    ] = 0.005
+    relative_threshold: Annotated[
+        float,
+        typer.Option(
+            help="For threshold and changes: the step of a row, as a multiple of the root "
+            "mean square of its changes; 0: --threshold for every row."
+        ),
+    ] = 1.0
+    directions: Annotated[
+        int,
+        typer.Option(
+            help="For threshold and changes: principal directions that are sent with the rows."
+        ),
+    ] = 16
+    top_share: Annotated[
+        float, typer.Option(help="For topk: the share of the numbers that is sent.")
+    ] = 0.05
+    cache_mb: Annotated[
+        int,
+        typer.Option(
+            help="Megabytes of rows that each node keeps; only rows that others changed "
+            "are sent again. 0: none; with --pulls changes 256.",
+            min=0,
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """What is kept and printed of a training."""
 
-    out: Out = None
-    state_dir: StateDir = None
-    checkpoint_every: CheckpointEvery = 30.0
+    out: Annotated[
+        Path | None,
+        typer.Option(help="New or empty folder for the snapshots. Without it nothing is kept."),
+    ] = None
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of checkpoints. After an interruption the same command goes on from there."
+        ),
+    ] = None
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between two checkpoints in --state-dir.")
+    ] = 30.0
     as_json: Json = False
 
 
@@ -297,16 +257,7 @@ class TrainOptions:
     output: OutputOptions = OutputOptions()
 
 
-Group = TypeVar(
-    "Group",
-    ModelOptions,
-    ReadingOptions,
-    PlacementOptions,
-    SyncOptions,
-    ExchangeOptions,
-    OutputOptions,
-)
-
+Group = TypeVar("Group", bound="DataclassInstance")
 
 SETTING = {
     **{name: ("model", name) for name in ("model", "dim", "negative", "sample", "seed")},
@@ -348,11 +299,7 @@ def request_of(
         "out": output.out,
         "state_dir": output.state_dir,
         "checkpoint_every_s": output.checkpoint_every,
-        "nodes": placement.nodes,
-        "block_tokens": placement.block_tokens,
-        "shards": placement.shards,
-        "split": placement.split,
-        "device": placement.device,
+        **vars(placement),
         "vocabulary": reading.vocabulary,
         "min_count": reading.min_count,
         "max_words": reading.max_words,
@@ -434,12 +381,7 @@ def _exchange(
         **(cache if cache_mb else {}),
         **found,
         **(cache if "cache_mb" in given else {}),
-        "pulls": exchange.pulls,
-        "compression": exchange.compression,
-        "threshold": exchange.threshold,
-        "relative_threshold": exchange.relative_threshold,
-        "directions": exchange.directions,
-        "top_share": exchange.top_share,
+        **{name: value for name, value in vars(exchange).items() if name != "cache_mb"},
     }
 
 

@@ -1,4 +1,4 @@
-"""`yeoron train` and `evaluate`."""
+"""`yeoron train`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands import train_options as options
-from embedding.commands.common import Json, console, errors, print_json, settings
-from embedding.commands.evaluating import GOLD_FAILED
+from embedding.commands.common import console, errors, print_json, print_line
 from embedding.commands.importing import as_corpus
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
-from embedding.commands.store_options import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
 
 if TYPE_CHECKING:
@@ -24,11 +22,10 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands."""
+    """Add this command."""
     app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
         grouped(train)
     )
-    app.command()(evaluate)
 
 
 EXAMPLES = """Examples:
@@ -65,7 +62,12 @@ EXAMPLES = """Examples:
 
 def train(
     context: typer.Context,
-    corpus: options.CorpusOption,
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
+        ),
+    ],
     output: options.OutputOptions,
     model: options.ModelOptions,
     reading: options.ReadingOptions,
@@ -98,7 +100,7 @@ def train(
         result = _train(readable, output.out, output.state_dir)
     if result.unreadable is not None:
         why = f"{corpus}: {result.unreadable}"
-        errors.print(why, highlight=False, markup=False, soft_wrap=True)
+        print_line(why, to=errors)
     if output.as_json:
         print_json(result.to_dict())
     else:
@@ -122,21 +124,21 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
         kept = "nothing was kept"
         if state_dir is not None:
             kept = f"the same command goes on from {state_dir}"
-        errors.print(f"yeoron: interrupted; every node has ended and {kept}.", highlight=False)
+        print_line(f"yeoron: interrupted; every node has ended and {kept}.", to=errors)
         raise typer.Exit(130) from None
     if result.late_documents:
-        errors.print(
+        print_line(
             f"{result.late_documents:,} documents came after the cut of their window and are "
             "missing in its counts.",
-            highlight=False,
+            to=errors,
         )
     lost, again = (int(result.transports.get(name) or 0) for name in ("lost_tokens", "from_server"))
     if lost or again:
-        errors.print(
+        print_line(
             f"nodes died together: what {lost:,} tokens had taught died with them, and {again} "
             "times what up to write_back_blocks blocks of each node had; all tokens are counted "
             "(docs/concepts/topologies.md).",
-            highlight=False,
+            to=errors,
         )
     return result
 
@@ -144,46 +146,12 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
 def _print(result: TrainResult, *, kept: bool) -> None:
     loss = f", loss {result.loss:.3f}" if math.isfinite(result.loss) else ""
     again = f", {result.replayed_tokens:,} learnt again" if result.replayed_tokens else ""
-    console.print(
+    print_line(
         f"{result.tokens_trained:,} tokens in {result.train_seconds:.1f} s "
-        f"({result.words_per_second:,.0f} words/s{again}), {result.vocabulary:,} words{loss}",
-        highlight=False,
+        f"({result.words_per_second:,.0f} words/s{again}), {result.vocabulary:,} words{loss}"
     )
     if not kept:
         console.print("Nothing was kept; --out DIR keeps it.")
         return
     for ref in result.snapshots:
-        console.print(f"{ref.id}  {ref.words:,} words  {ref.uri}", highlight=False)
-
-
-def evaluate(
-    snapshot: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
-    snapshots: Annotated[
-        Path | None, typer.Option(help="Folder of the snapshots (default: the platform's).")
-    ] = None,
-    gold: Annotated[
-        list[Path] | None, typer.Option(help="Similarity or analogy file; may be repeated.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Judge a snapshot: loss by source, PIP loss, and gold sets of similarity and analogy.
-
-    `yeoron snapshot evaluate` can also compare the figures with floors.
-
-    Example: `yeoron evaluate latest --gold ws353_ko.tsv`
-    """
-    from embedding.evaluation.evaluate import evaluate_snapshot
-
-    chosen = settings()
-    opened = open_snapshot(snapshot, snapshots)
-    files = tuple(gold) if gold else chosen.evaluation.gold
-    result = evaluate_snapshot(opened, files, chosen.evaluation.device)
-    if as_json:
-        print_json({"metrics": result.metrics, "skipped": list(result.skipped)})
-    else:
-        for name, value in sorted(result.metrics.items()):
-            console.print(f"{name:<40} {value:.4f}", highlight=False)
-        for sentence in result.skipped:
-            console.print(f"· {sentence}", markup=False)
-    if gold and result.skipped:
-        raise typer.Exit(GOLD_FAILED)
+        print_line(f"{ref.id}  {ref.words:,} words  {ref.uri}")

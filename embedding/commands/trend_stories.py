@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from embedding.commands.common import console, print_line
 from embedding.trends.plain import to_plain
-from embedding.trends.rows import Story, TrendReport
+from embedding.trends.rows import TrendReport
+from embedding.trends.stories import StoryDocuments, story_documents
 from embedding.trends.storytext import story_lines
 from embedding.trends.table import as_json as to_json
 
 if TYPE_CHECKING:
     from embedding.snapshots.evidence import EvidenceStore
-    from embedding.trends.stories import StoryDocuments
 
 
 def print_stories(
@@ -35,7 +34,7 @@ def print_stories(
     """
     every = report.stories if as_json else report.significant_stories()
     chosen = every[:limit]
-    seen = [_sightings(report, one, evidence) for one in chosen]
+    seen = [story_documents(one, report, evidence) for one in chosen]
     if as_json:
         rows = [{**to_plain(one), **_plain(where)} for one, where in zip(chosen, seen, strict=True)]
         head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
@@ -58,18 +57,6 @@ def print_stories(
     rest = len(every) - len(chosen)
     if rest > 0:
         console.print(f"{rest:,} more: --limit {limit + rest}")
-
-
-def _sightings(
-    report: TrendReport, story: Story, evidence: EvidenceStore | None
-) -> StoryDocuments | None:
-    from embedding.trends.stories import sightings
-
-    window = report.window_of(story)
-    if evidence is None or window is None:
-        return None
-    start, end = datetime.fromisoformat(window.start), datetime.fromisoformat(window.end)
-    return sightings(story, evidence, start, end)
 
 
 def _plain(where: StoryDocuments | None) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
+from embedding.commands.store_options import SnapshotStoreOption, open_store
 from embedding.commands.trend_input import refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
-    from embedding.settings import Settings
     from embedding.snapshots.lookup import WholeStore
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
 ABOUT = """What changed between windows.
@@ -30,10 +29,6 @@ Examples:
 
 `yeoron trends born --snapshots store --csv`
 """
-TrendStoreOption = Annotated[
-    Path | None,
-    typer.Option("--snapshots", help="Folder of the snapshots (default: the platform's)."),
-]
 ReportIdArgument = Annotated[
     str, typer.Option("--id", help="A window (2020-01), the id of a snapshot, or latest.")
 ]
@@ -50,15 +45,31 @@ Between = Annotated[
 ]
 
 
+FREQUENCY_HELP = {
+    "born": """New words: enough documents use them for the first time.
+
+    Example: `yeoron trends born --id 2020-02-a1b2c3d4`
+    """,
+    "risen": """Words that are used more often than before.
+
+    Example: `yeoron trends risen --json`
+    """,
+    "fallen": """Words that are used less often than before.
+
+    Example: `yeoron trends fallen --csv`
+    """,
+}
+"""Help of the commands that show a ranking by frequency."""
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(help=ABOUT, no_args_is_help=True)
     group.command("stories")(stories)
     group.command("moved")(moved)
     group.command("score")(score)
-    group.command("born")(born)
-    group.command("risen")(risen)
-    group.command("fallen")(fallen)
+    for name, about in FREQUENCY_HELP.items():
+        group.command(name)(ranking_command(name, about))
     group.command("word")(word)
     group.command("axis")(axis)
     group.command("contrast")(contrast)
@@ -68,7 +79,7 @@ def register(app: typer.Typer) -> None:
 
 
 def stories(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -97,7 +108,7 @@ def stories(
 
 
 def moved(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
     every: Annotated[
         bool, typer.Option("--all", help="All words that were compared, clear or not.")
@@ -116,11 +127,11 @@ def moved(
 
     _refuse_both(id, between)
     if every:
-        store = _store(snapshots, settings_of(snapshots))
+        store = open_store(snapshots)
         found = report_between(store, between) if between else report_with_scores(store, id)
         print_all(found, as_json=as_json, as_csv=as_csv)
     elif between:
-        found = report_between(_store(snapshots, settings_of(snapshots)), between)
+        found = report_between(open_store(snapshots), between)
         _print(found, "moved", limit, as_json, as_csv)
     else:
         _print_window(snapshots, id, "moved", limit, as_json, as_csv)
@@ -128,7 +139,7 @@ def moved(
 
 def score(
     words: Annotated[Path, typer.Option(help="A file with one word a line.")],
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     between: Between = None,
     as_json: Json = False,
@@ -144,9 +155,7 @@ def score(
     from embedding.commands.trend_scores import named_report, print_named
 
     _refuse_both(id, between)
-    found, named, reasons = named_report(
-        _store(snapshots, settings_of(snapshots)), words, id, between
-    )
+    found, named, reasons = named_report(open_store(snapshots), words, id, between)
     print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
 
 
@@ -157,46 +166,20 @@ def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A00
         raise ConfigError(f"--id {id}: not accepted with --between, which names both windows.")
 
 
-def born(
-    snapshots: TrendStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
-    limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """New words: enough documents use them for the first time.
+def ranking_command(name: str, about: str) -> Callable[..., None]:
+    """The command that shows one ranking of a window."""
 
-    Example: `yeoron trends born --id 2020-02-a1b2c3d4`
-    """
-    _print_window(snapshots, id, "born", limit, as_json, as_csv)
+    def ranking(
+        snapshots: SnapshotStoreOption = None,
+        id: ReportIdArgument = "latest",  # noqa: A002
+        limit: LimitOption = 20,
+        as_json: Json = False,
+        as_csv: Csv = False,
+    ) -> None:
+        _print_window(snapshots, id, name, limit, as_json, as_csv)
 
-
-def risen(
-    snapshots: TrendStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
-    limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """Words that are used more often than before.
-
-    Example: `yeoron trends risen --json`
-    """
-    _print_window(snapshots, id, "risen", limit, as_json, as_csv)
-
-
-def fallen(
-    snapshots: TrendStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
-    limit: LimitOption = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """Words that are used less often than before.
-
-    Example: `yeoron trends fallen --csv`
-    """
-    _print_window(snapshots, id, "fallen", limit, as_json, as_csv)
+    ranking.__doc__ = about
+    return ranking
 
 
 def axis(
@@ -208,7 +191,7 @@ def axis(
         str | None, typer.Option(help="Words of one pole of your own, divided by commas.")
     ] = None,
     negative: Annotated[str | None, typer.Option(help="Words of the other pole.")] = None,
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     as_json: Json = False,
     as_csv: Csv = False,
@@ -225,9 +208,9 @@ def axis(
 
     chosen = settings_of(snapshots)
     asked = axes_asked(chosen.web.axes, name, positive, negative)
-    store = _whole(snapshots, chosen)
+    store = _whole(snapshots)
     found = follow(store, word, asked, chosen.trends, id)
-    known = any(one.history and one.history.points for one in found) or _held(store, id, word)
+    known = any(one.history and one.history.points for one in found) or word in store.open(id)
     refuse_unknown(word, store.open(id), known=known)
     print_axes(found, as_json=as_json, as_csv=as_csv)
 
@@ -237,7 +220,7 @@ def contrast(
     second: Annotated[
         str | None, typer.Argument(help="Another source; not given: all others together.")
     ] = None,
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     limit: LimitOption = 20,
     as_json: Json = False,
@@ -255,7 +238,7 @@ def contrast(
 
     chosen = settings_of(snapshots)
     with console.status("Comparing sources …"):
-        found = source_contrast(_whole(snapshots, chosen), first, second, chosen.trends, id=id)
+        found = source_contrast(_whole(snapshots), first, second, chosen.trends, id=id)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
     else:
@@ -263,7 +246,7 @@ def contrast(
 
 
 def bias(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     as_json: Json = False,
     as_csv: Csv = False,
@@ -278,18 +261,18 @@ def bias(
 
     chosen = settings_of(snapshots)
     weights = chosen.node.source_weights
-    found = source_bias(_whole(snapshots, chosen), chosen.trends, id=id, weights=weights)
+    found = source_bias(_whole(snapshots), chosen.trends, id=id, weights=weights)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else bias_csv(found))
     else:
         console.print(bias_table(found))
         if found.predicted is not None:
             proposal = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
-            console.print(proposal, markup=False, highlight=False, soft_wrap=True)
+            print_line(proposal)
 
 
 def report(
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     id: ReportIdArgument = "latest",  # noqa: A002
     every: Annotated[bool, typer.Option("--all", help="One report for each window.")] = False,
     out: Annotated[
@@ -305,7 +288,7 @@ def report(
 
     chosen = settings_of(snapshots)
     folder = out or chosen.paths.trends
-    store = _store(snapshots, chosen)
+    store = open_store(snapshots)
     ids = [ref.id for ref in store.list()] if every else [id]
     if not ids:
         ids = [id]  # an empty store says so when it is opened
@@ -314,12 +297,12 @@ def report(
         print_json(written)
     else:
         for path in written:
-            console.print(path, markup=False, highlight=False, soft_wrap=True)
+            print_line(path)
 
 
 def word(
     word: Annotated[str, typer.Argument(help="The word.")],
-    snapshots: TrendStoreOption = None,
+    snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -330,14 +313,15 @@ def word(
     from embedding.trends.dating import word_change
     from embedding.trends.history import word_history
     from embedding.trends.narrow import fitted
-    from embedding.trends.table import word_csv, word_json, word_table
+    from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import word_csv, word_table
 
     chosen = settings_of(snapshots)
-    store = _whole(snapshots, chosen)
+    store = _whole(snapshots)
     history = word_history(store, word, chosen.trends)
     refuse_unknown(word, store.open(), known=history.known)
     if as_json or as_csv:
-        sys.stdout.write(word_json(history) if as_json else word_csv(history))
+        sys.stdout.write(to_json(history) if as_json else word_csv(history))
     else:
         change = word_change(store, word, chosen.trends)
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
@@ -353,7 +337,7 @@ def _report(
     from embedding.trends.report import build_report
 
     chosen = settings_of(snapshots)
-    store = _store(snapshots, chosen)
+    store = open_store(snapshots)
     with console.status("Comparing windows …"):
         snapshot = store.open(of_window(store, id))
         snapshot.verify()
@@ -396,7 +380,7 @@ def _last(
         return ""
     chosen = settings_of(snapshots)
     with console.status("Looking for the last window with a finding …"):
-        store, folder = _store(snapshots, chosen), chosen.paths.trends
+        store, folder = open_store(snapshots), chosen.paths.trends
         command = f"{name}{options(snapshots)}"
         return last_found(report, counted, command, store, chosen.trends, folder)
 
@@ -413,18 +397,7 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
 
 
-def _whole(snapshots: Path | None, chosen: Settings) -> WholeStore:
+def _whole(snapshots: Path | None) -> WholeStore:
     from embedding.snapshots.lookup import WholeStore
 
-    return WholeStore(_store(snapshots, chosen))
-
-
-def _held(store: WholeStore, id: str, word: str) -> bool:  # noqa: A002
-    return store.open(id).index(word) is not None
-
-
-def _store(snapshots: Path | None, chosen: Settings) -> SnapshotStore:
-    """The store that was named, else that of the settings."""
-    from embedding.snapshots.store import SnapshotStore
-
-    return SnapshotStore(str(snapshots or chosen.snapshot_store))
+    return WholeStore(open_store(snapshots))

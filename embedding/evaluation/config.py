@@ -29,8 +29,3 @@ class EvaluationConfig(Config):
     """The figure that decides which snapshot `best` names."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where similarity and analogy are computed; `auto` takes a GPU when there is one."""
-
-    @property
-    def tracking_address(self) -> str | None:
-        """MLflow's address, for who connects to it."""
-        return None if self.tracking_uri is None else self.tracking_uri.get_secret_value()

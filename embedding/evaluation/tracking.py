@@ -18,7 +18,6 @@ from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import SnapshotEvaluation, evaluate_snapshot
 from embedding.evaluation.gate import GateResult
 from embedding.evaluation.plots import draw
-from embedding.kernel.errors import ConfigError
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import MANIFEST, Manifest
 from embedding.snapshots.snapshot import Snapshot
@@ -64,6 +63,7 @@ def track_snapshot(
     id: str,  # noqa: A002 - the contract's name
     config: EvaluationConfig,
     *,
+    tracking_uri: str,
     parent_run: str | None = None,
 ) -> TrackedRun:
     """Evaluate a snapshot and log it to MLflow; a second call continues the first's run.
@@ -78,13 +78,10 @@ def track_snapshot(
     cannot be, ConfigError for a device or an experiment that cannot be used, PlatformError when
     MLflow cannot be reached or refuses.
     """
-    address = config.tracking_address
-    if address is None:
-        raise ConfigError("evaluation.tracking_uri: not set; the address of an MLflow is expected.")
     snapshot = store.open(id)
     bounds = () if config.floors is None else gate.read_floors(config.floors)
-    client = runs.connect(address)
-    with runs.reported(address):
+    client = runs.connect(tracking_uri)
+    with runs.reported(tracking_uri):
         place = runs.experiment_id(client, config.experiment)
         client.set_experiment_tag(place, *views.snapshots_view())
         line = parent_run or _stream(client, place)

@@ -123,6 +123,17 @@ def validate(model: type[C], data: dict[str, Any], where: str) -> C:
         raise ConfigError(explain(error, where, model)) from error
 
 
+def toml_of(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """TOML of flat sections; JSON's strings, numbers, booleans and lists are TOML's too."""
+    parts = (
+        "\n".join(
+            [f"[{name}]", *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in each.items())]
+        )
+        for name, each in sections.items()
+    )
+    return "\n\n".join(parts) + "\n"
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; raises ConfigError with the file and line for a missing or broken one."""
     try:

@@ -27,6 +27,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def bracketed(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
     """True when a server could bind `port` now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
 from embedding.crawl.discover import Discoverer
 from embedding.crawl.fetcher import Fetcher
-from embedding.kernel.config import validate
+from embedding.kernel.config import toml_of, validate
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, FetchError
 from embedding.kernel.records import WindowUnit
@@ -178,7 +177,7 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
         file.flush()
         load_sources(Path(file.name))
     with replaced(settings) as file:
-        file.write(f"# {answers.name}\n\n{_toml(sections)}".encode())
+        file.write(f"# {answers.name}\n\n{toml_of(sections)}".encode())
     return settings, sources
 
 
@@ -186,12 +185,3 @@ def _agent(answers: Beginning) -> str:
     """What sites are told of who reads them."""
     contact = f"; {answers.contact}" if answers.contact else ""
     return f"Yeoron/0.1 ({answers.name.encode('ascii', 'replace').decode()}{contact})"
-
-
-def _toml(sections: dict[str, dict[str, Any]]) -> str:
-    """TOML of flat sections; JSON's strings are TOML's too."""
-    parts = (
-        "\n".join([f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in each.items())])
-        for name, each in sections.items()
-    )
-    return "\n\n".join(parts) + "\n"

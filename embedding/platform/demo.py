@@ -27,9 +27,8 @@ from embedding.platform.summary import (
 )
 from embedding.platform.supervisor import Supervisor
 from embedding.platform.watch import EVALUATE, STREAM, TREND, Watch, watch_until_done
-from embedding.settings import Settings
+from embedding.settings import Settings, platform_login
 from embedding.snapshots.store import SnapshotStore
-from embedding_airflow.environment import login
 
 NODES_SECONDS = 600.0
 """Longest wait for the nodes: a busy machine takes minutes to start Airflow and compile kernels."""
@@ -61,7 +60,7 @@ def run_demo(
         )
     console.print(f"All services are up after {time.monotonic() - started:.0f} s.")
     _say_what_comes(demo, plan, console)
-    airflow = AirflowApi(demo.airflow_url, *login(demo.paths.airflow.resolve()))
+    airflow = AirflowApi(demo.airflow_url, *platform_login(demo.paths.airflow))
     try:
         watch = _play(demo, plan, airflow, supervisor, console)
         summary = _summarise(demo, plan, watch, airflow, supervisor, time.monotonic() - started)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedding.kernel.config import toml_of
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Window, WindowUnit
 from embedding.platform.ports import variable
@@ -119,7 +119,7 @@ def write_demo_settings(settings: Settings, home: Path) -> Settings:
         "evaluation": {"gold": gold_files()},
     }
     file = home / "settings.toml"
-    file.write_text(_toml(sections), encoding="utf-8")
+    file.write_text(toml_of(sections), encoding="utf-8")
     os.environ[SETTINGS_VARIABLE] = str(file.resolve())
     for name in ("paths.home", "paths.sources", "crawl.frontier"):
         os.environ.pop(variable(name), None)
@@ -137,15 +137,3 @@ def gold_files() -> list[str]:
         if any(path.is_file() for path in found):
             return [str(path.resolve()) for path in found if path.is_file()]
     return []
-
-
-def _toml(sections: dict[str, dict[str, Any]]) -> str:
-    """TOML of flat sections; JSON's strings, numbers, booleans and lists are TOML's too."""
-    lines = []
-    for section, values in sections.items():
-        lines.append(f"[{section}]")
-        lines.extend(
-            f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
-        )
-        lines.append("")
-    return "\n".join(lines)

@@ -7,7 +7,7 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.disagreement import disagreement
-from embedding.trends.findings import findings, sureness
+from embedding.trends.findings import sureness
 from embedding.trends.material import Snapshots
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport
@@ -23,8 +23,8 @@ def of_report(report: TrendReport) -> dict[str, Any]:
         "snapshot": report.snapshot.id,
         "compared": {kind: report.compared(kind) for kind in RANKINGS},
         **{
-            kind: [{"word": row.word, "q": row.q} for row in rows]
-            for kind, rows in findings(report).items()
+            kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)]
+            for kind in RANKINGS
         },
     }
 

@@ -14,8 +14,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from embedding.kernel.errors import ConfigError, PlatformError
-from embedding.settings import Settings
-from embedding_airflow.environment import login
+from embedding.settings import Settings, platform_login
 
 _HEALTH = "/health"
 _Message = MutableMapping[str, Any]
@@ -67,7 +66,7 @@ def mlflow_app(settings: Settings) -> App:
     Raises ConfigError where MLflow is missing or there is no login yet, PlatformError when its
     database cannot be used.
     """
-    user, password = login(settings.paths.airflow.resolve())
+    user, password = platform_login(settings.paths.airflow)
     if not password.isascii():
         # Python's HTTP clients send others in another encoding than browsers.
         raise ConfigError(

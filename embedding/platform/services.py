@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
+from embedding.kernel.ports import bracketed
 from embedding.settings import Settings
 from embedding_airflow.environment import airflow_services
 
@@ -107,9 +108,8 @@ def dask_services(settings: Settings) -> list[Service]:
 
 def door_service(settings: Settings) -> Service:
     """Answers hosts that join."""
-    host = settings.hosts.address
-    shown = f"[{host}]" if ":" in host else host
-    return Service("door", _yeoron("door"), ready=f"tcp://{shown}:{settings.hosts.port}")
+    there = f"tcp://{bracketed(settings.hosts.address)}:{settings.hosts.port}"
+    return Service("door", _yeoron("door"), ready=there)
 
 
 def delivery_service() -> Service:
@@ -121,9 +121,8 @@ def relay_service(settings: Settings) -> Service:
     """Shows the pages of a parameter server that another host runs; ready at once: it may join
     later.
     """
-    host, port = settings.server.http_host, settings.server.http_port
-    shown = f"[{host}]" if ":" in host else host
-    return Service("server-pages", _yeoron("relay"), ready=f"tcp://{shown}:{port}")
+    there = f"tcp://{bracketed(settings.server.http_host)}:{settings.server.http_port}"
+    return Service("server-pages", _yeoron("relay"), ready=there)
 
 
 def server_service(settings: Settings) -> Service:

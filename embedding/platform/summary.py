@@ -17,11 +17,10 @@ from embedding.evaluation import views
 from embedding.evaluation.runs import EXPERIMENT_KIND, KIND_OF_OURS
 from embedding.kernel.durable import replaced
 from embedding.platform.findings import listed
-from embedding.settings import Settings
+from embedding.settings import Settings, platform_login
 from embedding.trends.rows import ROLES, TrendReport
 from embedding.trends.storage import load, saved
 from embedding.trends.storytext import story_lines
-from embedding_airflow.environment import login
 
 LISTED = 10
 STORIES = 3
@@ -39,7 +38,7 @@ class Check:
 
 def addresses(settings: Settings) -> dict[str, str]:
     """Where a person looks; Airflow with its login."""
-    user, password = login(settings.paths.airflow.resolve())
+    user, password = platform_login(settings.paths.airflow)
     return {
         "Airflow": f"{settings.airflow_url}  (login {user} / {password})",
         "Trends": settings.trends_url,
@@ -54,7 +53,7 @@ def experiment_url(settings: Settings) -> str:
     The bare address opens on pages for language models. It is given where MLflow does not answer,
     or where runs go to another MLflow.
     """
-    if settings.evaluation.tracking_address not in (None, settings.mlflow_url):
+    if not settings.own_mlflow:
         return settings.mlflow_url
     name = settings.evaluation.experiment
     base = f"{settings.tracking_address}/api/2.0/mlflow/experiments"

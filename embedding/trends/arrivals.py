@@ -110,7 +110,7 @@ def _bursts(words: Set[str], material: ReportInput) -> dict[str, float]:
     read, held = [], []
     for part in chain(material.past, (material.now,)):
         read.append(int(part.total_documents.sum()))
-        held.append(part.take(names, part.sources)[1].sum(axis=1))
+        held.append(part.documents_of(names))
     total = np.array(read, dtype=np.int64)
     series = np.stack(held, axis=1).astype(np.int64)
     last = len(read) - 1
@@ -136,8 +136,8 @@ def _rankable(material: ReportInput, baseline: Frequency, config: TrendsConfig) 
     """Words that enough documents of either window hold, and that were counted in both."""
     now = material.now
     words = list(dict.fromkeys([*now.words, *baseline.words]))
-    held = now.take(words, now.sources)[1].sum(axis=1)
-    held = np.maximum(held, baseline.take(words, baseline.sources)[1].sum(axis=1))
+    held = now.documents_of(words)
+    held = np.maximum(held, baseline.documents_of(words))
     keep = (held >= config.min_documents) & ~signs(words, config)
     keep &= ~incomparable(words, material, config.baseline_windows, config.min_documents)
     return [words[at] for at in np.flatnonzero(keep)]

@@ -45,7 +45,7 @@ def births(material: ReportInput, config: TrendsConfig, inflation: float) -> Bir
     """
     now = material.now
     last = material.past[-1]
-    often = last.take(now.words, last.sources)[1].sum(axis=1) >= config.min_documents
+    often = last.documents_of(now.words) >= config.min_documents
     chosen = np.flatnonzero(~signs(now.words, config) & ~often)
     words, held, before = _young([now.words[at] for at in chosen.tolist()], material, config)
     before = before + _waiting(words, material, config.born_windows)
@@ -72,7 +72,7 @@ def _young(
     now = material.now
     held = now.take(words, now.sources)[1]
     sources = {name: held[:, at] > 0 for at, name in enumerate(now.sources)}
-    later = now.take(words, now.sources)[0].sum(axis=1)
+    later = now.counts_of(words)
     hidden = unlisted(words, material)
     before, first = hidden.before.copy(), hidden.first.copy()
     known = np.zeros(len(words), dtype=bool)
@@ -123,7 +123,7 @@ def _waiting(words: Sequence[str], material: ReportInput, last: int) -> IntArray
     snapshots = (*material.earlier[-last:], material.snapshot)
     for snapshot, part in zip(snapshots, (*material.past[-last:], material.now), strict=True):
         rows = snapshot.rows(words)
-        counted = part.take(words, part.sources)[0].sum(axis=1)
+        counted = part.counts_of(words)
         running = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
         first = ~listed & (counted > 0)
         found[first] = (running - counted)[first]

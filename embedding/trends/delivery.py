@@ -1,23 +1,68 @@
-"""Sending a notice by mail or to a webhook. No library logs its content."""
+"""Sending notices by mail or to a webhook, once by each channel. No library logs their content."""
 
 from __future__ import annotations
 
+import json
 import smtplib
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import partial
+from pathlib import Path
 
 import httpx
 import tenacity
 
 from embedding.kernel.errors import PlatformError
-from embedding.trends.notice import Attachment, Notice
+from embedding.snapshots.store import SnapshotStore
+from embedding.trends.notice import Attachment, Notice, compose
 from embedding.trends.notifying import NotifyConfig
+from embedding.trends.rows import TrendReport
 
 ATTEMPTS = 3
 _LONGEST = 35_000
 """Characters of a webhook's text; Slack cuts at 40,000."""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Which channels a notice went by now, and how many words each part of it had."""
+
+    id: str
+    sent: tuple[str, ...]
+    words: dict[str, int]
+
+
+def notify(
+    report: TrendReport,
+    store: SnapshotStore,
+    folder: Path,
+    config: NotifyConfig,
+    page: str,
+    attach: Callable[[], Attachment] | None = None,
+) -> Delivered:
+    """Send the notice of a saved report by every channel that has not had it.
+
+    folder  of saved reports; `.sent-<id>.json` there names the channels that have
+    attach  makes the file that goes with a mail; None: none does
+    Raises PlatformError for a channel that cannot be used; those before it stay noted.
+    """
+    before = None if report.compared_with is None else store.open(report.compared_with.id)
+    notice = compose(report, store.open(report.snapshot.id), before, config, page)
+    noted = folder / f".sent-{report.snapshot.id}.json"
+    had: list[str] = json.loads(noted.read_text("utf-8")) if noted.is_file() else []
+    sent = []
+    for channel in config.channels:
+        attached = attach if channel == "email" else None
+        if channel in had or not (notice or (attached is not None and config.attach_quiet)):
+            continue
+        goes_along = None if attached is None else attached()
+        deliver(notice, channel, config, goes_along)
+        sent.append(channel)
+        noted.write_text(json.dumps([*had, *sent]), encoding="utf-8")
+    words = {title: len(lines) for title, lines in notice.sections}
+    return Delivered(report.snapshot.id, tuple(sent), words)
 
 
 def deliver(

@@ -100,7 +100,7 @@ def taken(words: Sequence[str], now: Frequency, usual: TestArray, material: Repo
 
 
 def _excess(words: Sequence[str], now: Frequency, usual: TestArray) -> TestArray:
-    held = now.take(words, now.sources)[1].sum(axis=1)
+    held = now.documents_of(words)
     excess: TestArray = held - usual * int(now.total_documents.sum()) / 1000.0
     return excess
 
@@ -110,7 +110,7 @@ def _with_part(
 ) -> IntArray:
     """int64 [n]: documents of the window that hold phrases of which a word is a part."""
     names = [phrase.word for phrase in phrases]
-    held = now.take(names, now.sources)[1].sum(axis=1) + unlisted(names, material).now
+    held = now.documents_of(names) + unlisted(names, material).now
     by_part: dict[str, int] = {}
     for phrase, documents in zip(phrases, held.tolist(), strict=True):
         for part in set(phrase.parts):

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from embedding.kernel.records import SnapshotRef
-from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, TrendReport
 
 LOOKED_BACK = 60
 """Windows among which the last one with a finding is looked for."""
 
 
-def findings(report: TrendReport) -> dict[str, tuple[TrendRow, ...]]:
-    """The significant rows of every ranking, surest first."""
-    return {name: report.significant(name) for name in RANKINGS}
-
-
 def findings_of(report: TrendReport, rankings: Iterable[str] = RANKINGS) -> int:
     """Words that are findings in these rankings, each once."""
-    found = findings(report)
-    return len({row.word for name in rankings for row in found[name]})
+    return len({row.word for name in rankings for row in report.significant(name)})
 
 
 def last_with_findings(

@@ -91,6 +91,16 @@ class Frequency:
         chosen = np.ix_(self.rows(words), columns)
         return _padded(self.counts)[chosen], _padded(self.documents)[chosen]
 
+    def counts_of(self, words: Sequence[str]) -> IntArray:
+        """int64 [len(words)]: occurrences in all sources."""
+        found: IntArray = self.take(words, self.sources)[0].sum(axis=1)
+        return found
+
+    def documents_of(self, words: Sequence[str]) -> IntArray:
+        """int64 [len(words)]: documents of all sources that hold the word."""
+        found: IntArray = self.take(words, self.sources)[1].sum(axis=1)
+        return found
+
     def totals(self, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
         """(tokens, documents) int64 [len(sources)] read from each of `sources`; 0 if unknown."""
         place = {name: at for at, name in enumerate(self.sources)}
@@ -101,9 +111,8 @@ class Frequency:
 
     def rate(self, words: Sequence[str]) -> Rates:
         """float64 [len(words)]: documents that hold the word, per 1,000 documents."""
-        _, documents = self.take(words, self.sources)
         total = max(int(self.total_documents.sum()), 1)
-        rates: Rates = documents.sum(axis=1) * 1000.0 / total
+        rates: Rates = self.documents_of(words) * 1000.0 / total
         return rates
 
     def usual_rate(self, words: Sequence[str], now: Frequency) -> Rates:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.neighbourcache import NeighbourCache
-from embedding.trends.plain import to_plain
 from embedding.trends.rows import NeighbourRow, Note, TrendReport
 from embedding.trends.shift import ARCSINE_SCALE
 from embedding.trends.significance import wilson
@@ -96,11 +96,6 @@ class WordHistory:
     points: tuple[HistoryPoint, ...]
     notes: tuple[Note, ...] = ()
     parts: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """JSON-safe form."""
-        plain: dict[str, object] = to_plain(self)
-        return plain
 
 
 def word_history(
@@ -217,10 +212,7 @@ def _point(
     config: TrendsConfig,
 ) -> HistoryPoint:
     window = snapshot.manifest.window
-    sources = _sources(snapshot, word)
-    count, held = sum(s.count for s in sources), sum(s.documents for s in sources)
-    tokens = sum(s.read_tokens for s in sources)
-    read = sum(s.read_documents for s in sources)
+    totals = totals_of(_sources(snapshot, word))
     back = None if first is nearby else first
     then: set[str] = set()
     if previous is not None and previous.by_use == nearby.by_use:
@@ -231,15 +223,9 @@ def _point(
         start=window.start.isoformat(),
         end=window.end.isoformat(),
         in_vocabulary=nearby.row >= 0,
-        count=count,
-        documents=held,
-        read_tokens=tokens,
-        read_documents=read,
-        per_1000_documents=_per_1000(held, read),
-        per_1000_tokens=_per_1000(count, tokens),
-        sources=sources,
-        shift_previous=_shift(previous, nearby, count, report, config),
-        shift_first=_shift(back, nearby, count, None, config),
+        **totals,
+        shift_previous=_shift(previous, nearby, totals["count"], report, config),
+        shift_first=_shift(back, nearby, totals["count"], None, config),
         neighbours=tuple(
             NeighbourRow(name, near, bool(then) and name not in then) for name, near in nearby.alike
         ),
@@ -279,6 +265,22 @@ def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
     return tuple(rows)
 
 
+def totals_of(sources: tuple[SourceUse, ...]) -> dict[str, Any]:
+    """The fields of a HistoryPoint that say how often these sources together used the word."""
+    count, documents = sum(one.count for one in sources), sum(one.documents for one in sources)
+    tokens = sum(one.read_tokens for one in sources)
+    read = sum(one.read_documents for one in sources)
+    return {
+        "sources": sources,
+        "count": count,
+        "documents": documents,
+        "read_tokens": tokens,
+        "read_documents": read,
+        "per_1000_documents": _per_1000(documents, read),
+        "per_1000_tokens": _per_1000(count, tokens),
+    }
+
+
 def _per_1000(part: int, whole: int) -> float | None:
     return 1000.0 * part / whole if whole else None
 
@@ -315,11 +317,8 @@ def _shift(
     middle, scale = floor.at(exposure)
     usual, upper = ARCSINE_SCALE.inverse(middle), ARCSINE_SCALE.inverse(middle + 1.96 * scale)
     z = (ARCSINE_SCALE.forward(np.asarray([moved])) - middle) / scale
-    return ShiftFigure(
-        before.snapshot.id,
-        moved,
-        low,
-        high,
+    return replace(
+        figure,
         expected=float(usual[0]),
         expected_high=float(upper[0]),
         z=float(z[0]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +12,8 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
+from embedding.trends.nearest import highest
+from embedding.trends.recent import Recent
 
 _BLOCK = 4_096
 """Sums that are widened at once."""
@@ -56,10 +57,7 @@ class Likeness:
         # Not a product of BLAS: for so little, its threads cost more than they save.
         cosines = np.vecdot(self._means, unit_rows(mean[None] - self._centre)[0])
         cosines[self._rows == row] = -np.inf
-        k = min(n, len(cosines))
-        best = np.argpartition(-cosines, k - 1)[:k]
-        best = best[np.lexsort((best, -cosines[best]))]
-        best = best[np.isfinite(cosines[best])]
+        best = highest(cosines, n)
         return [(self._words[at], float(cosines[at])) for at in best.tolist()]
 
 
@@ -73,22 +71,14 @@ class UsedAlike:
 
     def __init__(self, config: TrendsConfig, keep: int = 64) -> None:
         self._config = config
-        self._keep = keep
-        self._made: dict[str, Likeness] = {}
-        self._lock = threading.Lock()
+        self._made: Recent[Likeness] = Recent(keep)
 
     def of(self, snapshot: Snapshot) -> Likeness | None:
         """None where a snapshot does not say how words were used in its window."""
-        if snapshot.usage is None:
+        usage = snapshot.usage
+        if usage is None:
             return None
-        found = self._made.get(snapshot.id)
-        if found is None:
-            found = Likeness(snapshot, snapshot.usage, self._config)
-            with self._lock:
-                self._made[snapshot.id] = found
-                while len(self._made) > self._keep:
-                    self._made.pop(next(iter(self._made)))
-        return found
+        return self._made.get(snapshot.id, lambda: Likeness(snapshot, usage, self._config))
 
 
 def pooled(usage: Usage, at: IntArray | None = None) -> tuple[IntArray, FloatArray]:

@@ -83,7 +83,7 @@ def judge_words(
 
     among  only these words, judged as among all
     """
-    in_window = material.now.take(pair.words, material.now.sources)[0].sum(axis=1)
+    in_window = material.now.counts_of(pair.words)
     often = (in_window >= config.min_count) & (pair.seen_before >= config.min_count)
     rows = np.flatnonzero(often & ~signs(pair.words, config)).astype(np.int64)
     held_out = held_out_of(material)

@@ -47,6 +47,17 @@ def _highest(figures: FloatArray, k: int) -> IntArray:
     return np.take_along_axis(best, order, axis=1)
 
 
+def highest(figures: FloatArray, n: int) -> IntArray:
+    """int64 [k ≤ n]: places of the highest finite figures of [m], highest first, the first of
+    equal ones before the others.
+    """
+    k = min(n, len(figures))
+    best = np.argpartition(-figures, k - 1)[:k] if k < len(figures) else np.arange(k)
+    best = best[np.lexsort((best, -figures[best]))]
+    found: IntArray = best[np.isfinite(figures[best])]
+    return found
+
+
 def shared(first: IntArray, second: IntArray, n: int, block: int = 256) -> IntArray:
     """int64 [q]: how many of the row numbers (< n) of each line stand in both tables."""
     total = np.zeros(len(first), dtype=np.int64)

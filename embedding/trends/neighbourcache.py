@@ -18,6 +18,8 @@ import pyarrow as pa
 from embedding.kernel.records import CodeArray, FloatArray
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.nearest import highest
+from embedding.trends.recent import Recent
 
 
 @dataclass(frozen=True)
@@ -79,20 +81,11 @@ class NeighbourCache:
     def __init__(self, words: int, keep: int = 64) -> None:
         self.names = Names()
         self._words = words
-        self._keep = keep
-        self._made: dict[str, Frequent] = {}
-        self._lock = threading.Lock()
+        self._made: Recent[Frequent] = Recent(keep)
 
     def of(self, snapshot: Snapshot) -> Frequent:
         """The frequent words of a snapshot; read once."""
-        found = self._made.get(snapshot.id)
-        if found is None:
-            found = self._read(snapshot)
-            with self._lock:
-                self._made[snapshot.id] = found
-                while len(self._made) > self._keep:
-                    self._made.pop(next(iter(self._made)))
-        return found
+        return self._made.get(snapshot.id, lambda: self._read(snapshot))
 
     def nearest(self, snapshot: Snapshot, row: int, n: int) -> tuple[CodeArray, FloatArray]:
         """Numbers int32 [k] and nearness float32 [k ≤ n] of the words nearest to the word of `row`.
@@ -108,10 +101,7 @@ class NeighbourCache:
         own = self.names.code(snapshot.word_column[row].as_py())
         if own >= 0:
             near[frequent.codes == own] = -np.inf
-        k = min(n, len(near))
-        best = np.argpartition(-near, k - 1)[:k] if k < len(near) else np.arange(k)
-        best = best[np.lexsort((best, -near[best]))]
-        best = best[np.isfinite(near[best])]
+        best = highest(near, n)
         return frequent.codes[best], near[best].astype(np.float32)
 
     def _read(self, snapshot: Snapshot) -> Frequent:

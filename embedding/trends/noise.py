@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import IntArray
+from embedding.trends.distributions import normal_sf
 from embedding.trends.significance import (
     TestArray,
     benjamini_hochberg,
     robust_scale,
-    upper_tail,
 )
 
 SMALLEST_SCALE = 1e-3
@@ -143,5 +143,5 @@ def judge(shift: TestArray, exposure: TestArray, band_words: int) -> RankedShift
     floor = noise_floor(shift, exposure, band_words)
     z = floor.z(shift, exposure) if len(shift) else np.zeros(0)
     z = z / tail_inflation(z)
-    p = upper_tail(z)
+    p = normal_sf(z)
     return RankedShifts(z=z, p=p, q=benjamini_hochberg(p), floor=floor)

@@ -1,13 +1,15 @@
-"""Records as JSON has them."""
+"""Records as JSON has them, and texts as XML can hold them."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 _DIGITS = 6
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_plain(value: Any) -> Any:
@@ -22,3 +24,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, _DIGITS) + 0.0 if math.isfinite(value) else None
     return value
+
+
+def in_xml(text: str) -> str:
+    """A text with the replacement character for what XML cannot hold."""
+    return _NO_XML.sub("\ufffd", text)

@@ -19,7 +19,6 @@ from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_move
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import no_scores
-from embedding.trends.scoretable import WordScores
 from embedding.trends.silence import nothing_to_judge, silenced, untold
 from embedding.trends.storage import load
 from embedding.trends.stories import continued, stories
@@ -49,7 +48,8 @@ def build_report(
     before = material.earlier[-1]
     once = with_copies_once(material, config.baseline_windows)
     writer = RowWriter(material, once, config)
-    tested = _tested(before.id, saved, len(material.earlier) - 1, config)
+    earlier = _saved(before.id, saved)
+    tested = _tested(earlier, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
     nothing = unread or untold(material)
@@ -87,11 +87,10 @@ def build_report(
             "emergence": arrivals.compared,
         },
         bias=bias_of(material.snapshot.manifest),
-        scores=moved.scores or _no_scores(material, config),
+        scores=moved.scores or no_scores(material, config),
     )
     found = stories(report, material.snapshot, limits)
     material.snapshot.release()
-    earlier = _saved(before.id, saved)
     return replace(
         report,
         stories=continued(found, () if earlier is None else earlier.stories),
@@ -108,17 +107,16 @@ def _saved(id: str, folder: Path | None) -> TrendReport | None:  # noqa: A002
 
 
 def _tested(
-    before: str, saved: Path | None, windows: int, config: TrendsConfig
+    earlier: TrendReport | None, windows: int, config: TrendsConfig
 ) -> dict[str, OnlineTests]:
     """How sure words of this window must be, by family of tests.
 
-    before   snapshot of the window before, whose saved report says what was called so far. Without
-             one the `windows` that were compared before count as tested, and as calling nothing
+    earlier  the saved report of the window before, which says what was called so far. Without one
+             the `windows` that were compared before count as tested, and as calling nothing
     """
     alpha = config.false_discovery
     if config.control == "window":
         return in_one_window(alpha)
-    earlier = _saved(before, saved)
     known = {} if earlier is None else earlier.control
     return {
         family: known.get(family, OnlineTests(windows)).next(alpha) for family in FAMILIES.values()
@@ -128,10 +126,6 @@ def _tested(
 def _decided(tested: Mapping[str, OnlineTests], report: TrendReport) -> dict[str, OnlineTests]:
     called = {FAMILIES[name] for name in FAMILIES if report.significant(name)}
     return {family: one.decided(family in called) for family, one in tested.items()}
-
-
-def _no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
-    return no_scores([*material.earlier, material.snapshot], config)
 
 
 def _unread(snapshot: Snapshot) -> Note:
@@ -204,5 +198,5 @@ def _bare(material: ReportInput, config: TrendsConfig, *why: Note) -> TrendRepor
         notes=tuple(notes),
         windows=(label,),
         bias=bias_of(material.snapshot.manifest),
-        scores=_no_scores(material, config),
+        scores=no_scores(material, config),
     )

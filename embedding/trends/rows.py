@@ -259,6 +259,27 @@ class WindowFigures:
 
 
 @dataclass(frozen=True)
+class WindowSource:
+    """What one source brought to a window.
+
+    documents_before   in the window that it is compared with
+    loss    before learning, in nats a pair; excess: above the mean of all. None: not measured
+    """
+
+    source: str
+    documents: int
+    documents_before: int
+    tokens: int
+    loss: float | None
+    excess: float | None
+
+    @property
+    def missing(self) -> bool:
+        """Whether it brought nothing, though it is one of the window before."""
+        return self.documents == 0
+
+
+@dataclass(frozen=True)
 class Bias:
     """Which source the model serves worst in a window.
 
@@ -323,6 +344,24 @@ class TrendReport:
     def by_documents(self, row: TrendRow) -> bool:
         """Whether a moved row was judged by the documents that use it, and not by its shift."""
         return self.estimator == "usage" and "usage" in row.figures
+
+    def by_source(self) -> tuple[WindowSource, ...]:
+        """Every source of this window or the one before, most documents first."""
+        now, bias = self.snapshot, self.bias
+        earlier = {} if self.compared_with is None else self.compared_with.documents
+        losses = {} if bias is None else bias.losses
+        found = [
+            WindowSource(
+                source=name,
+                documents=now.documents.get(name, 0),
+                documents_before=earlier.get(name, 0),
+                tokens=now.tokens.get(name, 0),
+                loss=losses.get(name),
+                excess=None if bias is None or name not in losses else losses[name] - bias.mean,
+            )
+            for name in {*now.documents, *now.tokens, *earlier}
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.documents, one.source)))
 
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
         """The rows of a ranking (a name of RANKINGS) that are findings."""

@@ -39,16 +39,15 @@ def word_scores(
     columns |= {name: values[order].astype(np.float64) for name, values in figures.items()}
     columns["significant"] = columns["q"] <= limit
     for suffix, window in (("_before", material.past[-1]), ("", material.now)):
-        counts, documents = window.take(ordered, window.sources)
-        columns[f"count{suffix}"] = counts.sum(axis=1)
-        columns[f"documents{suffix}"] = documents.sum(axis=1)
+        columns[f"count{suffix}"] = window.counts_of(ordered)
+        columns[f"documents{suffix}"] = window.documents_of(ordered)
     table = pa.table({name: columns[name] for name in COLUMNS}, schema=SCHEMA)
     return WordScores(table, key_of([*material.earlier, material.snapshot], config))
 
 
-def no_scores(snapshots: Sequence[Any], config: TrendsConfig) -> WordScores:
+def no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
     """Where no word was compared."""
-    return WordScores(SCHEMA.empty_table(), key_of(snapshots, config))
+    return WordScores(SCHEMA.empty_table(), key_of([*material.earlier, material.snapshot], config))
 
 
 def key_of(snapshots: Sequence[Any], config: TrendsConfig) -> str:
@@ -69,7 +68,7 @@ def why_not(words: Sequence[str], material: ReportInput, config: TrendsConfig) -
     """Why each of `words`, none of which was compared, was not: a sentence without a full stop."""
     if not words:
         return {}
-    now = material.now.take(words, material.now.sources)[0].sum(axis=1)
+    now = material.now.counts_of(words)
     skipped = signs(words, config)
     return {
         word: _reason(word, int(now[at]), bool(skipped[at]), material, config)

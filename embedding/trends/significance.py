@@ -12,14 +12,9 @@ from embedding.trends.distributions import normal_sf
 TestArray = npt.NDArray[np.float64]
 
 
-def upper_tail(z: TestArray) -> TestArray:
-    """P(Z ≥ z) of a standard normal."""
-    return normal_sf(z)
-
-
 def two_sided(z: TestArray) -> TestArray:
     """P(|Z| ≥ |z|) of a standard normal."""
-    return 2.0 * upper_tail(np.abs(z))
+    return 2.0 * normal_sf(np.abs(z))
 
 
 def benjamini_hochberg(p: TestArray, tests: int = 0) -> TestArray:

@@ -140,6 +140,17 @@ def sightings(
     )
 
 
+def story_documents(
+    story: Story, report: TrendReport, evidence: EvidenceStore | None
+) -> StoryDocuments | None:
+    """Where a story of a report stands; None where addresses are not kept."""
+    window = report.window_of(story)
+    if evidence is None or window is None:
+        return None
+    start, end = datetime.fromisoformat(window.start), datetime.fromisoformat(window.end)
+    return sightings(story, evidence, start, end)
+
+
 def groups(cosines: FloatArray) -> list[list[int]]:
     """Which of n words belong together: their places, each in one group.
 

@@ -197,11 +197,6 @@ def _dated(change: WordChange) -> str:
     return f"Changed: {change.date.since}{ends}{like}."
 
 
-def word_json(history: WordHistory) -> str:
-    """A word's history as canonical JSON."""
-    return as_json(history)
-
-
 def word_csv(history: WordHistory) -> str:
     """A word's history as CSV: one line for each window and source."""
     lines = []

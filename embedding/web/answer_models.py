@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from embedding.trends.contrast import ContrastRow
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import Note, StoryWord, TrendRow, WindowFigures
+from embedding.trends.rows import Note, StoryWord, TrendRow, WindowFigures, WindowSource
 from embedding.trends.together import Together
 
 
@@ -118,39 +117,12 @@ class WindowsAnswer:
 
 
 @dataclass(frozen=True)
-class SourceAnswer:
-    """What one source brought.
-
-    loss    before learning, in nats a pair; excess: above the mean of all. null: not measured
-    """
-
-    source: str
-    documents: int
-    documents_before: int
-    tokens: int
-    loss: float | None
-    excess: float | None
-
-
-@dataclass(frozen=True)
 class SourcesAnswer:
     """The sources of a window, most documents first."""
 
     snapshot: WindowFigures
     compared_with: WindowFigures | None
-    sources: tuple[SourceAnswer, ...]
-
-
-@dataclass(frozen=True)
-class ContrastAnswer:
-    """Words that two sources use differently, surest first, of `compared` words."""
-
-    snapshot: str
-    label: str
-    first: str
-    second: str
-    rows: tuple[ContrastRow, ...]
-    compared: int
+    sources: tuple[WindowSource, ...]
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
+from embedding.trends.contrast import SourceContrast
+from embedding.trends.dating import WordChange
 from embedding.trends.findings import findings_of
 from embedding.trends.history import WordHistory
 from embedding.trends.material import figures
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.scoretable import WordScores
-from embedding.trends.stories import StoryDocuments
 from embedding.web.answer_models import (
     CompareAnswer,
-    ContrastAnswer,
     DocumentAddress,
     EvidenceAnswer,
     FindingAnswer,
     ScoresAnswer,
-    SourceAnswer,
     SourcesAnswer,
     StoriesAnswer,
     StoryAnswer,
@@ -34,12 +34,20 @@ from embedding.web.links import PagePaths
 from embedding.web.reader import Reader
 from embedding.web.text import PageText
 
+A = TypeVar("A")
 API_WAIT_S = 60.0
 """Seconds that a program waits before it is told to ask again."""
 
 
 class LaterError(Exception):
     """The answer is still being computed: ask again."""
+
+
+def in_time(found: A | None) -> A:
+    """What was computed; LaterError where it still is."""
+    if found is None:
+        raise LaterError
+    return found
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,7 @@ class ProgramAnswers:
 
     def report(self, window: str) -> TrendReport:
         """The report of a window."""
-        found = self._reader.report(self._reader.open(window).id, wait_s=API_WAIT_S)
-        if found is None:
-            raise LaterError
-        return found
+        return in_time(self._reader.report(self._reader.open(window).id, wait_s=API_WAIT_S))
 
     def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
         """What happened in a window."""
@@ -124,45 +129,28 @@ class ProgramAnswers:
     def sources(self, window: str) -> SourcesAnswer:
         """What each source brought in a window."""
         report = self.report(window)
-        now, before, bias = report.snapshot, report.compared_with, report.bias
-        losses = {} if bias is None else bias.losses
-        earlier = {} if before is None else before.documents
-        rows = [
-            SourceAnswer(
-                source=name,
-                documents=now.documents.get(name, 0),
-                documents_before=earlier.get(name, 0),
-                tokens=now.tokens.get(name, 0),
-                loss=losses.get(name),
-                excess=None if bias is None or name not in losses else losses[name] - bias.mean,
-            )
-            for name in {*now.documents, *now.tokens, *earlier}
-        ]
-        rows.sort(key=lambda one: (-one.documents, one.source))
-        return SourcesAnswer(now, before, tuple(rows))
+        return SourcesAnswer(report.snapshot, report.compared_with, report.by_source())
 
     def contrast(
         self, first: str, second: str, window: str, limit: int | None = None
-    ) -> ContrastAnswer:
+    ) -> SourceContrast:
         """Words that two sources of a window use differently."""
         known = self._reader.open(window)
         for name in (first, second):
             if name not in known.manifest.documents:
                 there = ", ".join(sorted(known.manifest.documents)) or "none"
                 raise InputError(f"source {name[:80]!r}: the window has none; there are {there}.")
-        found = self._answers.contrast(first, second, known.id, API_WAIT_S)
-        if found is None:
-            raise LaterError
-        values = {each.name: getattr(found, each.name) for each in fields(ContrastAnswer)}
-        return ContrastAnswer(**{**values, "rows": found.rows[:limit]})
+        found = in_time(self._answers.contrast(first, second, known.id, API_WAIT_S))
+        return replace(found, rows=found.rows[:limit])
 
     def between(self, then: str, now: str) -> TrendReport:
         """The report of a window against any earlier one."""
         ids = (self._reader.open(then).id, self._reader.open(now).id)
-        found = self._answers.between(*ids, API_WAIT_S)
-        if found is None:
-            raise LaterError
-        return found
+        return in_time(self._answers.between(*ids, API_WAIT_S))
+
+    def change(self, word: str) -> WordChange:
+        """Since when a word is used differently."""
+        return in_time(self._answers.change(word, API_WAIT_S))
 
     def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:
         """Documents of a window that hold a word."""
@@ -174,22 +162,13 @@ class ProgramAnswers:
     def scores(self, window: str, offset: int, limit: int) -> ScoresAnswer:
         """The figures of every word that was compared, `limit` of them from `offset` on."""
         report = self.report(window)
-        found = self._reader.scores(report, API_WAIT_S)
-        if found is None:
-            raise LaterError
+        found = in_time(self._reader.scores(report, API_WAIT_S))
         part = WordScores(found.table.slice(offset, limit), found.key)
         rows = tuple(part.rows())
         return ScoresAnswer(report.snapshot, report.compared_with, len(found), offset, rows)
 
-    def where(self, story: Story, report: TrendReport) -> StoryDocuments | None:
-        """Where a story stands; None where addresses are not kept or cannot be read."""
-        window = report.window_of(story)
-        if window is None:
-            return None
-        return self._answers.sightings(story, window.start, window.end)
-
     def _story(self, story: Story, report: TrendReport, to: Reading) -> StoryAnswer:
-        where = self.where(story, report)
+        where = self._answers.story_documents(story, report)
         days = (None, None) if where is None else (where.first, where.last)
         return StoryAnswer(
             id=story.id,

@@ -20,12 +20,13 @@ from embedding.trends.dating import WordChange, word_change
 from embedding.trends.disagreement import Disagreement, disagreement
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.mapping import NeighbourMap, neighbour_map
+from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
-from embedding.trends.stories import StoryDocuments, sightings
+from embedding.trends.stories import StoryDocuments, story_documents
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.plain import function_words
-from embedding.web.reader import Reader, Recent
+from embedding.web.reader import Reader
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -44,6 +45,7 @@ class Answers:
 
     def __init__(self, config: WebConfig, reader: Reader) -> None:
         self._config = config
+        self._trends = config.trends
         self._reader = reader
         self._values: Recent[Any] = Recent(KEPT)
         self._slow: Recent[Future[Any]] = Recent(32)
@@ -78,13 +80,10 @@ class Answers:
         )
         return frozenset(word for word, _ in near)
 
-    def sightings(self, story: Story, start: str, end: str) -> StoryDocuments | None:
-        """Where a story stands in a window; None where addresses are not kept or cannot be read."""
-        if self._evidence is None:
-            return None
-        times = datetime.fromisoformat(start), datetime.fromisoformat(end)
+    def story_documents(self, story: Story, report: TrendReport) -> StoryDocuments | None:
+        """Where a story stands; None where addresses are not kept or cannot be read."""
         try:
-            return sightings(story, self._evidence, *times)
+            return story_documents(story, report, self._evidence)
         except SnapshotError as error:
             log.warning("documents of story %s: %s", story.id, error)
             return None
@@ -119,18 +118,19 @@ class Answers:
 
     def together(self, first: str, second: str) -> tuple[Together, ...]:
         """Two words' cosine through all windows."""
-        trends = self._config.trends
         return self._kept(
             ("together", first, second, self._latest()),
-            lambda: together(self._reader, first, second, trends),
+            lambda: together(self._reader, first, second, self._trends),
         )
 
     def map(self, word: str) -> NeighbourMap:
         """A word's map through all windows."""
-        trends, neighbour_cache = self._config.trends, self._reader.neighbour_cache
+        neighbour_cache = self._reader.neighbour_cache
         return self._kept(
             ("map", word, self._latest()),
-            lambda: neighbour_map(self._reader, word, trends, neighbour_cache=neighbour_cache),
+            lambda: neighbour_map(
+                self._reader, word, self._trends, neighbour_cache=neighbour_cache
+            ),
         )
 
     def axis(self, word: str, name: str) -> tuple[AxisConfig, AxisHistory]:
@@ -149,7 +149,7 @@ class Answers:
                 word,
                 found.positive,
                 found.negative,
-                self._config.trends,
+                self._trends,
                 kept=self._axes,
             ),
         )
@@ -162,18 +162,16 @@ class Answers:
         wait_s: float,
     ) -> SourceContrast | None:
         """Two sources in one window; None while it is still being computed."""
-        trends = self._config.trends
         return self._later(
             ("contrast", first, second, id),
-            lambda: source_contrast(self._reader, first, second, trends, id=id),
+            lambda: source_contrast(self._reader, first, second, self._trends, id=id),
             wait_s,
         )
 
     def disagreement(self, id: str, wait_s: float) -> Disagreement | None:  # noqa: A002
         """What the sources of a window disagree on; None while it is still being computed."""
-        trends = self._config.trends
         return self._later(
-            ("disagreement", id), lambda: disagreement(self._reader, trends, id=id), wait_s
+            ("disagreement", id), lambda: disagreement(self._reader, self._trends, id=id), wait_s
         )
 
     def bias(self, id: str) -> SourceBias:  # noqa: A002
@@ -181,24 +179,22 @@ class Answers:
         config = self._config
         return self._kept(
             ("bias", id),
-            lambda: source_bias(self._reader, config.trends, id=id, weights=config.source_weights),
+            lambda: source_bias(self._reader, self._trends, id=id, weights=config.source_weights),
         )
 
     def change(self, word: str, wait_s: float) -> WordChange | None:
         """When a word changed, over all windows; None while it is still being computed."""
-        trends = self._config.trends
         return self._later(
             ("change", word, self._latest()),
-            lambda: word_change(self._reader, word, trends),
+            lambda: word_change(self._reader, word, self._trends),
             wait_s,
         )
 
     def between(self, before: str, after: str, wait_s: float) -> TrendReport | None:
         """The report of one window against any earlier one; None while it is being computed."""
-        trends = self._config.trends
         return self._later(
             ("between", before, after),
-            lambda: build_between(self._reader, before, after, trends),
+            lambda: build_between(self._reader, before, after, self._trends),
             wait_s,
         )
 

@@ -145,7 +145,7 @@ def _add_ranking(routes: APIRouter, site: Site, name: str) -> None:
 def _word(site: Site, word: str) -> Response:
     history = site.reader.history(word)
     if history.known:
-        return as_text(table.word_json(history))
+        return as_text(table.as_json(history))
     nearest = site.reader.vocabulary().nearest_spellings(word)
     return as_answer({"error": "no snapshot holds this word.", "nearest": nearest}, 404)
 

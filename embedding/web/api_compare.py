@@ -12,14 +12,13 @@ from starlette.responses import Response
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import storage, table
+from embedding.trends.contrast import SourceContrast
 from embedding.trends.plain import to_plain
 from embedding.web.answer_models import (
     CompareAnswer,
-    ContrastAnswer,
     EvidenceAnswer,
     SourcesAnswer,
 )
-from embedding.web.answering import API_WAIT_S, LaterError
 from embedding.web.api import (
     IdQuery,
     LimitQuery,
@@ -59,7 +58,7 @@ def comparing_routes(
         """What each source brought, and how well the model serves it."""
         return as_record(site.programs.sources(id))
 
-    @routes.get("/contrast", summary="Two sources of a window", responses=described(ContrastAnswer))
+    @routes.get("/contrast", summary="Two sources of a window", responses=described(SourceContrast))
     def contrast(
         a: FirstQuery,
         b: SecondQuery,
@@ -93,9 +92,7 @@ def comparing_routes(
     @routes.get("/since", summary="When a word changed")
     def since(request: Request, w: WordQuery) -> Response:
         """The window since which a word is used differently, if one stands out."""
-        found = site.answers.change(w, API_WAIT_S)
-        if found is None:
-            raise LaterError
+        found = site.programs.change(w)
         view = change_view(found, site.words(request))
         return as_answer({**to_plain(found), "text": view.text, "about": view.about})
 

@@ -55,13 +55,21 @@ def _chart(
     at = {(point.label, point.source): point for point in history.points}
     sources = sorted({point.source for point in history.points} - {ALL})
     colours = {name: i for i, name in enumerate(order)}
-    shown = [_line(name, at, labels, colour=colours.get(name, 0)) for name in sources]
-    overall = _line(ALL, at, labels, colour=OVERALL)
+    shown = [
+        ChartLine(
+            name,
+            [p.position if (p := at.get((label, name))) else None for label in labels],
+            dashed=True,
+            colour=colours.get(name, 0),
+        )
+        for name in sources
+    ]
+    every = [at.get((label, ALL)) for label in labels]
     overall = ChartLine(
         t("all_sources"),
-        overall.values,
-        low=[_low(at.get((label, ALL))) for label in labels],
-        high=[_high(at.get((label, ALL))) for label in labels],
+        [one.position if one else None for one in every],
+        low=[one.low if one else None for one in every],
+        high=[one.high if one else None for one in every],
         colour=OVERALL,
     )
     tips = []
@@ -70,27 +78,12 @@ def _chart(
         for name in (ALL, *sources):
             point = at.get((label, name))
             if point is not None:
-                label = t("all_sources") if name == ALL else name
-                parts.append(f"{label}: {_figure(point)} ({point.mentions:,})")
+                source = t("all_sources") if name == ALL else name
+                parts.append(f"{source}: {_figure(point)} ({point.mentions:,})")
         tips.append("\n".join(parts))
     title = f"{t('axis')}: {formats.short_word(history.word)}"
     short = [formats.short_label(label) for label in labels]
     return lines([*shown, overall], short, tips, title=title, bottom=-1.0, top=1.0)
-
-
-def _line(
-    name: str, at: dict[tuple[str, str], AxisPoint], labels: list[str], colour: int
-) -> ChartLine:
-    values = [p.position if (p := at.get((label, name))) else None for label in labels]
-    return ChartLine(name, values, dashed=name != ALL, colour=colour)
-
-
-def _low(point: AxisPoint | None) -> float | None:
-    return None if point is None else point.low
-
-
-def _high(point: AxisPoint | None) -> float | None:
-    return None if point is None else point.high
 
 
 def _signed(value: float) -> str:

@@ -17,18 +17,6 @@ STORY_WORDS = 12
 """Words of one role that a story names."""
 
 
-@dataclass(frozen=True)
-class SourceLine:
-    """What one source brought in this window and the one before."""
-
-    source: str
-    documents: int
-    tokens: int
-    documents_before: int
-    share: float
-    missing: bool
-
-
 def headline(report: TrendReport) -> list[str]:
     """Up to three words for the headline: the surest of each story, then further ones."""
     titles = [one.title for one in report.significant_stories()]
@@ -74,7 +62,7 @@ def read(report: TrendReport, t: PageText) -> str:
         n=sum(1 for n in documents.values() if n),
         window=t.window(report.snapshot.label),
     )
-    missing = [formats.short_word(line.source, 30) for line in completeness(report) if line.missing]
+    missing = [formats.short_word(one.source, 30) for one in report.by_source() if one.missing]
     return " ".join(
         [sentence, t("lede_missing", sources=", ".join(missing))] if missing else [sentence]
     )
@@ -104,45 +92,25 @@ class StoryView:
 def story_views(
     report: TrendReport,
     n: int,
-    seen: Callable[[Story, str, str], StoryDocuments | None],
+    where: Callable[[Story, TrendReport], StoryDocuments | None],
     t: PageText,
 ) -> list[StoryView]:
     """The n surest significant stories.
 
-    seen  where a story stands between two times (ISO 8601); None where addresses are not kept
+    where  the documents of a story; None where addresses are not kept
     """
     views = []
     for story in report.significant_stories()[:n]:
-        window = report.window_of(story)
-        where = None if window is None else seen(story, window.start, window.end)
+        found = where(story, report)
         words = tuple(
             (role, own[:STORY_WORDS], max(0, len(own) - STORY_WORDS))
             for role, own in story.by_role().items()
         )
-        documents = () if where is None else where.documents
-        first, last = (None, None) if where is None else (where.first, where.last)
+        documents = () if found is None else found.documents
+        first, last = (None, None) if found is None else (found.first, found.last)
         sentences = findings.story_sentences(story, report, t)
         views.append(StoryView(story, sentences, words, documents, first, last))
     return views
-
-
-def completeness(report: TrendReport) -> list[SourceLine]:
-    """Every source of this window or the one before, largest first."""
-    now, before = report.snapshot, report.compared_with
-    earlier = before.documents if before else {}
-    largest = max([*now.documents.values(), *earlier.values()], default=0) or 1
-    lines = [
-        SourceLine(
-            source=name,
-            documents=now.documents.get(name, 0),
-            tokens=now.tokens.get(name, 0),
-            documents_before=earlier.get(name, 0),
-            share=now.documents.get(name, 0) / largest,
-            missing=now.documents.get(name, 0) == 0,
-        )
-        for name in {*now.documents, *now.tokens, *earlier}
-    ]
-    return sorted(lines, key=lambda line: (-line.documents, line.source))
 
 
 def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS
 from embedding.web import brief, formats
 from embedding.web.axisview import sentence_of
 from embedding.web.mapview import map_view
@@ -84,12 +84,23 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
 
 def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
+    """Two words; the fields for them where one is missing."""
+
+    def page(code: int = 200, **values: object) -> HTMLResponse:
+        usual: dict[str, object] = {"view": None, "histories": (), "unknown": ()}
+        return site.render(request, "compare.html", code, a=a, b=b, **{**usual, **values})
+
     if not a or not b:
-        return _no_pair(site, request, a, b, 200, ())
+        return page()
     histories = (site.reader.history(a), site.reader.history(b))
     if not all(history.known for history in histories):
-        missing = _missing(site, request, a, b, [one.known for one in histories])
-        return _no_pair(site, request, a, b, 404, missing)
+        links = site.links(request)
+        return page(
+            404,
+            unknown=_missing(
+                site, histories, lambda at, near: links.compare(*((a, near) if at else (near, b)))
+            ),
+        )
     chosen = site.filter(request)
     histories = (chosen.history(histories[0]), chosen.history(histories[1]))
     if not histories[0].points:
@@ -98,9 +109,22 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     shown = {point.snapshot for point in histories[0].points}
     nearness = [one for one in site.answers.together(a, b) if one.snapshot in shown]
     view = pair_view(*histories, (first, second), nearness, site.words(request))
-    return site.render(
-        request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
-    )
+    return page(view=view, histories=histories)
+
+
+def _missing(
+    site: Site, histories: Sequence[WordHistory], to: Callable[[int, str], str]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The words that no window knows, each with near spellings and where these lead.
+
+    to  the address of the same page with another word in the place of one
+    """
+    near = site.reader.vocabulary().nearest_spellings
+    return [
+        (one.word, [(other, to(at, other)) for other in near(one.word)])
+        for at, one in enumerate(histories)
+        if not one.known
+    ]
 
 
 def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
@@ -110,13 +134,12 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
     if not listed:
         return site.render(request, "empty.html", broken=site.reader.listing().broken)
     found = [site.reader.history(word) for word in words[:MOST_LINES]]
-    vocabulary = site.reader.vocabulary()
-    missing = [(one.word, vocabulary.nearest_spellings(one.word)) for one in found if not one.known]
-    chosen, t = site.filter(request), site.words(request)
+    chosen, t, links = site.filter(request), site.words(request), site.links(request)
     histories = [chosen.history(one) for one in found if one.known]
     if not chosen.refs(listed) or (histories and not histories[0].points):
         return nothing(site, request)
     known = [one.word for one in histories]
+    missing = _missing(site, found, lambda _, near: links.over([*known, near]))
     rates, days = None, None
     if histories:
         times = span(histories, chosen)
@@ -136,29 +159,6 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
     )
 
 
-def _no_pair(
-    site: Site, request: Request, a: str, b: str, code: int, missing: Sequence[dict[str, object]]
-) -> HTMLResponse:
-    """The fields for two words, and what is missing."""
-    return site.render(
-        request, "compare.html", code, a=a, b=b, view=None, histories=(), unknown=missing
-    )
-
-
-def _missing(
-    site: Site, request: Request, a: str, b: str, known: Sequence[bool]
-) -> list[dict[str, object]]:
-    """The words that no window knows, each with near spellings that lead to the same comparison."""
-    vocabulary, links = site.reader.vocabulary(), site.links(request)
-    found: list[dict[str, object]] = []
-    for at, word in enumerate((a, b)):
-        if not known[at]:
-            near = vocabulary.nearest_spellings(word)
-            to = [links.compare(*((one, b) if at == 0 else (a, one))) for one in near]
-            found.append({"word": word, "nearest": list(zip(near, to, strict=True))})
-    return found
-
-
 def _compare_csv(site: Site, request: Request, a: str, b: str) -> Response:
     first, second = site.reader.history(a), site.reader.history(b)
     for history in (first, second):
@@ -176,43 +176,29 @@ def _last_known(history: WordHistory) -> int:
 
 
 def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
-    refs = site.filter(request).refs(site.reader.listing().refs)
+    """Two windows, or the choice of them."""
+    t, refs = site.words(request), site.filter(request).refs(site.reader.listing().refs)
+
+    def page(then: str, now: str, notes: Sequence[str] = (), **values: object) -> HTMLResponse:
+        usual = {"refs": refs, "report": None, "then": then, "now": now, "notes": notes}
+        return site.render(request, "windows.html", 200, **{**usual, **values})
+
     if len(refs) < 2:
-        return _choice(site, request, "", "")
+        return page("", "")
     now, then = now or refs[-1].id, then or refs[0].id
     order = [ref.id for ref in refs]
     if then == now:
-        return _choice(site, request, then, now, same=True)
+        return page(then, now, [t("windows_same")])
     if then in order and now in order and order.index(then) > order.index(now):
         then, now = now, then
     report = site.answers.between(then, now, PATIENCE_S)
     if report is None:
         return computing(site, request)
-    return _between(site, request, report, then, now)
-
-
-def _choice(
-    site: Site, request: Request, then: str, now: str, *, same: bool = False
-) -> HTMLResponse:
-    """Two windows are yet to be chosen."""
-    notes = [site.words(request)("windows_same")] if same else []
-    refs = site.filter(request).refs(site.reader.listing().refs)
-    return site.render(
-        request, "windows.html", refs=refs, report=None, then=then, now=now, notes=notes
-    )
-
-
-def _between(
-    site: Site, request: Request, report: TrendReport, then: str, now: str
-) -> HTMLResponse:
-    return site.render(
-        request,
-        "windows.html",
-        refs=site.filter(request).refs(site.reader.listing().refs),
+    return page(
+        then,
+        now,
+        brief.say(report.notes, report.snapshot.label, t),
         report=plain_report(filtered(site, request, report)),
-        then=then,
-        now=now,
-        notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
         rows=site.config.front_rows,
     )
 

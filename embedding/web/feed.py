@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import html
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -15,6 +14,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.params import Depends
 from starlette.responses import Response
 
+from embedding.trends.plain import in_xml
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments
 from embedding.web import formats
@@ -28,7 +28,6 @@ WINDOWS, ENTRIES = 60, 100
 """Windows that are looked at, newest first, and entries at most."""
 _ATOM = "http://www.w3.org/2005/Atom"
 _TYPE = "application/atom+xml"
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _EPOCH = "1970-01-01T00:00:00+00:00"
 _WAIT_S = 3.0
 
@@ -74,7 +73,7 @@ def atom(site: Site, to: Reading) -> bytes:
     _link(feed, to.paths.front(), "alternate", "text/html")
     entries = [(report, one) for report in reports for one in report.significant_stories()]
     for report, story in entries[:ENTRIES]:
-        _entry(feed, own, story, report, site.programs.where(story, report), to)
+        _entry(feed, own, story, report, site.answers.story_documents(story, report), to)
     body: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return body
 
@@ -133,7 +132,7 @@ def _anchor(address: str, text: str) -> str:
 
 def _text(parent: ET.Element, name: str, text: str) -> ET.Element:
     child = ET.SubElement(parent, name)
-    child.text = _NO_XML.sub("\ufffd", text)
+    child.text = in_xml(text)
     return child
 
 

@@ -17,7 +17,7 @@ from starlette.datastructures import QueryParams
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.history import HistoryPoint, WordHistory, totals_of
 from embedding.trends.rows import Story, TrendReport, TrendRow, WindowFigures
 
 FILTER_NAMES = ("from", "to", "source", "topic")
@@ -159,18 +159,7 @@ class PageFilter:
         if not self.sources:
             return point
         own = tuple(one for one in point.sources if self.chooses(one.source))
-        count, documents = sum(one.count for one in own), sum(one.documents for one in own)
-        tokens, read = sum(one.read_tokens for one in own), sum(one.read_documents for one in own)
-        return replace(
-            point,
-            sources=own,
-            count=count,
-            documents=documents,
-            read_tokens=tokens,
-            read_documents=read,
-            per_1000_documents=1000.0 * documents / read if read else None,
-            per_1000_tokens=1000.0 * count / tokens if tokens else None,
-        )
+        return replace(point, **totals_of(own))
 
 
 def _day(params: QueryParams, name: str) -> date | None:

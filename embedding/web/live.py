@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import httpx
+
+from embedding.trends.recent import Fresh
 
 KEPT_S = 2.0
 
@@ -18,18 +18,12 @@ class Stream:
     def __init__(self, url: str | None, timeout_s: float) -> None:
         self._url = url
         self._timeout = timeout_s
-        self._kept: tuple[float, dict[str, Any]] | None = None
-        self._lock = threading.Lock()
+        self._kept: Fresh[dict[str, Any]] = Fresh(KEPT_S)
 
     def read(self) -> dict[str, Any]:
         """`{"state": "off" | "unreachable" | "live", …}`, never raises."""
-        if self._url is None:
-            return {"state": "off"}
-        with self._lock:
-            now = time.monotonic()
-            if self._kept is None or now - self._kept[0] > KEPT_S:
-                self._kept = (now, self._ask(self._url))
-            return self._kept[1]
+        url = self._url
+        return {"state": "off"} if url is None else self._kept.get(lambda: self._ask(url))
 
     def _ask(self, url: str) -> dict[str, Any]:
         try:

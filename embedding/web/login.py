@@ -128,15 +128,21 @@ class Login:
 
 async def read_form(request: Request) -> dict[str, str]:
     """A short urlencoded form; empty when it is too long or not text."""
+    body = await read_body(request, LARGEST_FORM)
+    try:
+        return {name: values[0] for name, values in parse_qs((body or b"").decode()).items()}
+    except UnicodeDecodeError:
+        return {}
+
+
+async def read_body(request: Request, most: int) -> bytes | None:
+    """What was sent; None where it has more than so many bytes, of which no more are read."""
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_FORM:
-            return {}
-    try:
-        return {name: values[0] for name, values in parse_qs(body.decode()).items()}
-    except UnicodeDecodeError:
-        return {}
+        if len(body) > most:
+            return None
+    return body
 
 
 def local_path(target: str) -> str:

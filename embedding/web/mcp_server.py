@@ -16,7 +16,7 @@ from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
-from embedding.web.answering import API_WAIT_S, LaterError, ProgramAnswers, Reading
+from embedding.web.answering import LaterError, ProgramAnswers, Reading
 from embedding.web.answers import Answers
 from embedding.web.changeview import change_view
 from embedding.web.config import WebConfig
@@ -34,7 +34,7 @@ Every answer has figures, how sure they are, and addresses of documents as evide
 than is significant, name the addresses, and say when nothing stands out. `q` is the share of
 findings this sure that chance alone would give. A window is its label, such as 2020-03, or latest.
 """
-_Rows = Annotated[int, Field(ge=1, le=100, description="_Rows at most.")]
+_Rows = Annotated[int, Field(ge=1, le=100, description="Rows at most.")]
 WindowArgument = Annotated[str, Field(description="Label of a window (2020-03), or latest.")]
 
 
@@ -57,13 +57,13 @@ class WordTools:
         and addresses of documents. Those that are not `significant` may be chance.
         """
         with _in_a_sentence():
-            return {**_plain(self._programs.stories(window, limit, self._reading()))}
+            return {**to_plain(self._programs.stories(window, limit, self._reading()))}
 
     def moved(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
         """Words whose meaning changed since the window before, surest first.
 
         Each has sentences, the words it was used like before and now, who wrote it, and addresses
-        of documents. _Rows that are not `significant` may be chance.
+        of documents. Rows that are not `significant` may be chance.
         """
         with _in_a_sentence():
             report = self._programs.report(window)
@@ -74,8 +74,8 @@ class WordTools:
                 "notes": report.notes,
                 "words_compared": report.compared("moved"),
             }
-            rows = [{**_plain(one), **self._documents(one.word, window)} for one in found]
-            return {**_plain(head), "rows": rows}
+            rows = [{**to_plain(one), **self._documents(one.word, window)} for one in found]
+            return {**to_plain(head), "rows": rows}
 
     def word(self, word: Annotated[str, Field(description="The word.")]) -> dict[str, Any]:
         """One word over time: documents and sources that use it, its neighbours, since when it is
@@ -83,12 +83,10 @@ class WordTools:
         """
         with _in_a_sentence():
             history = self._programs.word(word)
-            change = self._answers.change(word, API_WAIT_S)
-            if change is None:
-                raise LaterError
+            change = self._programs.change(word)
             view = change_view(change, self._reading().t)
             return {
-                "changed": {**_plain(change), "said": f"{view.text} {view.about}".strip()},
+                "changed": {**to_plain(change), "said": f"{view.text} {view.about}".strip()},
                 **_shown(history),
                 **self._documents(word, history.points[-1].label),
                 "page": self._paths.word(word),
@@ -108,7 +106,7 @@ class WordTools:
                 {**_shown(one), **self._documents(one.word, one.points[-1].label)}
                 for one in found.words
             ]
-            nearness = _plain(found.nearness)[-WINDOWS_SHOWN:]
+            nearness = to_plain(found.nearness)[-WINDOWS_SHOWN:]
             return {"words": words, "nearness": nearness, "page": found.page}
 
     def sources(
@@ -122,7 +120,7 @@ class WordTools:
         differently, surest first, in sentences and with addresses of documents.
         """
         with _in_a_sentence():
-            answer = _plain(self._programs.sources(window))
+            answer = to_plain(self._programs.sources(window))
             if bool(first) != bool(second):
                 raise ToolError("name two sources, or none.")
             if not first:
@@ -131,7 +129,7 @@ class WordTools:
             found = self._programs.contrast(first, second, window, limit)
             rows = [
                 {
-                    **_plain(row),
+                    **to_plain(row),
                     "said": [
                         *use_sentences(row, first, second, t),
                         sureness(row.q, t, significant=row.significant),
@@ -159,17 +157,13 @@ class WordTools:
     def _documents(self, word: str, window: str) -> dict[str, Any]:
         if not self._answers.has_evidence:
             return {"documents": []}
-        return {"documents": _plain(self._programs.evidence(word, window, DOCUMENTS).documents)}
+        return {"documents": to_plain(self._programs.evidence(word, window, DOCUMENTS).documents)}
 
 
 def _shown(history: WordHistory) -> dict[str, Any]:
     """A history's last windows."""
-    points = _plain(history.points)[-WINDOWS_SHOWN:]
-    return {"word": history.word, "windows": points, "notes": _plain(history.notes)}
-
-
-def _plain(value: object) -> Any:
-    return to_plain(value)
+    points = to_plain(history.points)[-WINDOWS_SHOWN:]
+    return {"word": history.word, "windows": points, "notes": to_plain(history.notes)}
 
 
 @contextmanager

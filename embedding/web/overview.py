@@ -86,24 +86,28 @@ def days_view(
 
 
 def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, object]:
-    """Documents that hold each word, per 1,000 of each window."""
+    """Documents that hold each word, per 1,000 of each window of the first word."""
     points = histories[0].points
+    names = [formats.short_word(history.word, 24) for history in histories]
+    known = [{point.snapshot: point for point in history.points} for history in histories]
+    rows = [[own.get(point.snapshot) for own in known] for point in points]
     shown = [
-        ChartLine(
-            formats.short_word(history.word, 24),
-            [point.per_1000_documents for point in history.points],
-            colour=at,
-        )
-        for at, history in enumerate(histories)
+        ChartLine(name, [one.per_1000_documents if one else None for one in column], colour=at)
+        for at, (name, column) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
     ]
-    tips = []
-    for at, point in enumerate(points):
-        parts = [t.window(point.label)]
-        for history in histories:
-            own = history.points[at]
-            figure = formats.rate(own.per_1000_documents)
-            parts.append(f"{formats.short_word(history.word, 24)}: {figure} ({own.documents:,})")
-        tips.append("\n".join(parts))
+    tips = [
+        "\n".join(
+            [
+                t.window(point.label),
+                *(
+                    f"{name}: {formats.rate(one.per_1000_documents)} ({one.documents:,})"
+                    for name, one in zip(names, row, strict=True)
+                    if one is not None
+                ),
+            ]
+        )
+        for point, row in zip(points, rows, strict=True)
+    ]
     labels = [formats.short_label(point.label) for point in points]
     return lines(shown, labels, tips, title=t("per_1000"))
 

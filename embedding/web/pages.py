@@ -159,6 +159,8 @@ def _brief(
     times = _times(site, request, report.snapshot.id)
     empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
+    sources = report.by_source()
+    brought = [n for one in sources for n in (one.documents, one.documents_before)]
     return site.render(
         request,
         "brief.html",
@@ -166,7 +168,7 @@ def _brief(
         headline=brief.headline(report),
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
-        stories=brief.story_views(report, site.config.front_rows, site.answers.sightings, t),
+        stories=brief.story_views(report, site.config.front_rows, site.answers.story_documents, t),
         more_stories=report.significant_stories()[site.config.front_rows :],
         line=times.line,
         previous=times.previous,
@@ -174,7 +176,8 @@ def _brief(
         quiet=times.last if quiet else None,
         notes=notes,
         broken=sorted(broken),
-        sources=brief.completeness(report),
+        sources=sources,
+        most_documents=max(brought, default=0) or 1,
         differing=differing,
         pending=pending,
         rows=site.config.front_rows,

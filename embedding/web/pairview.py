@@ -9,6 +9,7 @@ from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.together import Together
 from embedding.web import formats
 from embedding.web.charts import ChartLine, lines
+from embedding.web.overview import rates_chart
 from embedding.web.plain import topical
 from embedding.web.text import PageText
 
@@ -50,35 +51,12 @@ def pair_view(
     )
     known = [one for one in nearness if one.cosine is not None]
     return PairView(
-        frequency=_frequency(first, second, t),
+        frequency=rates_chart((first, second), t),
         nearness=_nearness(nearness, t),
         last=known[-1] if known else None,
         points=points,
         near=(near[0], near[1]),
     )
-
-
-def _frequency(first: WordHistory, second: WordHistory, t: PageText) -> dict[str, object]:
-    other = {point.snapshot: point for point in second.points}
-    pairs = [(point, other.get(point.snapshot)) for point in first.points]
-    shown = [
-        ChartLine(formats.short_word(first.word, 24), [a.per_1000_documents for a, _ in pairs]),
-        ChartLine(
-            formats.short_word(second.word, 24),
-            [None if b is None else b.per_1000_documents for _, b in pairs],
-            colour=1,
-        ),
-    ]
-    tips = []
-    for a, b in pairs:
-        parts = [t.window(a.label)]
-        for word, point in ((first.word, a), (second.word, b)):
-            if point is not None:
-                figure = formats.rate(point.per_1000_documents)
-                parts.append(f"{formats.short_word(word, 24)}: {figure} ({point.documents:,})")
-        tips.append("\n".join(parts))
-    labels = [formats.short_label(point.label) for point, _ in pairs]
-    return lines(shown, labels, tips, title=t("per_1000"))
 
 
 def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:

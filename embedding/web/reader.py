@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import resource
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
@@ -23,6 +20,7 @@ from embedding.trends import storage
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.neighbourcache import NeighbourCache
+from embedding.trends.recent import Fresh, Recent
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
 from embedding.trends.scores import expected_key
@@ -33,45 +31,12 @@ from embedding.web.search import SearchVocabulary
 from embedding.web.text import unit_of
 
 log = logging.getLogger(__name__)
-V = TypeVar("V")
 A = TypeVar("A")
 
 
 def label_of(ref: SnapshotRef) -> str:
     """The label of a snapshot's window, which its id begins with."""
     return ref.id.rpartition("-")[0]
-
-
-class Recent(Generic[V]):
-    """The values used last, at most `size` of them; safe between threads."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[tuple[object, ...], V] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def peek(self, key: tuple[object, ...]) -> V | None:
-        """The kept value, if any."""
-        with self._lock:
-            return self._values.get(key)
-
-    def values(self) -> list[V]:
-        """All kept values."""
-        with self._lock:
-            return [*self._values.values()]
-
-    def get(self, key: tuple[object, ...], make: Callable[[], V]) -> V:
-        """The kept value, or a new one; two threads may both make it, one is kept."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        value = make()
-        with self._lock:
-            kept = self._values.setdefault(key, value)
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)
-        return kept
 
 
 @dataclass(frozen=True)
@@ -102,21 +67,17 @@ class Reader:
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
-        self._reports: tuple[float, tuple[str, ...], dict[str, TrendReport]] | None = None
-        self._listing: tuple[float, SnapshotListing] | None = None
-        self._lock = threading.Lock()
+        self._reports: Fresh[dict[str, TrendReport]] = Fresh(config.refresh_s)
+        self._listing: Fresh[SnapshotListing] = Fresh(config.refresh_s)
 
     def listing(self) -> SnapshotListing:
         """All snapshots, read again when the last reading is older than `refresh_s`."""
-        with self._lock:
-            now = time.monotonic()
-            if self._listing is None or now - self._listing[0] > self._config.refresh_s:
-                broken = self._store.broken()
-                damaged = dict(self.checksums.damaged)
-                broken |= damaged
-                refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
-                self._listing = (now, SnapshotListing(refs, broken))
-            return self._listing[1]
+        return self._listing.get(self._list)
+
+    def _list(self) -> SnapshotListing:
+        damaged = dict(self.checksums.damaged)
+        refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
+        return SnapshotListing(refs, self._store.broken() | damaged)
 
     def unit(self) -> str:
         """What its windows are, of `text.UNITS`: as the latest one is."""
@@ -152,7 +113,7 @@ class Reader:
         id = next((ref.id for ref in reversed(refs) if label_of(ref) == id), id)  # noqa: A001
         if id in self.checksums.damaged:
             raise SnapshotError(self.checksums.damaged[id])
-        snapshot = self._snapshots.get((id,), lambda: self._store.open(id))
+        snapshot = self._snapshots.get(id, lambda: self._store.open(id))
         self.checksums.check(snapshot)
         return snapshot
 
@@ -187,7 +148,7 @@ class Reader:
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
-            (id,), lambda: self._worker.submit(build_report, self, id, config, self._config.reports)
+            id, lambda: self._worker.submit(build_report, self, id, config, self._config.reports)
         )
         try:
             return task.result(timeout=wait_s)
@@ -211,7 +172,7 @@ class Reader:
     def known_report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The report of a snapshot when it needs no computing."""
         saved = self.saved_report(id)
-        task = self._computed.peek((id,)) if saved is None else None
+        task = self._computed.peek(id) if saved is None else None
         if task is not None and task.done() and task.exception() is None:
             return task.result()
         return saved
@@ -254,15 +215,10 @@ class Reader:
 
     def _reports_of(self, refs: Sequence[SnapshotRef]) -> dict[str, TrendReport]:
         """The reports of windows that need no computing, looked for once in `refresh_s`."""
-        now, key = time.monotonic(), tuple(ref.id for ref in refs)
-        with self._lock:
-            kept = self._reports
-        if kept is not None and kept[1] == key and now - kept[0] <= self._config.refresh_s:
-            return kept[2]
-        found = {ref.id: report for ref in refs if (report := self.known_report(ref.id))}
-        with self._lock:
-            self._reports = (now, key, found)
-        return found
+        return self._reports.get(
+            lambda: {ref.id: report for ref in refs if (report := self.known_report(ref.id))},
+            tuple(ref.id for ref in refs),
+        )
 
     def _trim(self) -> None:
         """Let go of the pages of snapshots' files when this process holds too many of them."""
@@ -278,5 +234,5 @@ class Reader:
         """The words of the latest snapshot, searchable; raises SnapshotError."""
         snapshot = self.open()
         return self._vocabularies.get(
-            (snapshot.id,), lambda: SearchVocabulary(snapshot.words, snapshot.counts)
+            snapshot.id, lambda: SearchVocabulary(snapshot.words, snapshot.counts)
         )

@@ -18,7 +18,7 @@ from embedding.trends.team import (
     TeamStore,
 )
 from embedding.web.handout.writing import FORMATS
-from embedding.web.login import local_path
+from embedding.web.login import local_path, read_body
 from embedding.web.pages import latest_known, nothing
 from embedding.web.site import NAME_COOKIE, Site
 from embedding.web.watchview import watch_line
@@ -80,11 +80,9 @@ async def read_posted(request: Request) -> dict[str, str]:
     """
     if not _from_here(request):
         raise HTTPException(403, "the form came from another site.")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_TEAM_FORM:
-            raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
+    body = await read_body(request, LARGEST_TEAM_FORM)
+    if body is None:
+        raise TeamError("note_long", f"a note takes at most {LONGEST_NOTE} characters.")
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
     except ValueError:

@@ -31,10 +31,10 @@ def airflow_environment(
     """The `AIRFLOW_*` variables of an Airflow that lives in `home`.
 
     Makes `home` and, once, its secrets: `secrets.json` (keys that sign and encrypt) and
-    `passwords.json` (the login `admin`; see `login`), both readable by their owner only. Later
-    calls return the same values. `port` is the api-server's on 127.0.0.1; `parallelism` the
-    number of tasks that run at once; `password` the login's when the caller wants a known one;
-    `database` the address of its tables when they are not in `home`.
+    `passwords.json` (the login `admin`, read by `settings.platform_login`), both readable by their
+    owner only. Later calls return the same values. `port` is the api-server's on 127.0.0.1;
+    `parallelism` the number of tasks that run at once; `password` the login's when the caller wants
+    a known one; `database` the address of its tables when they are not in `home`.
     Raises ConfigError when a folder is missing or a number cannot work.
     """
     _check(port=port, dags=dags, plugins=plugins, parallelism=parallelism)
@@ -144,17 +144,6 @@ def airflow_services(environment: dict[str, str]) -> dict[str, list[str]]:
 def migrate_command() -> list[str]:
     """The command that makes or upgrades the metadata database (about 6 s for a new one)."""
     return [sys.executable, "-m", "airflow", "db", "migrate"]
-
-
-def login(home: Path) -> tuple[str, str]:
-    """User and password of the Airflow in `home`; ConfigError when none was made there."""
-    path = home / "passwords.json"
-    try:
-        return USER, str(json.loads(path.read_text(encoding="utf-8"))[USER])
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(
-            f"{path}: no Airflow login here; start the platform once to make one."
-        ) from error
 
 
 def _check(*, port: int, dags: Path, plugins: Path, parallelism: int) -> None:

@@ -106,6 +106,23 @@ def judge(
     )
 
 
+def event_of(state: str, group: str, progress: WindowProgress, message: str) -> dict[str, Any]:
+    """How the wait for a group ended: counts, names and a sentence, JSON-safe."""
+    return {
+        "state": state,
+        "group": group,
+        "documents": progress.documents,
+        "tokens": progress.tokens,
+        "passed": list(progress.passed),
+        "idle": list(progress.idle),
+        "waiting": list(progress.waiting),
+        "errors": dict(progress.errors),
+        "alarms": {name: dict(alarm) for name, alarm in progress.alarms.items()},
+        "snapshot": progress.snapshot,
+        "message": message,
+    }
+
+
 def starting(status: Mapping[str, Any]) -> bool:
     """Whether a node that is there still loads or compiles what it learns with.
 

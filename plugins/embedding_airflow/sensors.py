@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSensorTimeout
 from embedding_airflow.failures import plain_failures
 from embedding_airflow.links import DaskLink, TrendsLink
 from embedding_airflow.operators.base import publish_links, window_of
-from embedding_airflow.progress import Target, judge
+from embedding_airflow.progress import Target, WindowProgress, event_of, judge
 from embedding_airflow.triggers import WindowTrigger
 
 if TYPE_CHECKING:
@@ -48,9 +48,11 @@ class CrawlSensor(BaseSensorOperator):
         end = window.end.timestamp()
         target = Target(tuple(self.sources), window.label, end, float(params["idle_after_s"]))
         seen = self._look(settings.server_status_url, target, now)
-        if seen is None:
-            self._wait(settings.server_status_url, window.label, end, now, params)
-        return seen
+        if seen is not None and seen.done:
+            return self.resume(context, event_of("passed", self.group, seen, seen.sentence()))
+        if seen is not None:
+            self.log.info("%s: %s", self.group, seen.sentence())
+        return self._wait(settings.server_status_url, target, now, params)
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Take the trigger's event: pass, go on with a warning, or fail with its sentence."""
@@ -64,13 +66,7 @@ class CrawlSensor(BaseSensorOperator):
         for name in (*event.get("idle", ()), *event.get("waiting", ())):
             why = (event.get("errors") or {}).get(name, "nothing new was found there")
             self.log.warning("%s: source %s is not waited for: %s.", self.group, name, why)
-        self._warn(event.get("alarms") or {})
-        self.log.info("%s: %s", self.group, message)
-        kept = {key: event[key] for key in event if key not in ("message", "errors", "alarms")}
-        return {**kept, "alarms": _events(event.get("alarms") or {})}
-
-    def _warn(self, alarms: Mapping[str, Mapping[str, str]]) -> None:
-        """Say in the task's log which sources are out of their usual range."""
+        alarms = event.get("alarms") or {}
         for name, alarm in alarms.items():
             self.log.warning(
                 "%s: alarm, source %s (%s) since %s: %s.",
@@ -80,51 +76,33 @@ class CrawlSensor(BaseSensorOperator):
                 alarm["since"],
                 alarm["sentence"],
             )
+        self.log.info("%s: %s", self.group, message)
+        kept = {key: event[key] for key in event if key not in ("message", "errors", "alarms")}
+        # The name of the event by source is enough for an XCom.
+        return {**kept, "alarms": {name: alarm["event"] for name, alarm in alarms.items()}}
 
-    def _wait(
-        self, url: str, label: str, end: float, now: float, params: Mapping[str, Any]
-    ) -> NoReturn:
+    def _wait(self, url: str, target: Target, now: float, params: Mapping[str, Any]) -> NoReturn:
         """Give the waiting to the triggerer."""
         trigger = WindowTrigger(
             status_url=url,
             group=self.group,
             sources=list(self.sources),
-            label=label,
-            end=end,
+            label=target.label,
+            end=target.end,
             started=now,
             deadline=now + float(params["time_limit_s"]),
             poll_s=float(params["poll_s"]),
-            idle_after_s=float(params["idle_after_s"]),
+            idle_after_s=target.idle_after_s,
             unreachable_s=float(params["unreachable_s"]),
         )
         self.defer(trigger=trigger, method_name="resume")
 
-    def _look(self, url: str, target: Target, now: float) -> dict[str, Any] | None:
-        """The result when the group has passed already; None when waiting is needed."""
+    def _look(self, url: str, target: Target, now: float) -> WindowProgress | None:
+        """How far the group is; None while the server does not answer."""
         try:
             answer = httpx.get(url, timeout=10.0, trust_env=False)
             answer.raise_for_status()
-            progress = judge(answer.json(), target, watched_s=0.0, now=now)
+            return judge(answer.json(), target, watched_s=0.0, now=now)
         except (httpx.HTTPError, ValueError, AttributeError):
             # The trigger knows how to wait for a server that is away.
             return None
-        self.log.info("%s: %s", self.group, progress.sentence())
-        if not progress.done:
-            return None
-        self._warn(progress.alarms)
-        return {
-            "state": "passed",
-            "group": self.group,
-            "documents": progress.documents,
-            "tokens": progress.tokens,
-            "passed": list(progress.passed),
-            "idle": [],
-            "waiting": [],
-            "snapshot": progress.snapshot,
-            "alarms": _events(progress.alarms),
-        }
-
-
-def _events(alarms: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Name of the event by source: enough for an XCom."""
-    return {name: alarm["event"] for name, alarm in alarms.items()}

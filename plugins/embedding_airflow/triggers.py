@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from embedding_airflow.progress import Target, WindowProgress, judge, starting
+from embedding_airflow.progress import Target, WindowProgress, event_of, judge, starting
 
 _PATH = "embedding_airflow.triggers.WindowTrigger"
 
@@ -121,21 +121,8 @@ class WindowTrigger(BaseTrigger):
 
     def _event(self, state: str, progress: WindowProgress, message: str) -> TriggerEvent:
         """The one event."""
-        return TriggerEvent(  # type: ignore[no-untyped-call]
-            {
-                "state": state,
-                "group": self.group,
-                "documents": progress.documents,
-                "tokens": progress.tokens,
-                "passed": list(progress.passed),
-                "idle": list(progress.idle),
-                "waiting": list(progress.waiting),
-                "errors": dict(progress.errors),
-                "alarms": {name: dict(alarm) for name, alarm in progress.alarms.items()},
-                "snapshot": progress.snapshot,
-                "message": message,
-            }
-        )
+        event = event_of(state, self.group, progress, message)
+        return TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     def _unreachable(self, error: Exception, gone: float) -> str:
         """What to tell when the server stays away."""

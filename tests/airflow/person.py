@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from embedding.kernel.durable import replaced
-from embedding_airflow.environment import login
+from embedding.settings import platform_login
 
 
 async def answer(dag: str, folder: Path, choices: list[str]) -> None:
@@ -24,7 +24,7 @@ async def answer(dag: str, folder: Path, choices: list[str]) -> None:
 
     transport = httpx.ASGITransport(cached_app(apps="core"))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as web:
-        user, password = login(Path(os.environ["AIRFLOW_HOME"]))
+        user, password = platform_login(Path(os.environ["AIRFLOW_HOME"]))
         body = {"username": user, "password": password}
         token = (await web.post("/auth/token", json=body)).json()["access_token"]
         web.headers["Authorization"] = f"Bearer {token}"

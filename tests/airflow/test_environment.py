@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import ConfigError
-from embedding_airflow.environment import airflow_environment, airflow_services, login
+from embedding.settings import platform_login
+from embedding_airflow.environment import airflow_environment, airflow_services
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +32,7 @@ def test_secrets_are_made_once_and_only_their_owner_reads_them(tmp_path):
     other = environment(tmp_path / "other")
     for key in ("CORE__FERNET_KEY", "API_AUTH__JWT_SECRET", "API__SECRET_KEY"):
         assert first[f"AIRFLOW__{key}"] != other[f"AIRFLOW__{key}"]
-    assert login(tmp_path / "home") != login(tmp_path / "other")
+    assert platform_login(tmp_path / "home") != platform_login(tmp_path / "other")
 
 
 def test_simultaneous_calls_agree(tmp_path):
@@ -43,7 +44,7 @@ def test_simultaneous_calls_agree(tmp_path):
 
 def test_a_wanted_password_is_kept(tmp_path):
     environment(tmp_path, password="열려라참깨")
-    assert login(tmp_path) == ("admin", "열려라참깨")
+    assert platform_login(tmp_path) == ("admin", "열려라참깨")
 
 
 def test_airflow_reads_it_and_only_it(tmp_path):
@@ -114,7 +115,7 @@ def test_what_cannot_work_is_refused(tmp_path, changes, sentence):
 
 def test_a_missing_or_broken_login_is_named(tmp_path):
     with pytest.raises(ConfigError, match="no Airflow login"):
-        login(tmp_path)
+        platform_login(tmp_path)
     (tmp_path / "secrets.json").write_text("{", encoding="utf-8")
     with pytest.raises(ConfigError, match="remove it"):
         environment(tmp_path)

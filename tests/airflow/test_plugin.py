@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import httpx
 import pytest
 
-from embedding_airflow.environment import login
+from embedding.settings import platform_login
 from embedding_airflow.links import DaskLink, MlflowLink, TrendsLink
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def web(airflow_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="module")
 def token(web: Web, airflow_home: Path) -> str:
     """A token of the login `admin`."""
-    user, password = login(airflow_home)
+    user, password = platform_login(airflow_home)
     answer = web.post("/auth/token", json={"username": user, "password": password})
     assert answer.status_code == 201
     return answer.json()["access_token"]

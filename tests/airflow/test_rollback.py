@@ -91,7 +91,7 @@ def test_a_poisoned_source_is_unlearnt_and_stays_away(place, dag_bag):
 
     settings = place.settings
     store = SnapshotStore(str(settings.paths.snapshots))
-    client = runs.connect(settings.evaluation.tracking_address)
+    client = runs.connect(settings.tracking_address)
     run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-02"})
     (bad,) = store.list()
     assert set(store.manifest(bad.id).documents) == {"hani", "board"}

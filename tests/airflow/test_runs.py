@@ -204,7 +204,7 @@ def test_a_snapshot_is_evaluated_into_one_mlflow_run(place, streamed, dag_bag):
     assert seen["skipped"] >= 1
     assert seen["metrics"]["words"] == ref["words"]
     assert xcom(again, "evaluate")[0]["run_id"] == seen["run_id"]
-    client = MlflowClient(tracking_uri=place.settings.evaluation.tracking_address)
+    client = MlflowClient(tracking_uri=place.settings.tracking_address)
     logged = client.get_run(seen["run_id"])
     assert logged.info.status == "FINISHED"
     model, text = place.settings.model, place.settings.text
@@ -282,7 +282,7 @@ def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
     assert dag_run.state == "success", states(dag_run)
     (closed,) = xcom(dag_run, "close_comparison")
     assert sorted(closed["trained"]) == sorted(f"sgns-8-{each}" for each in conf["policies"])
-    client = MlflowClient(tracking_uri=place.settings.evaluation.tracking_address)
+    client = MlflowClient(tracking_uri=place.settings.tracking_address)
     assert client.get_run(closed["parent"]).info.status == "FINISHED"
     children = {
         run.data.tags["yeoron.policy"]: run.data
@@ -348,5 +348,5 @@ def test_a_setting_that_fails_fails_the_comparison_and_names_it(place, dag_bag):
         "close_comparison": {"failed"},
     }
     parent = xcom(dag_run, "open_comparison")[0][0]["parent"]
-    client = MlflowClient(tracking_uri=place.settings.evaluation.tracking_address)
+    client = MlflowClient(tracking_uri=place.settings.tracking_address)
     assert client.get_run(parent).info.status == "FAILED"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
+from embedding.kernel.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,20 +50,10 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
     trained = []
     monkeypatch.setattr(bench, "train_corpus", trained.append)
     corpus = PlantedCorpus(((((("말", "글"),),)),), (), frozenset())
-    given = Namespace(
-        corpus=Path("some.cut.jsonl"),
-        stores=tmp_path,
-        null=None,
-        planting=3,
-        nodes=1,
-        dim=8,
-        replay=1.0,
-        block=1000,
-        memory=2000,
-        results=tmp_path,
-    )
+    training = bench.DriftTraining(replay=1.0, block=1000, memory=2000)
+    setting = bench.DriftSetting(Path("some.cut.jsonl"), stores=tmp_path, planting=3)
     for dim in (8, 8, 16):
-        given.dim = dim
+        given = replace(setting, training=replace(training, dim=dim))
         with bench._folder(given, 4) as folder:
             bench._trained(corpus, folder, given, 4)
     assert folder.name == "some-planting3-training4"
@@ -93,9 +84,9 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
 
     monkeypatch.setattr(drift, "ours", ours)
     monkeypatch.setattr(drift, "keep", lambda record, *_, **__: records.append(record) or tmp_path)
-    call = [str(corpus), "--windows=4", "--no-peers", "--least=1"]
+    setting = bench.DriftSetting(corpus, windows=4, peers=False, least=1)
     for null in ("same-window", "shuffled"):
-        assert drift.main([*call, f"--null={null}"]) == 0
+        drift.bench_drift(replace(setting, null=null))
     halves, shuffled = (record["runs"][0] for record in records)
     assert compares == [1, bench.NodeConfig().past_windows]
     assert halves["called_by_window"] == [1, 1], "the windows 1 and 3"
@@ -105,10 +96,11 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
     assert records[0]["settings"]["null"] == "same-window"
 
 
-def test_halves_of_an_odd_number_of_windows_are_told(bench, tmp_path, capsys):
+def test_halves_of_an_odd_number_of_windows_are_told(bench, tmp_path):
     from embedding.bench import drift
 
     corpus = tmp_path / "dated.jsonl"
     corpus.write_text('{"date": "2020-01-01", "text": "말 글"}\n', encoding="utf-8")
-    assert drift.main([str(corpus), "--null=same-window", "--windows=5"]) == 2
-    assert "even number" in capsys.readouterr().err
+    setting = bench.DriftSetting(corpus, null="same-window", windows=5, peers=False)
+    with pytest.raises(ConfigError, match="even number"):
+        drift.bench_drift(setting)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from embedding.evaluation.changeset import Sentences
+from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
@@ -77,8 +78,8 @@ def test_names_in_the_training_are_distinct_and_unchanged_by_the_text_pipeline(b
 
 def test_every_estimator_is_judged_on_a_generated_set(bench, tmp_path: Path, capsys) -> None:
     folder = changesets.write(tmp_path / "generated")
-    call = [str(folder), "--seeds=1", "--dim=16", "--rehearsal=5", "--json"]
-    assert bench.main([*call, f"--results={tmp_path / 'results'}"]) == 0
+    setting = bench.LscSetting(folder, seeds=1, dim=16, rehearsal=5)
+    bench.bench_lsc(setting, as_json=True, results=tmp_path / "results")
     found = json.loads(capsys.readouterr().out)
     (written,) = (tmp_path / "results").glob("lsc-*-generated.json")
     assert json.loads(written.read_text()) == found
@@ -101,9 +102,7 @@ def test_a_set_that_cannot_be_read_ends_with_a_sentence_and_no_result(
 ) -> None:
     folder = changesets.write(tmp_path / "set", sentences=90)
     (folder / "truth" / "graded.txt").unlink()
-    assert bench.main([str(folder), f"--results={tmp_path / 'results'}"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert "graded.txt: there is no such file." in said.err
+    with pytest.raises(InputError, match=r"graded\.txt: there is no such file\."):
+        bench.bench_lsc(bench.LscSetting(folder), as_json=False, results=tmp_path / "results")
+    assert capsys.readouterr().out == ""
     assert not (tmp_path / "results").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from embedding.commands.sync_table import sync_table
+from embedding.commands.status_tables import sync_table
 
 
 def shown(shares: list[float]) -> str:

@@ -16,6 +16,6 @@ def test_a_folder_that_lacks_a_file_is_one_sentence(yeoron, tmp_path: Path, ther
     assert done.code == 2
     assert done.out == ""
     missing = folder / "targets.txt" if there else folder
-    assert done.err.startswith(f"{missing}: there is no such ")
+    assert done.err.startswith(f"yeoron: {missing}: there is no such ")
     assert done.err.count("\n") == 1
     assert not results.exists()

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from embedding.commands.group_table import following_line, group_table
+from embedding.commands.status_tables import following_line, group_table
 
 FIGURES = {"entries": 1_200, "rows_in": 7_000, "rows_out": 9, "bytes_in": 3 * 2**20}
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from embedding.commands.source_table import source_table
+from embedding.commands.status_tables import source_table
 from embedding.platform.running import running_platform
 from waiting import until
 

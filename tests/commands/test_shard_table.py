@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from embedding.commands.shard_table import shard_table
+from embedding.commands.status_tables import shard_table
 
 
 def test_a_server_without_shards_has_no_table():

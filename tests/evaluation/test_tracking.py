@@ -50,10 +50,10 @@ def uri(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-def track(store, snapshot="latest", *, parent_run=None, **given):
+def track(store, snapshot="latest", *, tracking_uri, parent_run=None, **given):
     """A snapshot in MLflow; its likelihood may rise unless a test says by how much."""
     config = EvaluationConfig(**{"max_rise": None, "device": "cpu", **given})
-    return track_snapshot(store, snapshot, config, parent_run=parent_run)
+    return track_snapshot(store, snapshot, config, tracking_uri=tracking_uri, parent_run=parent_run)
 
 
 def _artifacts(client, run_id, path=None):
@@ -568,9 +568,9 @@ def _open_view(page: Any, address: str, text: str) -> None:
 @pytest.mark.slow
 def test_over_a_real_server(store, make, gold, server, monkeypatch):
     ref = store.publish(make())
-    config = EvaluationConfig(tracking_uri=server, gold=gold, device="cpu", experiment="여론")
-    tracked = track(store, ref.id, **config.model_dump())
-    assert track(store, ref.id, **config.model_dump()) == tracked
+    given = {"tracking_uri": server, "gold": gold, "device": "cpu", "experiment": "여론"}
+    tracked = track(store, ref.id, **given)
+    assert track(store, ref.id, **given) == tracked
     client = runs.connect(server)
     manifest = client.download_artifacts(tracked.run_id, "manifest.json")
     assert json.loads(Path(manifest).read_text())["id"] == ref.id

@@ -66,10 +66,9 @@ import json, time
 from embedding.platform.airflow_api import AirflowApi
 from embedding.platform.summary import reports
 from embedding.platform.watch import EVALUATE, STREAM, TREND
-from embedding.settings import load_settings
-from embedding_airflow.environment import login
+from embedding.settings import load_settings, platform_login
 settings = load_settings()
-airflow = AirflowApi(settings.airflow_url, *login(settings.paths.airflow.resolve()))
+airflow = AirflowApi(settings.airflow_url, *platform_login(settings.paths.airflow))
 """
 PAGE = """
 print(json.dumps([airflow.page_status("/yeoron/", logged_in=given) for given in (True, False)]))

@@ -151,8 +151,9 @@ def track(settings: Settings) -> None:
     paths = settings.paths
     paths.mlflow.mkdir(parents=True)
     uri = settings.database_address("mlflow")
-    config = EvaluationConfig(tracking_uri=uri, device="cpu")
-    track_snapshot(SnapshotStore(settings.snapshot_store), "latest", config)
+    config = EvaluationConfig(device="cpu")
+    store = SnapshotStore(settings.snapshot_store)
+    track_snapshot(store, "latest", config, tracking_uri=uri)
     # Three words pass no gate: the alias that a snapshot gets by it is given here.
     client = runs.connect(uri)
     client.set_registered_model_alias(config.model_name, registry.NEWEST, "1")

@@ -27,9 +27,8 @@ from embedding.kernel.ports import lasting_port
 from embedding.platform.airflow_api import AirflowApi
 from embedding.platform.operate import airflow_variables, bring_down, prepare_airflow
 from embedding.platform.processes import marked
-from embedding.settings import Settings, load_settings
+from embedding.settings import Settings, load_settings, platform_login
 from embedding.worker.process.forking import forked
-from embedding_airflow.environment import login
 from pgserver import KEYED, PostgresServer, running_postgres
 from waiting import until
 
@@ -196,7 +195,7 @@ def test_no_process_and_no_log_tells_the_password(place: Place) -> None:
 
 @contextlib.contextmanager
 def airflow(place: Place) -> Iterator[AirflowApi]:
-    user, password = login(place.settings.paths.airflow.resolve())
+    user, password = platform_login(place.settings.paths.airflow)
     api = AirflowApi(place.settings.airflow_url, user, password)
     try:
         yield api

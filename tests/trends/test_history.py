@@ -137,7 +137,7 @@ def test_json_is_canonical(report, history):
     assert answer["rows"][0]["word"] == "코로나"
     assert len(answer["rows"]) == 1
     assert text == json.dumps(answer, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
-    assert json.loads(table.word_json(history))["points"][3]["label"] == "2020-02"
+    assert json.loads(table.as_json(history))["points"][3]["label"] == "2020-02"
 
 
 def test_csv_has_one_line_a_row(report, history):

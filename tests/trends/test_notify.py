@@ -16,9 +16,8 @@ import pytest
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.trends.config import TrendsConfig
-from embedding.trends.delivery import as_slack, as_text
+from embedding.trends.delivery import as_slack, as_text, notify
 from embedding.trends.notice import Attachment, Notice, NoticeLine, compose
-from embedding.trends.notifier import notify
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.report import build_report
 

@@ -1,4 +1,4 @@
-"""The two lists of near words on a word's page."""
+"""The two lists of near words on a word's page, and what its axis says of each window."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.rows import NeighbourRow
+from embedding.web.axisview import axis_view
 from embedding.web.text import PageText
 from embedding.web.wordview import NearLine, word_view
 
@@ -37,3 +39,21 @@ def test_a_word_that_is_near_no_more_is_marked(history: WordHistory) -> None:
 
 def test_lists_that_do_not_compare_mark_nothing(history: WordHistory) -> None:
     assert states(history, by_use=(False, True)) == {""}
+
+
+def test_a_window_of_an_axis_names_every_source_that_used_the_word() -> None:
+    figures = [("2020-01", ALL, 0.5), ("2020-01", "게시판", -0.25), ("2020-01", "뉴스", 0.75)]
+    points = tuple(
+        AxisPoint("id", label, source, 10, position, None, None)
+        for label, source, position in figures
+    )
+    history = AxisHistory("방역", ("좋다",), ("나쁘다",), (1, 1), points)
+    chart = axis_view("sentiment", history, PageText("ko"), ("게시판", "뉴스"))["chart"]
+    (tip,) = chart["tips"]
+    _, *lines = tip.split("\n")
+    assert lines == [
+        f"{PageText('ko')('all_sources')}: +0.50 (10)",
+        "게시판: −0.25 (10)",
+        "뉴스: +0.75 (10)",
+    ]
+    assert [line["values"] for line in chart["lines"]] == [[-0.25], [0.75], [0.5]]

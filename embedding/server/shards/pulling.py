@@ -9,8 +9,8 @@ from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.wire import Message
 from embedding.kernel.records import Table
 from embedding.server.flight.keeping import answered, lacking
-from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
+from embedding.server.limits import check_rows
 from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.state import ShardState
 

@@ -31,10 +31,10 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
-from embedding.server.flight.limits import check_lost, check_name
 from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import Call, FlightService, called, received
+from embedding.server.limits import check_lost, check_name
 from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Container
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.plain import in_xml
 
 _GEXF = "http://gexf.net/1.3"
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BLOCK = 512
 """Words whose neighbours are looked for at once."""
 
@@ -98,7 +97,7 @@ def write_gexf(graph: NeighbourGraph, file: IO[bytes]) -> None:
     ET.SubElement(attributes, "attribute", {"id": "0", "title": "count", "type": "long"})
     nodes = ET.SubElement(body, "nodes")
     for at, (word, count) in enumerate(zip(graph.words, graph.counts.tolist(), strict=True)):
-        label = _NO_XML.sub("\ufffd", word)
+        label = in_xml(word)
         node = ET.SubElement(nodes, "node", {"id": str(at), "label": label})
         values = ET.SubElement(node, "attvalues")
         ET.SubElement(values, "attvalue", {"for": "0", "value": str(count)})

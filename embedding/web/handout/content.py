@@ -113,7 +113,7 @@ def make_handout(
         stories=tuple(_story(one, report, where(one, report), to) for one in stories),
         rankings=tuple(_rankings(report, to)),
         sources_title=t("completeness"),
-        sources=tuple((one.source, one.documents) for one in brief.completeness(report)),
+        sources=tuple((one.source, one.documents) for one in report.by_source()),
         documents_title=t("evidence"),
         explained=(
             t(

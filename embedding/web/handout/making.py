@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedding.kernel.errors import InputError
 from embedding.trends.notice import Attachment
 from embedding.trends.rows import TrendReport
-from embedding.web.answering import ProgramAnswers, Reading
+from embedding.web.answering import Reading
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.handout.content import make_handout
@@ -31,7 +31,7 @@ class HandoutMaker:
             raise InputError(f"language {language[:40]!r}: accepted are {accepted}.")
         self._config = config
         self._reader = Reader(config)
-        self._programs = ProgramAnswers(self._reader, Answers(config, self._reader))
+        self._answers = Answers(config, self._reader)
         self._paths = PagePaths(page.rstrip("/"))
         self._language = language
 
@@ -47,7 +47,7 @@ class HandoutMaker:
         chosen = named_format(format)
         to = Reading(PageText(self._language, self._reader.unit()), self._paths)
         handout = make_handout(
-            report, self._programs.where, to, self._config.trends.false_discovery
+            report, self._answers.story_documents, to, self._config.trends.false_discovery
         )
         content = write_handout(handout, format, self._config.chromium)
         name = f"yeoron-{report.snapshot.label}.{format}"

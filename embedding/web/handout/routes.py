@@ -27,7 +27,7 @@ def handout_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         if report is None:
             return computing(site, request)
         share = site.config.trends.false_discovery
-        content = make_handout(report, site.programs.where, site.reading(request), share)
+        content = make_handout(report, site.answers.story_documents, site.reading(request), share)
         name = f"yeoron-{report.snapshot.id}.{format}"
         return Response(
             write_handout(content, format, site.config.chromium),

@@ -35,17 +35,15 @@ class EvaluateSnapshot(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Evaluate and log."""
-        from pydantic import SecretStr
-
         from embedding.evaluation.tracking import headline, track_snapshot
         from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
 
-        address = SecretStr(settings.tracking_address)
         tracked = track_snapshot(
             SnapshotStore(settings.snapshot_store),
             self.snapshot_id,
-            settings.evaluation.model_copy(update={"tracking_uri": address}),
+            settings.evaluation,
+            tracking_uri=settings.tracking_address,
         )
         for sentence in tracked.skipped:
             self.log.warning("Skipped: %s", sentence)

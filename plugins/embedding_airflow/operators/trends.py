@@ -75,7 +75,7 @@ class NotifyOfReport(YeoronOperator):
         from airflow.sdk.exceptions import AirflowSkipException
 
         from embedding.snapshots.store import SnapshotStore
-        from embedding.trends.notifier import notify
+        from embedding.trends.delivery import notify
         from embedding.trends.storage import load
         from embedding.trends.team import TeamStore, with_team
 

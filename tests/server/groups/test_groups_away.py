@@ -7,7 +7,7 @@ import pytest
 from grouped import DIM, following
 from threads import ThreadFleet, fleet
 
-from embedding.commands.group_table import following_line
+from embedding.commands.status_tables import following_line
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from waiting import until

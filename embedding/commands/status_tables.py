@@ -1,0 +1,193 @@
+"""What `yeoron status` shows of a parameter server: its sources, policy, shards and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import HEAVY_HEAD, SIMPLE_HEAD
+from rich.console import JustifyMethod
+from rich.table import Table
+
+WIDE = 110
+"""Cells from which every column has room."""
+HEADS = ("source", "read by", "tokens/s", "documents", "tokens", "latest", "lag p50", "lag p95")
+LEFT_OUT = {"tokens", "lag p95"}
+"""Columns that a narrow terminal has no room for; --json has them all."""
+
+
+def status_tables(server: dict[str, Any], width: int) -> list[Table]:
+    """The tables of a server's status, without those that it has nothing for."""
+    found = (source_table(server, width), sync_table(server), shard_table(server))
+    return [table for table in (*found, group_table(server)) if table is not None]
+
+
+def status_lines(server: dict[str, Any]) -> list[str]:
+    """What stands below the tables: the leader, the whole, how evenly the nodes read."""
+    whole = (
+        f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
+        f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
+    )
+    found = (following_line(server), whole, balance_line(server))
+    return [line for line in found if line is not None]
+
+
+def source_table(server: dict[str, Any], width: int = WIDE) -> Table:
+    """A row for each source that the server knows, with names whole in a terminal of 80 cells.
+
+    width  cells of the terminal
+    """
+    wide = width >= WIDE
+    heads = [head for head in HEADS if wide or head not in LEFT_OUT]
+    table = Table(title="Sources", box=HEAVY_HEAD if wide else SIMPLE_HEAD, pad_edge=wide)
+    for head in heads:
+        text = head in ("source", "read by", "latest")
+        own = head == "source"  # the one that gives way where there is no room
+        justify: JustifyMethod = "left" if text else "right"
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=not own)
+    read = (server.get("reading") or {}).get("sources", {})
+    for name, source in sorted(server.get("sources", {}).items()):
+        cells = _cells(name, source, read.get(name), wide=wide)
+        table.add_row(*(cells[head] for head in heads))
+    return table
+
+
+def _cells(
+    name: str, source: dict[str, Any], reader: dict[str, Any] | None, *, wide: bool
+) -> dict[str, str]:
+    latest = str(source["published_at"] or "–").replace("T", " ")[:16]
+    return {
+        "source": name,
+        "read by": reader["node"] if reader else "–",
+        "tokens/s": f"{reader['tokens_per_second']:,.0f}" if reader else "–",
+        "documents": f"{source['documents']:,}",
+        "tokens": f"{source['tokens']:,}",
+        "latest": latest if wide else latest[-11:],
+        "lag p50": _seconds(source.get("lag_p50_s")),
+        "lag p95": _seconds(source.get("lag_p95_s")),
+    }
+
+
+def balance_line(server: dict[str, Any]) -> str | None:
+    """How evenly the nodes read; None for one node or none."""
+    read = server.get("reading") or {}
+    nodes = len(read.get("nodes", {}))
+    if nodes < 2 or read["imbalance"] is None:
+        return None
+    moves = read["moves"]
+    changed = "1 source has" if moves == 1 else f"{moves} sources have"
+    return (
+        f"The busiest node reads {read['imbalance']:.2f} times the mean of {nodes} nodes; "
+        f"{changed} changed nodes."
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s"
+
+
+def sync_table(server: dict[str, Any]) -> Table | None:
+    """The ruling policy and what it did, from the server's status; None when it does not say."""
+    sync = server.get("sync")
+    if not sync:
+        return None
+    table = Table("synchronisation", "", title="Policy")
+    chosen = sync["policy"]
+    if sync["running"] != chosen:
+        chosen += f" (now {sync['running']})"
+    table.add_row("policy", chosen)
+    clocks = sorted((each["clock"], name) for name, each in server.get("nodes", {}).items())
+    if clocks:
+        (first, slow), (last, fast) = clocks[0], clocks[-1]
+        table.add_row("clocks", f"{slow} {first:,} … {fast} {last:,}")
+    shares = sorted(each.get("block_share", 1.0) for each in server.get("nodes", {}).values())
+    if shares and shares[0] < shares[-1]:
+        table.add_row("block sizes, by speed", f"{shares[0]:.2f} … {shares[-1]:.2f} of the setting")
+    table.add_row("a push, a pull every", f"{sync['push_every']}, {sync['pull_every']} blocks")
+    if sync["variation"] is not None:
+        table.add_row("variation of the sources' rates", f"{sync['variation']:.2f}")
+    if sync["dropped_pushes"]:
+        dropped = f"{sync['dropped_pushes']:,} pushes, {sync['dropped_tokens']:,} tokens"
+        table.add_row("too late", dropped)
+    rounds = sync.get("rounds", {})
+    if rounds.get("rounds"):
+        table.add_row(
+            "rounds of L-BFGS",
+            f"{rounds['rounds']:,} with {rounds['iterations']:,} steps; {rounds['why']}",
+        )
+        if rounds["last"] is not None:
+            table.add_row("loss of the last batch", f"{rounds['first']:.3f} → {rounds['last']:.3f}")
+        copies = f"{rounds['copies']:,}, of which {rounds['copies_won']:,} came first"
+        table.add_row("portions, by node", _by_node(rounds["by_node"]))
+        table.add_row("portions given out twice", copies)
+    for switch in sync["switches"][-3:]:
+        at = str(switch["at"])[11:19]
+        table.add_row(f"{at} {switch['from']} → {switch['to']}", switch["reason"])
+    return table
+
+
+def _by_node(portions: dict[str, int]) -> str:
+    return ", ".join(f"{node} {n:,}" for node, n in sorted(portions.items()))
+
+
+def shard_table(server: dict[str, Any]) -> Table | None:
+    """Rows, memory and progress of each shard, from the server's status; None without shards."""
+    shards = server.get("shards")
+    if not shards:
+        return None
+    table = Table(
+        *("shard", "state", "rows", "memory", "pushes", "clock", "behind", "restarts"),
+        title="Shards",
+    )
+    for shard in shards:
+        table.add_row(
+            str(shard["shard"]),
+            shard["state"],
+            f"{shard.get('rows', 0):,}",
+            f"{shard.get('bytes', 0) / 2**20:,.0f} MiB",
+            f"{shard.get('pushes', 0):,}",
+            f"{shard.get('position', 0):,}",
+            f"{shard['behind']:,}",
+            str(shard["restarts"]),
+            style=None if shard["state"] == "up" else "red",
+        )
+    return table
+
+
+def group_table(server: dict[str, Any]) -> Table | None:
+    """Lag, entries, rows and bytes of each group that follows; None where none does."""
+    groups = server.get("groups")
+    if not groups:
+        return None
+    table = Table(
+        *("group", "state", "nodes", "lag", "entries", "rows in", "rows out", "bytes in"),
+        "bytes out",
+        title="Server groups that follow",
+    )
+    for group in groups:
+        lag = group.get("lag_s")
+        table.add_row(
+            group["group"],
+            group["state"],
+            str(group["nodes"]),
+            "" if lag is None else f"{lag:.1f} s",
+            f"{group['entries']:,}",
+            f"{group['rows_in']:,}",
+            f"{group['rows_out']:,}",
+            f"{group['bytes_in'] / 2**20:,.1f} MiB",
+            f"{group['bytes_out'] / 2**20:,.1f} MiB",
+            style=None if group["state"] == "up" else "red",
+        )
+    return table
+
+
+def following_line(server: dict[str, Any]) -> str | None:
+    """How a group that follows stands to its leader; None for any other server."""
+    found = server.get("following")
+    if not found:
+        return None
+    line = (
+        f"group {found['group']} follows {found['leader']}: {found['state']}, lag "
+        f"{found['lag_s']:.1f} s, {found['waiting_pushes']:,} pushes and "
+        f"{found['waiting_rows']:,} rows to tell"
+    )
+    return line if found["reason"] is None else f"{line}; {found['reason']}"
