@@ -148,7 +148,7 @@ def _best(height: TestArray, clearness: TestArray) -> TestArray:
 
 
 def _profile(used: Sequence[UsedWords], without: int | None = None) -> tuple[TestArray, TestArray]:
-    """T and e² over its variance, float64 [n, windows - 1]; NaN as in `replicas.distance`.
+    """T and e² over its variance, float64 [n, windows - 1]; NaN as in `replicas.unbiased`.
 
     without  a replica that is left out
     """
