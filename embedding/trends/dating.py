@@ -69,19 +69,14 @@ def change_dates(snapshots: Sequence[Snapshot], words: Sequence[str]) -> list[Ch
     return _dated(labels, used) if len(used) > 1 else [None] * len(words)
 
 
-def word_change(
-    store: Snapshots,
-    word: str,
-    config: TrendsConfig | None = None,
-    *,
-    id: str = "latest",  # noqa: A002 - as the store names it
-) -> WordChange:
-    """One word's change date over the windows up to snapshot `id`, and whether it stands out.
+def word_change(store: Snapshots, word: str, config: TrendsConfig | None = None) -> WordChange:
+    """One word's change date over all windows, and whether it stands out.
 
-    Raises SnapshotError when that snapshot cannot be read; earlier ones that cannot are left out.
+    Raises SnapshotError when the last snapshot cannot be read; earlier ones that cannot are left
+    out.
     """
     config = config or TrendsConfig()
-    last = store.open(id)
+    last = store.open()
     snapshots, _ = windows_up_to(store, last, config.history_windows)
     row = last.index(word)
     if row is None:

@@ -134,8 +134,9 @@ def _summary(pairs: TestArray, means: TestArray) -> tuple[TestArray, TestArray, 
     """
     total = np.maximum(pairs.sum(axis=1), _LEAST)
     share = pairs / total[:, None]
-    mean = np.einsum("nr,nrd->nd", share, means)
-    apart = ((means - mean[:, None]) ** 2).sum(axis=2)
+    mean = (share[:, None] @ means)[:, 0]
+    rest = means - mean[:, None]
+    apart = np.einsum("nrd,nrd->nr", rest, rest)
     held = (pairs > 0).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = (share**2 * apart).sum(axis=1) * held / (held - 1)

@@ -59,7 +59,6 @@ def create_app(
     config: WebConfig | None = None,
     *,
     dependencies: Sequence[Dependency] = (),
-    root_path: str = "",
     crawl: CrawlConfig | None = None,
     channels: tuple[str, ...] = (),
 ) -> FastAPI:
@@ -69,7 +68,6 @@ def create_app(
                   page asks for the token in `config.token_file` (made when missing).
     crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
     channels      of notices (`NotifyConfig.channels`)
-    root_path     prefix under which a proxy serves it; a mount sets its prefix by itself
 
     Raises ConfigError when the token file or the snapshot address cannot be used.
     """
@@ -92,9 +90,8 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        root_path=root_path,
     )
-    programs = _programs(site, root_path)
+    programs = _programs(site)
     app.add_middleware(TokenAccess, programs=programs)
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
@@ -112,7 +109,7 @@ def create_app(
     return app
 
 
-def _programs(site: Site, root_path: str) -> FastAPI:
+def _programs(site: Site) -> FastAPI:
     """The application that answers who sends a token, and nobody else."""
     config = site.config
     guard = TokenGuard(AccessTokens(config.tokens), config.requests_per_minute)
@@ -123,7 +120,6 @@ def _programs(site: Site, root_path: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        root_path=root_path,
     )
     _errors(app, site)
     guards = [Depends(HTTPBearer(auto_error=False)), Depends(guard.require)]
