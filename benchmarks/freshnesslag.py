@@ -33,8 +33,8 @@ from benchmarks.kept import RESULTS
 from embedding.bench.results import facts, free_port, keep
 from embedding.crawl.replay import read_clock
 from embedding.kernel.config import WITH_SECRETS
-from embedding.worker.corpus.stages import spread
-from embedding.worker.learning.costs import memory_mb
+from embedding.worker.crawling.stages import spread
+from embedding.worker.lifetime import memory_mb
 
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
 CASES: dict[str, dict[str, Any]] = {

@@ -136,11 +136,11 @@ class Local:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
         look_ahead = LookAhead(ahead, self.learner.setup.unit, threading.Event())
-        lexicon.look_ahead_with(look_ahead)
+        lexicon.look_ahead = look_ahead
         for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
             if tick:
                 self.learner.learn(tick)
-        lexicon.look_ahead_with(None)
+        lexicon.look_ahead = None
 
     def block(
         self,

@@ -27,7 +27,7 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
-from embedding.stream import StreamConfig
+from embedding.stream.config import StreamConfig
 from embedding.stream.initial import InitialPriorities, of_sentences
 
 PACKAGES = ("numpy", "numba", "scipy")

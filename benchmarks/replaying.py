@@ -15,8 +15,8 @@ from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
-from embedding.stream import StreamConfig, make_replay
-from embedding.stream.replay import ReplayMemory
+from embedding.stream.config import StreamConfig
+from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.stream.samples import Sample
 
 SMOOTH = 5  # blocks over which a curve is averaged before it is read

@@ -57,9 +57,9 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.steps import FetchingSteps
-from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
+from embedding.server.shards.sharding import Fleet, shard_specs
 
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""
@@ -92,7 +92,7 @@ def memory_us(rows: int, dim: int, *, large: bool, repeats: int = 5) -> float:
         began = time.process_time()
         for where in batches:
             steps.add(table, where, delta, 1.0)
-            steps.gather(table, where, gaps=False)
+            steps.gather(table, where)
         found.append((time.process_time() - began) / (2 * size * len(batches)) * 1e6)
     return statistics.median(found)
 

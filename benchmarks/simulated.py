@@ -42,9 +42,8 @@ from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
-from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.nodeclock import PushStopwatch, Start
 from embedding.worker.learning.paced import at_a_pace
-from embedding.worker.learning.stopwatch import PushStopwatch
 from embedding.worker.learning.ticks import Prepared, Trained
 from embedding.worker.learning.training import LearnerSetup
 

@@ -12,7 +12,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,21 +94,15 @@ def pool_leases(settings: Settings) -> dict[str, Any]:
     """Nodes, token rates and owners, as `lease.shown` gives them; of no frontier, none."""
     if not has_frontier(settings):
         return {"nodes": {}, "imbalance": None, "moves": 0, "sources": {}}
-    frontier = Frontier(settings.database_address("frontier"))
-    try:
+    with closing(Frontier(settings.database_address("frontier"))) as frontier:
         return frontier.leases(settings.crawl.leases).show()
-    finally:
-        frontier.close()
 
 
 def publish_sources(settings: Settings, sources: Sequence[SourceConfig]) -> None:
     """From now on the pool's nodes read these; those that run hear of it within seconds."""
     settings.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
-    frontier = Frontier(settings.database_address("frontier"))
-    try:
+    with closing(Frontier(settings.database_address("frontier"))) as frontier:
         frontier.leases(settings.crawl.leases).publish(sources)
-    finally:
-        frontier.close()
 
 
 def attach_pool(settings: Settings) -> PoolState:

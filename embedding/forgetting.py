@@ -26,8 +26,8 @@ from embedding.server.recovery.seeding import put_aside
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.erasing import erase_rows
-from embedding.server.shards.fleet import shard_specs
 from embedding.server.shards.rows import ShardedRows
+from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests

@@ -32,7 +32,7 @@ from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.config import Config, explain, read_toml
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.ports import in_address, is_loopback
+from embedding.kernel.ports import bracketed, is_loopback
 from embedding.kernel.tracing import DEFAULT_SAMPLE, ENDPOINT_VARIABLE, SAMPLE_VARIABLE
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
@@ -387,7 +387,7 @@ class Settings(BaseSettings):
         if self._own_certificates:
             scheme, host = "grpc+tls", self.hosts.server or self.hosts.address or host
         host = _REACHED.get(host, host)
-        return f"{scheme}://{in_address(host)}:{port}"
+        return f"{scheme}://{bracketed(host)}:{port}"
 
     @property
     def _own_certificates(self) -> bool:
@@ -507,7 +507,7 @@ class Settings(BaseSettings):
     @property
     def dask_url(self) -> str:
         """Address of Dask's scheduler."""
-        return f"tls://{in_address(self.hosts.address or '127.0.0.1')}:{self.ports.dask}"
+        return f"tls://{bracketed(self.hosts.address or '127.0.0.1')}:{self.ports.dask}"
 
     @property
     def dask_dashboard_url(self) -> str:

@@ -28,8 +28,8 @@ def _serve(
     adopt(environment)
     from embedding.server.groups import link
     from embedding.server.service import ParameterServer
-    from embedding.server.shards import fleet
+    from embedding.server.shards import sharding
 
-    fleet.START_S = link.GROUP_START_S = patience_s
+    sharding.START_S = link.GROUP_START_S = patience_s
     chosen = ServerConfig.model_validate_json(config)
     ParameterServer(chosen, SyncConfig(policy=policy), dim=dim).serve_forever()

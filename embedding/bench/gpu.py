@@ -59,7 +59,7 @@ def resident(
     moved = device.zeros(4 * rows)
     where = torch.randperm(4 * rows, device=device.torch)[:rows].contiguous()
     delta = torch.full((rows, dim), 1e-3, device=device.torch)
-    pull = timed(device, lambda: steps.gather(table, where, gaps=False), repeats)
+    pull = timed(device, lambda: steps.gather(table, where), repeats)
     push = timed(device, lambda: steps.add(table, where, delta, 1.0), repeats)
     stepped = timed(device, lambda: steps.adagrad(table, moved, where, delta, 1.0, 1.0), repeats)
     bound = BOUND * 100 / dim

@@ -20,7 +20,7 @@ from embedding.commands.common import (
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.kernel.config import validate
-from embedding.kernel.ports import in_address
+from embedding.kernel.ports import bracketed
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
@@ -254,7 +254,7 @@ def web(
         private(page.tls_key, "tls_key")
     token = ensure_token(page.token_file)
     scheme = "http" if page.tls_cert is None else "https"
-    print_line(f"Trends page at {scheme}://{in_address(page.host)}:{page.port}/ — token: {token}")
+    print_line(f"Trends page at {scheme}://{bracketed(page.host)}:{page.port}/ — token: {token}")
     uvicorn.run(
         create_app(page, crawl=settings().crawl, channels=settings().notify.channels),
         host=page.host,

@@ -16,7 +16,8 @@ import numpy as np
 from embedding.exchange.headers import whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.models.base import LocalBlock
 
 _OPERATION = "batch"
 ROUND = "the round of L-BFGS"
@@ -25,33 +26,34 @@ ROUND = "the round of L-BFGS"
 
 @dataclass(frozen=True)
 class PortionInput:
-    """What a portion is computed from; the fields are those of `LocalBlock`, and the seed."""
+    """What a portion is computed from: a block as it is trained, and the seed of its draws.
 
-    tokens: CodeArray
-    sentences: CodeArray
-    keep: FloatArray
-    pool: CodeArray
-    weights: FloatArray
+    Only the tokens, sentences, keep, pool and weights of the block travel.
+    """
+
+    block: LocalBlock
     seed: int
 
     def arrays(self) -> dict[str, Array]:
         """As parts of a message, but for the seed."""
-        names = ("tokens", "sentences", "keep", "pool", "weights")
-        return {name: getattr(self, name) for name in names}
+        block, none = self.block, np.empty(0, dtype=np.float32)
+        found = {name: getattr(block, name) for name in ("tokens", "sentences", "keep", "pool")}
+        return {**found, "weights": none if block.weights is None else block.weights}
 
     def check(self, words: int, contexts: int) -> None:
         """RefusedError where it names rows that its portion does not have."""
-        ends = self.sentences
+        block, weights = self.block, self.arrays()["weights"]
+        ends = block.sentences
         fit = (
-            bool(((self.tokens >= -1) & (self.tokens < words)).all())
-            and bool(((self.pool >= 0) & (self.pool < contexts)).all())
+            bool(((block.tokens >= -1) & (block.tokens < words)).all())
+            and bool(((block.pool >= 0) & (block.pool < contexts)).all())
             and len(ends) > 0
             and int(ends[0]) == 0
-            and int(ends[-1]) == len(self.tokens)
+            and int(ends[-1]) == len(block.tokens)
             and bool((np.diff(ends) >= 0).all())
-            and len(self.keep) == words
-            and len(self.weights) in (0, len(ends) - 1)
-            and bool(np.isfinite(self.weights).all())
+            and len(block.keep) == words
+            and len(weights) in (0, len(ends) - 1)
+            and bool(np.isfinite(weights).all())
         )
         if not fit:
             raise RefusedError("batch: the text of a portion does not fit its rows.")
@@ -61,11 +63,10 @@ class PortionInput:
         """None when the message has none."""
         if "tokens" not in message.arrays:
             return None
-        codes = {n: message.array(n, "i4", 1) for n in ("tokens", "sentences", "pool")}
-        floats = {n: message.array(n, "f4", 1) for n in ("keep", "weights")}
-        return cls(
-            **codes, **floats, seed=whole(message.header, "seed", most=2**63 - 1, of=_OPERATION)
-        )
+        tokens, ends, pool = (message.array(n, "i4", 1) for n in ("tokens", "sentences", "pool"))
+        keep, weights = (message.array(n, "f4", 1) for n in ("keep", "weights"))
+        block = LocalBlock(tokens, ends, keep, pool, weights=weights if len(weights) else None)
+        return cls(block, whole(message.header, "seed", most=2**63 - 1, of=_OPERATION))
 
 
 @dataclass(frozen=True)

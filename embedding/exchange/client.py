@@ -20,7 +20,6 @@ from embedding.exchange.rowpath import DirectRows, MakePath, PathSetup
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
 from embedding.exchange.transport import TransportMetrics
-from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, SnapshotRef, Window
 
@@ -114,10 +113,6 @@ class ParameterClient:
         self.metrics.block(push.deltas)
         self.metrics.server_rows += sum(len(delta.ids) for delta in push.deltas)
         return ack
-
-    def batch(self, message: Message) -> Message:
-        """One message of a round of L-BFGS (`batch.py`), answered."""
-        return self.session.request(message)
 
     def flush_residuals(self, clock: int, sequence: int) -> Ack | None:
         """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""

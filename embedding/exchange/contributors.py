@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -72,17 +72,11 @@ class Contributors:
 
     def arrays(self) -> dict[str, IntArray]:
         """As parts of a message."""
-        return {
-            "authors": self.authors,
-            "author_ends": self.author_ends,
-            "sources": self.sources,
-            "source_ends": self.source_ends,
-        }
+        return {**vars(self)}
 
     @classmethod
     def read(cls, message: Message) -> Contributors | None:
         """Out of a message; None where there is none. RefusedError for a malformed one."""
         if "authors" not in message.arrays:
             return None
-        names = ("authors", "author_ends", "sources", "source_ends")
-        return cls(*(message.array(name, "i8", 1) for name in names))
+        return cls(*(message.array(each.name, "i8", 1) for each in fields(cls)))

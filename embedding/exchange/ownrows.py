@@ -40,7 +40,6 @@ class OwnRows:
 
     @property
     def keeps(self) -> bool:
-        """Whether rows are kept from one pull to the next."""
         return (self.changes or bool(self.cache.memory)) and self.direct
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
@@ -136,7 +135,6 @@ class OwnRows:
         )
 
     def taken(self, push: Push) -> None:
-        """The server has taken this push."""
         if push.keeps and self.changes:
             self.mirror.learnt(unpacked(push))
         elif push.keeps:
@@ -146,7 +144,6 @@ class OwnRows:
         """The server refused a push: it has changed nothing that is kept."""
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """What is held, JSON-safe; may be asked for by any thread."""
         return {
             "compression": {
                 "kind": self.config.compression,
@@ -162,6 +159,5 @@ class OwnRows:
         }
 
     def alive(self, ids: IntArray) -> None:
-        """Words with a row, increasing: nothing is held of others."""
         self.feedback.keep(ids)
         self.cache.keep(ids)

@@ -159,6 +159,10 @@ class Ack:
     pace: Pace = EVERY_BLOCK
     share: float = 1.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {**vars(self), "pace": self.pace.to_dict()}
+
 
 @dataclass(frozen=True)
 class PullRequest:
@@ -179,10 +183,19 @@ class PullRequest:
     grams: IntArray | None = None
 
     @classmethod
+    def of(
+        cls, ids: Mapping[Table, IntArray], clock: int, score: Sequence[ScorePairs] = ()
+    ) -> PullRequest:
+        """Ask for these rows by table, int64; a table that is not named has none to ask for."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(
+            ids.get(Table.IN, none), ids.get(Table.OUT, none), clock, score, ids.get(Table.SUB)
+        )
+
+    @classmethod
     def without_rows(cls, clock: int, score: Sequence[ScorePairs] = ()) -> PullRequest:
         """Wait for the policy and have pairs scored; no row is asked for."""
-        none = np.empty(0, dtype=np.int64)
-        return cls(none, none, clock, score)
+        return cls.of({}, clock, score)
 
     def by_table(self) -> dict[Table, IntArray]:
         """The ids of each table that is asked for."""

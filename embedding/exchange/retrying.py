@@ -18,28 +18,6 @@ PARTING_S = 3.0
 """How long a process that was told to stop still tries."""
 
 
-def retrying(
-    config: ExchangeConfig,
-    stop: threading.Event,
-    before_sleep: Callable[[tenacity.RetryCallState], None],
-) -> tenacity.Retrying:
-    """Runs a call again, with back-off, for `connect_timeout_s`, and not much longer than `stop`.
-
-    Nobody may be left of those who started a process that is told to stop: it must not wait for a
-    server that went with them.
-    """
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(UnavailableError),
-        wait=tenacity.wait_exponential_jitter(
-            initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
-        ),
-        stop=tenacity.stop_any(tenacity.stop_after_delay(config.connect_timeout_s), _Parting(stop)),
-        sleep=_pause(stop),
-        before_sleep=before_sleep,
-        reraise=True,
-    )
-
-
 def patiently(
     call: Callable[[], T],
     *,
@@ -48,7 +26,10 @@ def patiently(
     drop: Callable[[], None],
     away: Callable[[BaseException | None], None],
 ) -> T:
-    """Run `call` as `retrying` does.
+    """Run `call` again, with back-off, for `connect_timeout_s`, and not much longer than `stop`.
+
+    Nobody may be left of those who started a process that is told to stop: it must not wait for a
+    server that went with them.
 
     drop  forgets the connection, before each further try
     away  hears why the first try failed
@@ -59,7 +40,16 @@ def patiently(
         if state.attempt_number == 1:
             away(state.outcome.exception() if state.outcome is not None else None)
 
-    return retrying(config, stop, reset)(call)
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(UnavailableError),
+        wait=tenacity.wait_exponential_jitter(
+            initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
+        ),
+        stop=tenacity.stop_any(tenacity.stop_after_delay(config.connect_timeout_s), _Parting(stop)),
+        sleep=_pause(stop),
+        before_sleep=reset,
+        reraise=True,
+    )(call)
 
 
 class _Parting(tenacity.stop.stop_base):

@@ -26,6 +26,14 @@ class Resume(Protocol):
         ...
 
 
+class Requests(Protocol):
+    """What takes messages to a server that are neither pull nor push: a session."""
+
+    def request(self, message: Message) -> Message:
+        """The server's answer."""
+        ...
+
+
 class Session:
     """One node at one server.
 

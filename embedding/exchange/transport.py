@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from embedding.exchange.allreduce.density import Touches
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta
@@ -76,7 +75,6 @@ class TransportMetrics:
     server_rows: int = 0
     reduced_rows: int = 0
     blocks: int = 0
-    touches: dict[Table, Touches] = field(default_factory=dict)
     touched: dict[Table, int] = field(default_factory=dict)
     known: dict[Table, int] = field(default_factory=dict)
 
@@ -85,7 +83,6 @@ class TransportMetrics:
         self.blocks += 1
         for delta in deltas:
             table = delta.table
-            self.touches.setdefault(table, Touches()).note(delta.ids)
             self.touched[table] = self.touched.get(table, 0) + len(delta.ids)
             top = int(delta.ids.max(initial=-1)) + 1
             self.known[table] = max(self.known.get(table, 0), top)

@@ -27,8 +27,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def in_address(host: str) -> str:
-    """A host as it stands before `:PORT`: an IPv6 address in brackets."""
+def bracketed(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

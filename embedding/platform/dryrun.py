@@ -21,7 +21,7 @@ from embedding.kernel.records import TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
 from embedding.worker.crawling.crawling import CrawlProcess
-from embedding.worker.learning.costs import memory_mb, processor_seconds
+from embedding.worker.lifetime import memory_mb, processor_seconds
 from embedding.worker.spec import NodeSpec
 
 _LOOK_SECONDS = 0.1

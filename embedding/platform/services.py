@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
-from embedding.kernel.ports import in_address
+from embedding.kernel.ports import bracketed
 from embedding.settings import Settings
 from embedding_airflow.environment import airflow_services
 
@@ -108,7 +108,7 @@ def dask_services(settings: Settings) -> list[Service]:
 
 def door_service(settings: Settings) -> Service:
     """Answers hosts that join."""
-    there = f"tcp://{in_address(settings.hosts.address)}:{settings.hosts.port}"
+    there = f"tcp://{bracketed(settings.hosts.address)}:{settings.hosts.port}"
     return Service("door", _yeoron("door"), ready=there)
 
 
@@ -121,7 +121,7 @@ def relay_service(settings: Settings) -> Service:
     """Shows the pages of a parameter server that another host runs; ready at once: it may join
     later.
     """
-    there = f"tcp://{in_address(settings.server.http_host)}:{settings.server.http_port}"
+    there = f"tcp://{bracketed(settings.server.http_host)}:{settings.server.http_port}"
     return Service("server-pages", _yeoron("relay"), ready=there)
 
 

@@ -40,7 +40,12 @@ class WordAdmission:
         upstream: Upstream | None,
     ) -> None:
         self.vocabulary = accounts.vocabulary
-        self.anonymity = AnonymityThreshold.of(config, accounts.meters.sources)
+        self.anonymity = AnonymityThreshold(
+            config.min_authors,
+            config.min_sources,
+            config.max_waiting_words,
+            accounts.meters.sources,
+        )
         self.admitting = threading.Lock()
         self.journal = Journal(None)
         self._rows = rows

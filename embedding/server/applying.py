@@ -10,7 +10,7 @@ from embedding.exchange.protocol import Push
 from embedding.server.ledger.departures import Departures
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.policies.board import Apply, Instruction
-from embedding.server.rows.averaging import averaged
+from embedding.server.rows.averaging import deltas_of
 from embedding.server.rows.changing import ChangeQueue, Step
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.upstream import Upstream
@@ -61,11 +61,9 @@ class Applying:
         its node would take it for applied."""
         pushes = [arrival.push for arrival in arrivals]
         if isinstance(instruction, Apply):
-            own = instruction.scale == 1.0 and not instruction.average
-            for push in averaged(pushes) if instruction.average else pushes:
-                writer = push.node if own and push.keeps else None
-                for delta in push.deltas:
-                    yield partial(self.add, delta, instruction.scale, writer)
+            scale, average = instruction.scale, instruction.average
+            for delta, writer in deltas_of(pushes, scale, average=average):
+                yield partial(self.add, delta, scale, writer)
         else:
             yield partial(self._dropped, pushes)
         for arrival in arrivals:

@@ -285,6 +285,11 @@ class ServerConfig(Config):
                 f"split columns with optimizer {self.optimizer}: it follows how far a whole row "
                 "moved, which no shard knows; optimizer sum or split rows is accepted"
             )
+        if self.split == "columns" and self.group.leader is not None:
+            raise ValueError(
+                "split columns with group.leader: groups tell each other how far whole rows have "
+                "moved, and no shard has one; split rows is accepted, with any number of shards"
+            )
         return self
 
     @model_validator(mode="after")
@@ -303,15 +308,6 @@ class ServerConfig(Config):
                 raise ValueError(
                     f"{name} {port}: the shards have ports {first} to {last}; another is accepted"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _follows_as_it_can(self) -> ServerConfig:
-        if self.group.leader is not None and self.split == "columns":
-            raise ValueError(
-                "split columns with group.leader: groups tell each other how far whole rows have "
-                "moved, and no shard has one; split rows is accepted, with any number of shards"
-            )
         return self
 
     @model_validator(mode="after")

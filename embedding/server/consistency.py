@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from embedding.kernel.errors import RefusedError
 from embedding.server.balance import Balance
 from embedding.server.config import SyncConfig
+from embedding.server.policies.base import Policy
 from embedding.server.policies.board import Apply, ClockEntry, ClockTable, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES
 
@@ -39,11 +40,16 @@ class ConsistencyMachine:
 
     def __init__(self, config: SyncConfig) -> None:
         self.config = config
-        self.policy = POLICIES.get(config.policy)(config)
+        self._policy = POLICIES.get(config.policy)(config)
         self.board = ClockTable()
         self.switches: deque[Switch] = deque(maxlen=20)
         self.switched = 0
         self.balance = Balance()
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that rules: that of the settings, or the one that `auto` chose."""
+        return self._policy.ruling
 
     def join(self, node: str, *, now: float, clock: int = 0) -> tuple[int, list[Instruction]]:
         """A node greets; returns the clock at which it goes on. It takes part from its first pull.
@@ -126,16 +132,16 @@ class ConsistencyMachine:
         """The factor on the size of a node's blocks."""
         if not self.config.balance:
             return 1.0
-        return self.balance.share(node, self.board.active(), self.policy.running)
+        return self.balance.share(node, self.board.active(), self.policy.name)
 
     def reconsider(self, *, now: float) -> list[Instruction]:
         """Let the policy look at the board again (`auto` chooses)."""
-        before = self.policy.running
-        flushed = self.policy.flush(self.board)
-        reason = self.policy.reconsider(self.board, now=now)
+        before = self.policy
+        flushed = before.flush(self.board)
+        reason = self._policy.reconsider(self.board, now=now)
         if reason is None:
             return []
-        self._begin(Switch(now, before, self.policy.running, reason))
+        self._begin(Switch(now, before.name, self.policy.name, reason))
         return flushed
 
     def finished(self) -> None:
@@ -178,8 +184,8 @@ class ConsistencyMachine:
         """
         policy = POLICIES.get(config.policy)(config)
         flushed = self.flush()
-        before, self.config, self.policy = self.policy.running, config, policy
-        self._begin(Switch(now, before, policy.running, "it was asked for"))
+        before, self.config, self._policy = self.policy.name, config, policy
+        self._begin(Switch(now, before, self.policy.name, "it was asked for"))
         return flushed
 
     def flush(self) -> list[Instruction]:

@@ -10,10 +10,10 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
 from embedding.server.config import SyncConfig
-from embedding.server.flight.limits import check_node, check_report
 from embedding.server.flight.shell import ControlCall
 from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
+from embedding.server.limits import check_nodes, check_report
 from embedding.server.policies.traits import POLICIES
 from embedding.server.snapshotting.live import LiveModel, read_gold_set
 from embedding.server.snapshotting.snapshotter import Snapshotter
@@ -94,15 +94,14 @@ class Controls:
         report = body.get("report")
         if not isinstance(report, dict):
             raise RefusedError("report: a JSON object is accepted.")
-        node = _node(body)
-        check_report(self._server.state, node, report)
+        node = self._node(body)
+        check_report(node, report, self._server.state.accounts.tracker.sources)
         self._server.state.report(node, report)
         return {"closing": self._server.snapshotter.closing}
 
     def idle(self, body: dict[str, Any]) -> None:
         """A node has nothing to learn at the moment: {"node"}."""
-        node = _node(body)
-        check_node(self._server.state, node)
+        node = self._node(body)
         self._server.state.idle(node)
 
     def fence(self, body: dict[str, Any]) -> dict[str, int | str]:
@@ -111,10 +110,9 @@ class Controls:
         It goes on behind `place`, what the node said with the last push that was taken: that is
         number `sequence`, and `durable` the last one in a checkpoint.
         """
-        node, incarnation = _node(body), body.get("life")
+        node, incarnation = self._node(body), body.get("life")
         if not isinstance(incarnation, str) or not incarnation:
             raise RefusedError("fence: the mark of an incarnation is needed.", kind="control")
-        check_node(self._server.state, node)
         if self._server.link is not None:
             self._server.link.fence(node, incarnation)
         entry = self._server.state.fence(node, incarnation)
@@ -176,9 +174,9 @@ class Controls:
             gold = read_gold(path)
         return self._live.evaluate(gold)
 
-
-def _node(body: dict[str, Any]) -> str:
-    node = body.get("node")
-    if not isinstance(node, str) or not node:
-        raise RefusedError("a node's name is needed.")
-    return node
+    def _node(self, body: dict[str, Any]) -> str:
+        node = body.get("node")
+        if not isinstance(node, str) or not node:
+            raise RefusedError("a node's name is needed.")
+        check_nodes(self._server.state.machine.board.members, [node])
+        return node

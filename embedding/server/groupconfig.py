@@ -30,7 +30,7 @@ class GroupConfig(Config):
 
     curvature: float = Field(default=0.03, ge=0, le=10)
     """How far an occurrence of a word carries its rows to their point of rest: h of
-    `shares.py`. 0 adds up all that groups moved, as Downpour does."""
+    `group_shares`. 0 adds up all that groups moved, as Downpour does."""
 
     @model_validator(mode="after")
     def _named(self) -> GroupConfig:

@@ -7,16 +7,15 @@ on as the leader's replica it ends by itself; started again it becomes one again
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
 import sys
-import threading
 
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
 from embedding.server.groups.spec import GroupSpec
+from embedding.server.processes import announce, end_with_parent
 from embedding.server.service import ParameterServer
 
 
@@ -25,7 +24,7 @@ def main() -> None:
     begin_logging("group")
     # ^C of the terminal is for whoever started this, who ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, args=(os.getpid(),), daemon=True).start()
+    end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
         spec = GroupSpec.model_validate_json(sys.argv[1])
         server = ParameterServer(
@@ -36,7 +35,9 @@ def main() -> None:
             buckets=spec.buckets,
             biases=spec.biases,
         )
-        server.serve_forever(lambda: _tell(server), terminal=False)
+        server.serve_forever(
+            lambda: announce(location=server.location, http=server.http_url), terminal=False
+        )
     except YeoronError as error:
         logging.getLogger(__name__).error("%s", error)
         logging.shutdown()
@@ -44,17 +45,6 @@ def main() -> None:
     logging.shutdown()
     # Everything is with the leader; taking gRPC and torch down in order would only hold it up.
     os._exit(0)
-
-
-def _tell(server: ParameterServer) -> None:
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
-        out.write(json.dumps({"location": server.location, "http": server.http_url}) + "\n")
-
-
-def _end_with_parent(pid: int) -> None:
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    os.kill(pid, signal.SIGTERM)
 
 
 if __name__ == "__main__":

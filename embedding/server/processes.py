@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -156,6 +157,23 @@ class ProcessKeeper:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def end_with_parent(end: Callable[[], object]) -> None:
+    """In such a process: call `end` when standard input ends, with whoever started the process."""
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 1):
+            pass
+        end()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def announce(**addresses: str) -> None:
+    """In such a process: say that it listens, and where, as ProcessKeeper reads it."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
+        out.write(json.dumps(addresses) + "\n")
 
 
 def _listening_at(spec: ProcessSpec, port: int) -> ProcessSpec:

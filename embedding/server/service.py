@@ -58,6 +58,7 @@ class ParameterServer:
 
     dim        columns of a row; the last `biases` of them are no part of a vector (GloVe: 1)
     buckets    rows for n-grams (fastText), 0 for every other model
+    recovery   writes checkpoints; None: none are kept
     http       pages that answer already (`restoring`); None: they are opened by `start`
     pages      whether there are such pages; one that nobody can ask needs none
     """
@@ -97,11 +98,11 @@ class ParameterServer:
             upstream=leader,
         )
         self.groups = LedGroups(self.state)
-        self._recovery = None
+        self.recovery: Recovery | None = None
         try:
             if folder is not None:
                 every_s, parts = config.checkpoint_every_s, [self.groups]
-                self._recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
+                self.recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
             self.snapshotter = Snapshotter(self.state, config, self._traces)
             self._shards = self._sharded(folder)
             self.link = None if leader is None else self._linked(leader)
@@ -172,39 +173,33 @@ class ParameterServer:
                 config, self.state, Controls(self).calls(), self._session, self._credentials
             )
         except BaseException:
-            self._give_up()
+            # Nothing of a start that failed stays: no process, line, port or lock of a folder.
+            self.snapshotter.close()
+            if self.link is not None:
+                self.link.client.close()
+            self._release()
             raise
         self._ticker.start()
         if self.link is not None:
             self.link.start()
-        if self._recovery is not None:
-            self._recovery.start()
+        if self.recovery is not None:
+            self.recovery.start()
         if self._http is not None:
             if not begun:
                 self._http.start()
-            self._show(self._http)
-        logger.info("parameter server at %s, status at %s", self.location, self.http_url or "none")
+            from embedding.server.figures.http import Pages
 
-    def _give_up(self) -> None:
-        """Nothing of a start that failed stays: no process, line, port or lock of a folder."""
-        self.snapshotter.close()
-        if self.link is not None:
-            self.link.client.close()
-        self._release()
+            self._http.show(Pages(self.status, self.metrics, self.ailing))
+        logger.info("parameter server at %s, status at %s", self.location, self.http_url or "none")
 
     def _release(self) -> None:
         """The folder's lock, the processes of shards and the port of the status."""
-        if self._recovery is not None:
-            self._recovery.stop()
+        if self.recovery is not None:
+            self.recovery.stop()
         if self._shards is not None:
             self._shards.stop()
         if self._http is not None:
             self._http.stop()
-
-    def _show(self, http: HttpService) -> None:
-        from embedding.server.figures.http import Pages
-
-        http.show(Pages(self.status, self.metrics, self.ailing))
 
     def stop(self) -> None:
         """Apply what is held back, finish what is being written, free the ports."""
@@ -246,8 +241,8 @@ class ParameterServer:
     def _unkept(self) -> list[str]:
         """What of this incarnation is in no checkpoint, now that it has ended, a sentence each."""
         found = []
-        if self._recovery is not None and self._recovery.failed is not None:
-            found.append(f"state_dir {self.config.state_dir}: {last_of(self._recovery.failed)}")
+        if self.recovery is not None and self.recovery.failed is not None:
+            found.append(f"state_dir {self.config.state_dir}: {last_of(self.recovery.failed)}")
         if self._shards is not None:
             found += self._shards.fleet.unkept()
         return found
@@ -291,18 +286,13 @@ class ParameterServer:
         """Processes of the shards."""
         return [] if self._shards is None else self._shards.fleet.pids
 
-    @property
-    def recovery(self) -> Recovery | None:
-        """Writes checkpoints, when any are kept."""
-        return self._recovery
-
     def checkpoint(self, *, wait: bool) -> None:
         """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not.
 
         It is the leader's where there is one, else this server's and its shards'.
         """
-        if self._recovery is not None:
-            failed = self._recovery.request(wait=wait)
+        if self.recovery is not None:
+            failed = self.recovery.request(wait=wait)
             if failed is not None:
                 raise UnavailableError(f"{failed}.")
         elif self.link is not None:
@@ -321,8 +311,8 @@ class ParameterServer:
             reasons += self._shards.ailing()
         if self.link is not None:
             reasons += self.link.ailing()
-        if self._recovery is not None and self._recovery.failed is not None:
-            reasons.append(f"the last checkpoint failed: {self._recovery.failed}.")
+        if self.recovery is not None and self.recovery.failed is not None:
+            reasons.append(f"the last checkpoint failed: {self.recovery.failed}.")
         failed = self.snapshotter.failed()
         if failed is not None:
             reasons.append(failed)
@@ -340,6 +330,7 @@ class ParameterServer:
         return NodeSession(
             self.state,
             want_checkpoint=lambda: self.checkpoint(wait=False),
+            meters_of=self.groups.meters,
             extras=[
                 partial(RoundCalls, self.state),
                 partial(LeavingCalls, self.state),

@@ -32,7 +32,8 @@ from embedding.server.consistency import ConsistencyMachine
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.lbfgs.rounds import Rounds
-from embedding.server.ledger.sequence import Ledger, NodeLedger, Verdict
+from embedding.server.ledger.sequence import Ledger, NodeLedger
+from embedding.server.limits import check_push
 from embedding.server.nodereports import NodeReports
 from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
@@ -42,7 +43,7 @@ from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
-from embedding.server.validation import check_words, checked
+from embedding.server.validation import check_ids, checked
 from embedding.server.words.accounting import Accounts, PushArrival, by_source
 from embedding.server.words.digests import WordDigests
 from embedding.server.words.vocabulary import Vocabulary
@@ -94,7 +95,7 @@ class ServerState:
         )
         self.scores = ScoreKeeper(config, self.tables.device)
         self.reports = NodeReports(config.config_digest)
-        self.rounds = Rounds(self, sync)
+        self.rounds = Rounds(config, self.rows, vocabulary, sync)
 
     @property
     def dim(self) -> int:
@@ -184,10 +185,6 @@ class ServerState:
         """Whether a node may read before its last push is applied: it adds that itself."""
         return self.machine.policy.reads_ahead and self.rows.nodes_hold_rows
 
-    def check_session(self, node: str, session: int) -> None:
-        """ReplacedError or FencedError when another process goes on in the node's place."""
-        self.ledger.check(node, session)
-
     # -- vocabulary -------------------------------------------------------------------------
 
     def delta(self, since: int) -> VocabularyDelta:
@@ -259,32 +256,63 @@ class ServerState:
         session  of the stream that it came by: a process that was replaced adds nothing behind the
                  place where its successor goes on
         """
-        size = push.nbytes
-        push = checked(push, self.dim, self.config.max_message_bytes)
-        arrival = PushArrival.prepare(push)
+        arrival = self.arrival(push)
         with self.changed:
-            if session is not None:
-                self.check_session(push.node, session)
-            self.changes.check()
-            entry = self.ledger.of(push.node)
-            now = time.monotonic()
-            if self.ledger.judge(push.node, push.sequence) is Verdict.DUPLICATE:
+            if self._was_taken(arrival.push, session):
                 self.meters.duplicates += 1
                 return self.ack(push.node, duplicate=True)
-            for delta in push.deltas:
-                self.rows.slots(delta.table, delta.ids, "push")
-            check_words(push, self.vocabulary)
-            ticket = PendingPush(push.node, push.clock, push.sequence)
-            instructions = self.machine.push(ticket, now=now)
-            self.pushes.held[push.node, push.sequence] = arrival
-            self.ledger.accept(push.node, push.sequence, push.offset)
-            self.meters.moved(push, size)
-            self.execute(instructions, now)
-            measured = self.machine.measured(push.node, by_source(push), push.busy_s, now=now)
-            self.execute(measured, now)
-            entry.tokens += push.tokens
-            self.changed.notify_all()
-            return self.ack(push.node)
+            return self._take(arrival)
+
+    def push_together(self, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
+        """Take pushes of different nodes, the first of which has everybody's rows.
+
+        RefusedError, with nothing taken, when one of them cannot be: its node sent it by itself
+        meanwhile, for instance. Then each node sends its own.
+        """
+        arrivals = [self.arrival(push) for push in pushes]
+        with self.changed:
+            for push, session in zip((each.push for each in arrivals), sessions, strict=True):
+                if self._was_taken(push, session):
+                    raise RefusedError(
+                        f"push {push.sequence} of node {push.node} among others: it was taken "
+                        "before."
+                    )
+                self.machine.check(PendingPush(push.node, push.clock, push.sequence))
+            with self.rows.together(tuple((push.node, push.sequence) for push in pushes)):
+                return [self._take(each) for each in arrivals]
+
+    def arrival(self, push: Push) -> PushArrival:
+        """The push, looked at before the lock is taken; RefusedError says what is wrong with it."""
+        check_push(push, self.accounts.tracker.sources)
+        looked_at = checked(push, self.dim, self.config.max_message_bytes)
+        return PushArrival.prepare(looked_at, push.nbytes)
+
+    def _was_taken(self, push: Push, session: int | None) -> bool:
+        """Whether a push was taken before; RefusedError when it cannot be (under the lock)."""
+        if session is not None:
+            self.ledger.check(push.node, session)
+        self.changes.check()
+        if self.ledger.is_duplicate(push.node, push.sequence):
+            return True
+        for delta in push.deltas:
+            self.rows.slots(delta.table, delta.ids, "push")
+        check_ids(push, self.vocabulary)
+        return False
+
+    def _take(self, arrival: PushArrival) -> Ack:
+        """Have the policy decide about a push (under the lock)."""
+        push, now = arrival.push, time.monotonic()
+        ticket = PendingPush(push.node, push.clock, push.sequence)
+        instructions = self.machine.push(ticket, now=now)
+        self.pushes.held[push.node, push.sequence] = arrival
+        self.ledger.accept(push.node, push.sequence, push.offset)
+        self.meters.moved(push, arrival.nbytes)
+        self.execute(instructions, now)
+        measured = self.machine.measured(push.node, by_source(push), push.busy_s, now=now)
+        self.execute(measured, now)
+        self.ledger.of(push.node).tokens += push.tokens
+        self.changed.notify_all()
+        return self.ack(push.node)
 
     def confirm(self, node: str) -> Ack:
         """How far the node's pushes are."""

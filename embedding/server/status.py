@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import open_alarms
 from embedding.server.figures.reading import reading
-from embedding.server.figures.transports import topology
+from embedding.server.figures.transports import topology, total
 from embedding.server.state import ServerState
-from embedding.server.syncstatus import sync_status
 from embedding.server.words.accounting import iso
 
 
 def build_status(
     state: ServerState,
     snapshots: Sequence[SnapshotRef],
-    groups: Callable[[float], list[dict[str, Any]]] | None = None,
+    groups: Callable[[float], list[dict[str, Any]]],
 ) -> dict[str, Any]:
     """Everything a person or a program may want to know about a running server.
 
@@ -29,15 +29,15 @@ def build_status(
     with state.lock:
         meters, sync = state.meters, state.machine.config
         watermark = state.accounts.tracker.advance(now=now)
-        shards, others = state.rows.describe(), [] if groups is None else groups(now)
-        nodes = _nodes(state, {each["group"] for each in others}, now)
+        shards, others = state.rows.describe(), groups(now)
+        nodes = node_status(state, {each["group"] for each in others}, now)
         return {
             "epoch": state.epoch,
             "uptime_s": now - meters.started,
             "device": str(state.tables.device),
             "policy": sync.policy,
             "staleness": sync.staleness,
-            "sync": sync_status(state, now),
+            "sync": _sync(state, now),
             "dim": state.dim,
             "vocabulary": len(state.vocabulary),
             "candidates": len(state.vocabulary.candidates),
@@ -58,8 +58,8 @@ def build_status(
             "bytes": {
                 "in": meters.bytes_in,
                 "out": meters.bytes_out,
-                "pushed_per_entry": meters.bytes_per_entry(_total(shards, "bytes_deltas")),
-                "rows_spared": meters.rows_spared + _total(shards, "rows_spared"),
+                "pushed_per_entry": meters.bytes_per_entry(total(shards, "bytes_deltas")),
+                "rows_spared": meters.rows_spared + total(shards, "rows_spared"),
                 "by_part": meters.parts.describe(),
             },
             "watermark": iso(watermark),
@@ -92,12 +92,49 @@ def build_status(
         }
 
 
-def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
-    return sum(int(shard.get(figure, 0)) for shard in shards)
+def _sync(state: ServerState, now: float) -> dict[str, Any]:
+    """JSON-safe (docs/concepts/synchronisation.md).
+
+    policy       as it was asked for; running: the one that rules, which `auto` chooses
+    pooled       nodes whose deltas of the same rows are added up
+    push_every, pull_every   blocks of a node
+    variation    coefficient of variation of the sources' token rates, null while unknown
+    rates        tokens a second of each source at each node, waiting for others left out
+    dropped_pushes, dropped_tokens   what came too late (backup)
+    rounds       what the rounds of L-BFGS did (sandblaster)
+    switched     changes of the ruling policy; switches: the last of them
+    """
+    machine, meters = state.machine, state.meters
+    policy, board = machine.policy, machine.board
+    pace, nodes = policy.pace(board), board.active()
+    wall = time.time()
+    return {
+        "policy": machine.config.policy,
+        "running": policy.name,
+        "pooled": pace.pooled,
+        "push_every": pace.push_every,
+        "pull_every": pace.pull_every,
+        "variation": board.speeds.variation(nodes),
+        "rates": {f"{node} {source}": n for (node, source), n in board.speeds.rates(nodes).items()},
+        "dropped_pushes": meters.dropped_pushes,
+        "dropped_tokens": meters.dropped_tokens,
+        "rounds": asdict(state.rounds.figures),
+        "switched": machine.switched,
+        "switches": [
+            {
+                "at": iso(wall - (now - switch.at)),
+                "from": switch.before,
+                "to": switch.after,
+                "reason": switch.reason,
+            }
+            for switch in machine.switches
+        ],
+        "settings": machine.config.model_dump(mode="json"),
+    }
 
 
-def _nodes(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:
-    """Each node, here or at another server; these are members too, but no nodes."""
+def node_status(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:
+    """Each node, here or at another server (under the lock); servers are members, but no nodes."""
     found = {}
     for name, member in state.machine.board.members.items():
         if name in servers:

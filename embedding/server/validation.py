@@ -153,7 +153,7 @@ def _checked_rare(rare: WordContexts, where: str) -> WordContexts:
     return replace(rare, contexts=rare.contexts.astype(np.int64), weights=weights)
 
 
-def check_words(push: Push, vocabulary: Vocabulary) -> None:
+def check_ids(push: Push, vocabulary: Vocabulary) -> None:
     """RefusedError when a push counts, or tells of, a word by an id that was never given."""
     for part in push.usage:
         vocabulary.slots(part.ids, "push")

@@ -8,17 +8,8 @@ tokens as credit when the block is taken, not when it arrives.
 from __future__ import annotations
 
 from collections import deque
-from enum import StrEnum
 
 from embedding.kernel.errors import ConfigError, InputError
-
-
-class Phase(StrEnum):
-    """State of the connection as one side sees it."""
-
-    OPEN = "open"
-    CLOSED = "closed"
-    LOST = "lost"
 
 
 def cost(tokens: int) -> int:
@@ -40,13 +31,10 @@ class SenderState:
             )
         self.capacity = capacity
         self.depth = 0
-        self.phase = Phase.OPEN
 
     def admits(self, tokens: int) -> bool:
         """Whether a block of `tokens` may be sent now."""
-        return self.phase is Phase.OPEN and (
-            self.depth == 0 or self.depth + cost(tokens) <= self.capacity
-        )
+        return self.depth == 0 or self.depth + cost(tokens) <= self.capacity
 
     def sent(self, tokens: int) -> None:
         """Account for a block on its way."""
@@ -64,10 +52,8 @@ class SenderState:
 class ReceiverState:
     """What the receiving side knows: blocks that arrived and were not taken, first in first out."""
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+    def __init__(self) -> None:
         self.depth = 0
-        self.phase = Phase.OPEN
         self._waiting: deque[tuple[bytes, int]] = deque()
 
     def arrived(self, payload: bytes, tokens: int) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -40,29 +39,24 @@ def decode(frame: bytes) -> tuple[FrameKind, int, bytes]:
         raise InputError(f"queue: {len(frame)} bytes arrived that are not a frame.") from error
 
 
-def encode_keys(keys: Sequence[str]) -> bytes:
-    """Document keys as JSON bytes."""
-    return json.dumps(list(keys), ensure_ascii=False).encode("utf-8", "surrogatepass")
+def encode_json(value: object) -> bytes:
+    """Document keys or a report as bytes; raises InputError when it is not JSON-safe."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"queue: a report must be JSON-safe: {error}.") from error
 
 
 def decode_keys(payload: bytes) -> list[str]:
-    """Inverse of `encode_keys`; raises InputError."""
+    """The list of strings in a frame of keys; raises InputError."""
     value = _json(payload, "a list of keys")
     if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
         raise InputError("queue: a frame of keys holds something else than a list of strings.")
     return value
 
 
-def encode_report(report: dict[str, Any]) -> bytes:
-    """A JSON-safe report as bytes; raises InputError when it is not JSON-safe."""
-    try:
-        return json.dumps(report, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    except (TypeError, ValueError) as error:
-        raise InputError(f"queue: a report must be JSON-safe: {error}.") from error
-
-
 def decode_report(payload: bytes) -> dict[str, Any]:
-    """Inverse of `encode_report`; raises InputError."""
+    """The object in a frame of a report; raises InputError."""
     value = _json(payload, "a report")
     if not isinstance(value, dict):
         raise InputError("queue: a report frame holds something else than a JSON object.")

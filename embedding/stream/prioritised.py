@@ -164,10 +164,8 @@ class PrioritisedReplay:
 
     @property
     def tokens(self) -> int:
-        """Tokens held."""
         return self._ring.tokens
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken."""
         return self._ring.nbytes + self._tree.nbytes

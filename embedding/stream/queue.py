@@ -13,31 +13,26 @@ Blocks flow from the crawler's end to the gradient's, keys back, reports both wa
 from __future__ import annotations
 
 import multiprocessing
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from enum import Enum, auto
 from multiprocessing.context import BaseContext
 from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import TokenBlock
 from embedding.stream import frames
-from embedding.stream.credit import Phase, ReceiverState, SenderState
+from embedding.stream.credit import ReceiverState, SenderState
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull
 from embedding.stream.frames import FrameKind
 from embedding.stream.link import Link
 
 
-@dataclass
-class QueueStatistics:
-    """What passed this end so far; `waited` is seconds spent inside put or get waiting."""
+class Phase(Enum):
+    """State of the connection as one end sees it."""
 
-    blocks: int = 0
-    tokens: int = 0
-    bytes: int = 0
-    keys: int = 0
-    waited: float = 0.0
-    timeouts: int = 0
+    OPEN = auto()
+    CLOSED = auto()
+    LOST = auto()
 
 
 class BlockQueue:
@@ -52,12 +47,11 @@ class BlockQueue:
         self.capacity = capacity
         self.sending = sending
         self._sender = SenderState(capacity)
-        self._receiver = ReceiverState(capacity)
+        self._receiver = ReceiverState()
         self._phase = Phase.OPEN
         self._closed_here = False
         self._keys: list[str] = []
         self._report: dict[str, Any] | None = None
-        self._statistics = QueueStatistics()
         self._link = link
 
     @classmethod
@@ -87,22 +81,18 @@ class BlockQueue:
         self._require(sending=True, action="put")
         payload = block.to_buffer()
         tokens = block.n_tokens
-        started = time.monotonic()
         with self._link.changed:
             ready = self._link.changed.wait_for(
                 lambda: self._phase is not Phase.OPEN or self._sender.admits(tokens), timeout
             )
-            self._statistics.waited += time.monotonic() - started
             self._refuse_ended("put")
             if not ready:
-                self._statistics.timeouts += 1
                 raise QueueFull(
                     f"queue: no room for {tokens} tokens within {timeout} s "
                     f"({self.depth} of {self.capacity} tokens wait to be learnt)."
                 )
             self._sender.sent(tokens)
             self._link.send(FrameKind.BLOCK, tokens, memoryview(payload))
-            self._count(tokens, payload.size)
 
     def get(self, timeout: float | None = None) -> TokenBlock:
         """Take the oldest block; waits without limit when `timeout` is None.
@@ -110,21 +100,17 @@ class BlockQueue:
         Raises QueueEmpty, or, once everything that arrived was taken, QueueClosed or PeerLost.
         """
         self._require(sending=False, action="get")
-        started = time.monotonic()
         with self._link.changed:
             self._link.changed.wait_for(
                 lambda: self._phase is not Phase.OPEN or self._receiver.depth > 0, timeout
             )
-            self._statistics.waited += time.monotonic() - started
             taken = self._receiver.take()
             if taken is None:
                 self._refuse_ended("get")
-                self._statistics.timeouts += 1
                 raise QueueEmpty(f"queue: no block arrived within {timeout} s.")
             payload, credit = taken
             if self._phase is Phase.OPEN:
                 self._link.send(FrameKind.CREDIT, credit)
-            self._count(credit, len(payload))
         return TokenBlock.from_buffer(payload)
 
     def acknowledge(self, keys: Sequence[str]) -> None:
@@ -132,8 +118,7 @@ class BlockQueue:
         self._require(sending=False, action="acknowledge")
         with self._link.changed:
             self._refuse_ended("acknowledge")
-            self._link.send(FrameKind.KEYS, 0, frames.encode_keys(keys))
-            self._statistics.keys += len(keys)
+            self._link.send(FrameKind.KEYS, 0, frames.encode_json(list(keys)))
 
     def acknowledged(self, timeout: float | None = 0.0) -> list[str]:
         """Crawler's end: keys learnt since the last call; waits up to `timeout` for the first.
@@ -152,7 +137,7 @@ class BlockQueue:
 
     def send_report(self, report: dict[str, Any]) -> None:
         """Send JSON-safe counters to the other end, which keeps the latest; never waits."""
-        payload = frames.encode_report(report)
+        payload = frames.encode_json(report)
         self._start()
         with self._link.changed:
             self._refuse_ended("send_report")
@@ -163,12 +148,6 @@ class BlockQueue:
         self._start()
         with self._link.changed:
             return self._report
-
-    def statistics(self) -> dict[str, float]:
-        """JSON-safe counters of this end; `waited_s` is time spent waiting in put or get."""
-        counters = asdict(self._statistics)
-        waited = counters.pop("waited")
-        return {**counters, "waited_s": waited, "depth": self.depth, "capacity": self.capacity}
 
     @property
     def alive(self) -> bool:
@@ -223,11 +202,6 @@ class BlockQueue:
             raise PeerLost(
                 f"queue: {action} failed because the other process ended without closing the queue."
             )
-
-    def _count(self, tokens: int, size: int) -> None:
-        self._statistics.blocks += 1
-        self._statistics.tokens += tokens
-        self._statistics.bytes += size
 
     def _handle(self, kind: FrameKind, number: int, payload: bytes) -> None:
         """One frame arrived (called by the reader under the condition)."""

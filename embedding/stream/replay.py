@@ -86,12 +86,10 @@ class UniformReplay:
 
     @property
     def tokens(self) -> int:
-        """Tokens held."""
         return self._ring.tokens
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken."""
         return self._ring.nbytes
 
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.kernel.records import WindowUnit
 from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 from embedding.training.request import TrainRequest
-from embedding.training.sources import SourceCounter
-from embedding.training.survey import CorpusSurvey, WindowCharacters
+from embedding.training.survey import CorpusSurvey, surveyed
+from embedding.training.topologies import refuse
 from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
-from embedding.worker.corpus.datedlines import dated_stretches
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -85,25 +80,20 @@ def check_baseline(request: TrainRequest) -> None:
                 f"model {request.model.model}: it is counted in one pass, by no node and no "
                 f"server; leave out what sets {name}, or choose {' or '.join(MODELS)}."
             )
-    if request.vocabulary == "growing":
-        raise ConfigError(
-            f"model {request.model.model} with vocabulary growing: its words are counted first; "
-            "counted is accepted."
-        )
+    growing, why = request.vocabulary == "growing", "its words are counted first"
+    refuse(f"model {request.model.model}", (growing, "vocabulary growing", why, "counted"))
 
 
 def _check_torch(request: TrainRequest) -> None:
     """Where nodes do not train on copies of rows, or the model has no torch reference."""
     TORCH_MODEL.check(request.model.model)
-    for found, what in (
-        (
-            POLICIES.traits(request.sync.policy).needs_shared_memory,
-            f"sync {request.sync.policy}: nodes write into one table at once",
-        ),
-        (request.split == "columns", "split columns: the shards train"),
-    ):
-        if found:
-            raise ConfigError(f"trainer torch with {what}; numba is accepted.")
+    policy, columns = request.sync.policy, request.split == "columns"
+    together = POLICIES.traits(policy).needs_shared_memory
+    refuse(
+        "trainer torch",
+        (together, f"sync {policy}", "nodes write into one table at once", "numba"),
+        (columns, "split columns", "the shards train", "numba"),
+    )
 
 
 def _check_columns(request: TrainRequest) -> None:
@@ -118,17 +108,11 @@ def _check_columns(request: TrainRequest) -> None:
             f"shards {request.shards} with split columns: rows have {request.model.dim} columns; "
             f"at most {request.model.dim} shards are accepted."
         )
-    if request.topology.aggregators:
-        raise ConfigError(
-            f"aggregators {request.topology.aggregators} with split columns: nodes have no "
-            "rows that could "
-            "be added up; groups 0 is accepted."
-        )
-    if request.topology.traits.sums:
-        raise ConfigError(
-            f"topology {request.topology.kind} with split columns: replicas hold whole rows, and "
-            "nodes would have none; ps is accepted."
-        )
+    topology, what = request.topology, "split columns"
+    why = "nodes have no rows that could be added up"
+    refuse(f"aggregators {topology.aggregators}", (topology.aggregators > 0, what, why, "groups 0"))
+    why = "replicas hold whole rows, and nodes would have none"
+    refuse(f"topology {topology.kind}", (topology.traits.sums, what, why, "ps"))
 
 
 def _check_dated(request: TrainRequest) -> None:
@@ -151,24 +135,17 @@ def _check_dated(request: TrainRequest) -> None:
 
 def _check_rehearsal(request: TrainRequest) -> None:
     """Where nothing is rehearsed a budget for it would be a promise."""
-    model, topology = request.model, request.topology
-    for found, what in (
-        (request.dated is None, "a corpus that is not dated: it has no windows"),
-        (
-            not (model.traits.weighs_sentences and model.traits.draws_noise),
-            f"model {model.model}: it does not learn sentences again",
-        ),
-        (request.split == "columns", "split columns: the shards train"),
-        (topology.traits.sums, f"topology {topology.kind}: its nodes are in step by their sums"),
-        (
-            topology.aggregators > 0,
-            f"aggregators {topology.aggregators}: what they push is one sum",
-        ),
-    ):
-        if found:
-            raise ConfigError(
-                f"rehearsal_passes {request.rehearsal_passes:g} with {what}; 0 is accepted."
-            )
+    model, kind, aggregators = request.model, request.topology.kind, request.topology.aggregators
+    learns_once = not (model.traits.weighs_sentences and model.traits.draws_noise)
+    sums, step = request.topology.traits.sums, "its nodes are in step by their sums"
+    refuse(
+        f"rehearsal_passes {request.rehearsal_passes:g}",
+        (request.dated is None, "a corpus that is not dated", "it has no windows", "0"),
+        (learns_once, f"model {model.model}", "it does not learn sentences again", "0"),
+        (request.split == "columns", "split columns", "the shards train", "0"),
+        (sums, f"topology {kind}", step, "0"),
+        (aggregators > 0, f"aggregators {aggregators}", "what they push is one sum", "0"),
+    )
 
 
 def check_corpus(request: TrainRequest) -> CorpusSurvey:
@@ -186,7 +163,7 @@ def check_corpus(request: TrainRequest) -> CorpusSurvey:
     # What is blank so far may go on with words.
     if first is not None and first.text.strip():
         _check_text(request, first)
-    return CorpusSurvey() if request.dated is None else _surveyed(request, request.dated)
+    return CorpusSurvey() if request.dated is None else surveyed(request, request.dated)
 
 
 def _check_text(request: TrainRequest, first: CorpusStretch) -> None:
@@ -222,35 +199,6 @@ def _is_dated(line: str) -> bool:
     except InputError:
         return False
     return True
-
-
-def _surveyed(request: TrainRequest, unit: WindowUnit) -> CorpusSurvey:
-    """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
-    sources = SourceCounter(request.corpus, request.sources)
-    characters = WindowCharacters(request.nodes, unit)
-    window, latest = -math.inf, -math.inf
-    share = CorpusShare(path=str(request.corpus))
-    for stretch, lines in dated_stretches(share, report=False):
-        sources.add(lines)
-        characters.add(stretch, lines)
-        starts = unit.starts(lines.when)
-        begun = np.maximum.accumulate(np.maximum(starts, window))
-        if (starts < begun).any():
-            at = int(np.argmax(starts < begun))
-            latest = max([latest, *lines.when[:at].tolist()])
-            raise InputError(
-                f"{request.corpus}: line {lines.numbers[at] + 1} is dated "
-                f"{_shown(float(lines.when[at]))}, after a line of {_shown(latest)}; a dated "
-                "corpus is learnt in time order: sort it by date."
-            )
-        window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
-    return CorpusSurvey(sources.named(), characters.by_node())
-
-
-def _shown(when: float) -> str:
-    """A time in UTC, in days where it is a whole one."""
-    text = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return text.removesuffix("T00:00:00Z")
 
 
 def check_memory(request: TrainRequest, words: int) -> None:

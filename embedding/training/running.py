@@ -18,7 +18,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
-from embedding.server.figures.transports import led_total
+from embedding.server.figures.transports import total
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
 from embedding.training.grouping import refresh
@@ -171,11 +171,11 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         documents=int(status["documents"]),
         late_documents=sum(source["late_documents"] for source in status["sources"].values()),
         bytes_pushed=meters.bytes_in
-        + _total(status["shards"], "bytes_in")
-        + led_total(status["groups"], "node_bytes_in"),
+        + total(status["shards"], "bytes_in")
+        + total(status["groups"], "node_bytes_in"),
         bytes_pulled=meters.bytes_out
-        + _total(status["shards"], "bytes_out")
-        + led_total(status["groups"], "node_bytes_out"),
+        + total(status["shards"], "bytes_out")
+        + total(status["groups"], "node_bytes_out"),
         bytes_per_entry=status["bytes"]["pushed_per_entry"],
         bytes_by_part=meters.parts.describe(),
         peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
@@ -196,10 +196,6 @@ def _sync(status: dict[str, Any], staleness: Counter[int]) -> dict[str, Any]:
     pushes = sum(staleness.values())
     mean = sum(behind * n for behind, n in staleness.items()) / pushes if pushes else 0.0
     return {**{name: status[name] for name in _KEPT}, "staleness": mean}
-
-
-def _total(shards: list[dict[str, Any]], figure: str) -> int:
-    return sum(int(shard.get(figure, 0)) for shard in shards)
 
 
 def _shard_peaks(server: ParameterServer) -> dict[str, int]:

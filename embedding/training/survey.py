@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
+import numpy as np
+
+from embedding.kernel.errors import InputError
 from embedding.kernel.records import WindowUnit
-from embedding.worker.corpus.datedlines import DatedLines
+from embedding.training.request import TrainRequest
+from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.datedlines import DatedLines, dated_stretches, listed
+from embedding.worker.spec import CorpusShare
+
+logger = logging.getLogger(__name__)
+
+COUNTED = 100_000
+"""Names that are counted, at most: one that comes behind so many others is not told apart."""
 
 
 @dataclass(frozen=True)
@@ -35,3 +50,80 @@ class WindowCharacters:
     def by_node(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """As `CorpusSurvey.characters`."""
         return tuple(tuple(sorted(counted.items())) for counted in self._counted)
+
+
+class SourceCounter:
+    """Counts the text of each source that lines name, in one pass and in bounded memory.
+
+    most  sources that are told apart; 0 counts none
+    """
+
+    def __init__(self, corpus: Path, most: int) -> None:
+        self._corpus = corpus
+        self._most = most
+        self._characters: Counter[str] = Counter()
+        self._passed_over = False
+
+    def add(self, lines: DatedLines) -> None:
+        """Count lines; raises InputError naming the line when what it names is no source."""
+        if not self._most or not lines.name_sources:
+            return
+        for at, source in enumerate(listed(lines.sources)):
+            try:
+                name = named_source(source)
+            except InputError as error:
+                raise InputError(
+                    f"{self._corpus}: line {lines.numbers[at] + 1}: {error}"
+                ) from error
+            if not name:
+                continue
+            if name in self._characters or len(self._characters) < COUNTED:
+                self._characters[name] += int(lines.lengths[at])
+            else:
+                self._passed_over = True
+
+    def named(self) -> tuple[str, ...]:
+        """Those that are told apart, the one with the most text first; says how many are not."""
+        ranked = sorted(self._characters.items(), key=lambda item: (-item[1], item[0]))
+        if len(ranked) > self._most:
+            many = f"{len(ranked):,}" + (" and more" if self._passed_over else "")
+            logger.warning(
+                "%s: %s sources; the %d with the most text are told apart, the others are counted "
+                "as one (--sources).",
+                self._corpus,
+                many,
+                self._most,
+            )
+        return tuple(name for name, _ in ranked[: self._most])
+
+
+def surveyed(request: TrainRequest, unit: WindowUnit) -> CorpusSurvey:
+    """What one reading finds out; InputError for a corpus that is not in time order.
+
+    Windows are cut as the dates pass: an earlier date after a later window comes too late.
+    """
+    sources = SourceCounter(request.corpus, request.sources)
+    characters = WindowCharacters(request.nodes, unit)
+    window, latest = -math.inf, -math.inf
+    share = CorpusShare(path=str(request.corpus))
+    for stretch, lines in dated_stretches(share, report=False):
+        sources.add(lines)
+        characters.add(stretch, lines)
+        starts = unit.starts(lines.when)
+        begun = np.maximum.accumulate(np.maximum(starts, window))
+        if (starts < begun).any():
+            at = int(np.argmax(starts < begun))
+            latest = max([latest, *lines.when[:at].tolist()])
+            raise InputError(
+                f"{request.corpus}: line {lines.numbers[at] + 1} is dated "
+                f"{_shown(float(lines.when[at]))}, after a line of {_shown(latest)}; a dated "
+                "corpus is learnt in time order: sort it by date."
+            )
+        window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
+    return CorpusSurvey(sources.named(), characters.by_node())
+
+
+def _shown(when: float) -> str:
+    """A time in UTC, in days where it is a whole one."""
+    text = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return text.removesuffix("T00:00:00Z")

@@ -15,6 +15,14 @@ from embedding.server.groupconfig import check_pace
 from embedding.training.request import TrainRequest
 
 
+def refuse(where: str, *cases: tuple[bool, str, str, str]) -> None:
+    """ConfigError for the first case that is so: (it is so, what does not go with it, why, what is
+    accepted)."""
+    for is_so, what, why, accepted in cases:
+        if is_so:
+            raise ConfigError(f"{where} with {what}: {why}; {accepted} is accepted.")
+
+
 def check_topology(request: TrainRequest) -> None:
     """Raises ConfigError for a topology that does not go with the other options."""
     topology, sync = request.topology, request.sync
@@ -32,10 +40,8 @@ def check_topology(request: TrainRequest) -> None:
         )
     SUMS_POLICY.check(sync.policy, where)
     SUMS_COMPRESSION.check(request.exchange.compression, where)
-    if sync.combine == "mean":
-        raise ConfigError(
-            f"{where} with combine mean: what nodes moved is summed in shares; sum is accepted."
-        )
+    mean, why = sync.combine == "mean", "what nodes moved is summed in shares"
+    refuse(where, (mean, "combine mean", why, "sum"))
     if topology.backend == "nccl":
         _check_gpus(request.nodes)
 
@@ -48,10 +54,8 @@ def _check_groups(request: TrainRequest) -> None:
             f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
         )
     AGGREGATED_POLICY.check(sync.policy, where)
-    if sync.combine == "mean":
-        raise ConfigError(
-            f"{where} with combine mean: what an aggregator pushes is one sum; sum is accepted."
-        )
+    mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
+    refuse(where, (mean, "combine mean", why, "sum"))
     AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
 
 
@@ -84,7 +88,8 @@ def check_server_groups(request: TrainRequest) -> None:
             f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
             "so many groups are accepted."
         )
-    for is_so, what, why, accepted in (
+    refuse(
+        where,
         (
             topology.traits.sums,
             f"topology {topology.kind}",
@@ -103,8 +108,6 @@ def check_server_groups(request: TrainRequest) -> None:
             "groups tell each other how far whole rows have moved, and no shard has one",
             "split rows, with any number of shards,",
         ),
-    ):
-        if is_so:
-            raise ConfigError(f"{where} with {what}: {why}; {accepted} is accepted.")
+    )
     SERVER_GROUPS.check(request.sync.policy, where)
     check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)

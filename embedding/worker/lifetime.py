@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+
+import psutil
+
+_KILLED_S = 5.0
+"""How long a killed process may take to be gone."""
 
 
 def end_with_parent() -> None:
@@ -28,6 +36,17 @@ def _follow(ended: Callable[[], None]) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def end_process(process: BaseProcess, within_s: float) -> None:
+    """Tell a process to end, and kill it where it is not gone in time."""
+    if process.is_alive():
+        process.terminate()
+    process.join(within_s)
+    if process.is_alive():
+        process.kill()
+        process.join(_KILLED_S)
+    process.close()
+
+
 def peak_memory(pid: int | None = None) -> int:
     """Most resident memory that this process, or on Linux process `pid`, has had, in bytes.
 
@@ -41,3 +60,37 @@ def peak_memory(pid: int | None = None) -> int:
     except (OSError, IndexError, ValueError):
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of all its descendants so far, in seconds."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = time.process_time() + ended.ru_utime + ended.ru_stime
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            used = child.cpu_times()
+            total += used.user + used.system
+    return total
+
+
+def memory_mb(pid: int | None = None) -> dict[str, float]:
+    """Memory that a process (this one) and its descendants hold, by what they run, in MB.
+
+    Proportional set size: pages that several processes share are shared out among them. Where the
+    system tells no such figure, the resident size.
+    """
+    sizes: dict[str, float] = {}
+    top = psutil.Process(pid)
+    for process in (top, *top.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            memory = process.memory_full_info()
+            name = "own" if process == top else _program(process)
+            size = getattr(memory, "pss", 0) or memory.rss
+            sizes[name] = round(sizes.get(name, 0.0) + size / 1e6, 1)
+    return sizes
+
+
+def _program(process: psutil.Process) -> str:
+    """`pool_worker` of `python -m embedding.text.pool_worker`; else the program's name."""
+    line = process.cmdline()
+    return line[2].rpartition(".")[2] if line[1:2] == ["-m"] else process.name()

@@ -73,7 +73,7 @@ class Line:
         self.state.idle(self.node)
 
     def status(self) -> dict[str, Any]:
-        return build_status(self.state, ())
+        return build_status(self.state, (), lambda now: [])
 
     def finish(self) -> None: ...
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from embedding.exchange.batch import Offer, PortionInput, Result, Task, read_result, work
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
+from embedding.models.base import LocalBlock
 from generated import examples
 
 
@@ -21,14 +22,15 @@ def codes(*values: int) -> Any:
     return np.array(values, dtype=np.int32)
 
 
-MATERIAL = PortionInput(
+BLOCK = LocalBlock(
     tokens=codes(0, 1, -1, 1),
     sentences=codes(0, 2, 4),
     keep=np.ones(2, dtype=np.float32),
     pool=codes(0, 2, 1),
     weights=np.array([1.0, 0.5], dtype=np.float32),
-    seed=7,
 )
+MATERIAL = PortionInput(BLOCK, seed=7)
+UNWEIGHTED = PortionInput(replace(BLOCK, weights=None), seed=8)
 OFFER = Offer(
     number=3,
     words=np.array([5, 9]),
@@ -56,7 +58,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(np.array_equal(one, other))
 
 
-@pytest.mark.parametrize("material", [MATERIAL, None])
+@pytest.mark.parametrize("material", [MATERIAL, UNWEIGHTED, None])
 def test_offers_tasks_and_answers_come_out_as_they_went_in(material: PortionInput | None) -> None:
     offer = replace(OFFER, material=material)
     assert same(Offer.read(sent(offer.message())), offer)
@@ -84,7 +86,7 @@ def test_offers_tasks_and_answers_come_out_as_they_went_in(material: PortionInpu
 )
 def test_text_that_does_not_fit_its_rows_is_refused(change: dict[str, Any]) -> None:
     """Kernels look at what it names without a check of their own."""
-    bad = replace(OFFER, material=replace(MATERIAL, **change))
+    bad = replace(OFFER, material=PortionInput(replace(BLOCK, **change), seed=7))
     with pytest.raises(RefusedError, match="does not fit"):
         Offer.read(sent(bad.message()))
 

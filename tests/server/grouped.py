@@ -12,6 +12,7 @@ from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groupconfig import GroupConfig
 from embedding.server.service import ParameterServer, running_server
+from embedding.server.shards.link import LateShardsError
 
 DIM = 8
 
@@ -51,8 +52,10 @@ def read(server: ParameterServer, ids: np.ndarray, table: Table = Table.OUT) -> 
     if not state.rows.local:
         with state.lock:
             at = state.rows.position()
-        found = state.rows.links.rows(table, ids, at)
-        return np.full((len(ids), DIM), np.nan) if isinstance(found, list) else found
+        try:
+            return state.rows.links.rows(table, ids, at)
+        except LateShardsError:
+            return np.full((len(ids), DIM), np.nan)
     with state.lock:
         return state.tables.read(table, state.vocabulary.slots(ids, "test"))
 

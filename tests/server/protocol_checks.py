@@ -93,7 +93,7 @@ class Checks:
     def check_read(self, node: Node, rows: PulledRows) -> None:
         """What the ruling policy promises to a reader at this clock."""
         machine, at = self.state.machine, rows.clock
-        policy, since = machine.policy.running, machine.board.since
+        policy, since = machine.policy.name, machine.board.since
         entry = self.state.ledger.of(node.name)
         held = machine.board.held
         live = [m for m in machine.board.members.values() if m.active]

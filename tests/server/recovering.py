@@ -14,6 +14,6 @@ def config(tmp_path, **changes) -> ServerConfig:
 def crash(server: ParameterServer) -> None:
     """End a server in this process as kill -9 would: without flush and last checkpoint."""
     server.state.flush = lambda: None
-    if server._recovery is not None:
-        server._recovery._try_write = lambda: "crashed"
+    if server.recovery is not None:
+        server.recovery._try_write = lambda: "crashed"
     server.stop()

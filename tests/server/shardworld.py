@@ -33,11 +33,11 @@ from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards import recovery as shardrecovery
-from embedding.server.shards.fleet import shard_specs
 from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import as_json
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.service import ShardSession
+from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 from embedding.server.state import ServerState
@@ -251,7 +251,7 @@ class Server:
                 facts, slots = shardrecovery.collect(state)
                 copy = state.tables.copy(state.held.next_slot, accumulators=False)
             copy.finish(state.lock)
-            found.append(shardrecovery.assemble(state, facts, slots, copy))
+            found.append(shardrecovery.assemble(facts, slots, copy))
         return found
 
     def checkpoint(self) -> None:
@@ -272,7 +272,5 @@ class Server:
         state = self.state
         if self.shards > 1:
             self.deliver()
-            found = state.rows.links.rows(table, ids, state.rows.position())
-            assert not isinstance(found, list), found
-            return found
+            return state.rows.links.rows(table, ids, state.rows.position())
         return state.tables.read(table, state.vocabulary.slots(ids, "test"))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from embedding.kernel.records import TokenBlock
-from embedding.stream import BlockQueue
+from embedding.stream.queue import BlockQueue
 
 
 @pytest.fixture

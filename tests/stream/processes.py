@@ -6,7 +6,7 @@ import os
 import time
 
 from embedding.kernel.records import TokenBlock
-from embedding.stream import BlockQueue
+from embedding.stream.queue import BlockQueue
 
 
 def crawl(queue: BlockQueue, blocks: int, tokens: int) -> None:

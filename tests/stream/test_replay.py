@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.stream import (
-    PrioritisedReplay,
-    ReplayMemory,
-    StreamConfig,
-    UniformReplay,
-    make_replay,
-)
+from embedding.stream.config import StreamConfig
+from embedding.stream.prioritised import PrioritisedReplay
+from embedding.stream.replay import ReplayMemory, UniformReplay, make_replay
 from generated import examples
 
 Make = Callable[..., ReplayMemory]

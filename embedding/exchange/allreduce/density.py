@@ -7,15 +7,23 @@ every block, the others in few of them. So the choice is made row by row, from w
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
-from embedding.kernel.records import IntArray
+from embedding.exchange.allreduce.replica import Replica
+from embedding.exchange.allreduce.ring import Ring
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.topology import TopologyConfig
+from embedding.kernel.records import IntArray, Table
 
 STAYS = 0.8
 """A row that goes by all-reduce does so until its density falls below this part of the threshold:
 changing the way costs a pull and a broadcast."""
 DENSE_SHARE = 0.95
 """Rows that are in so many blocks go by all-reduce whatever the number of nodes."""
+FIRST_CHOICE = 4
+"""hybrid: blocks measured before the first choice, when less than `rechoose_blocks`."""
 
 
 def threshold(nodes: int, row_bytes: int) -> float:
@@ -70,3 +78,73 @@ def choose(touched: IntArray, blocks: int, least: float, dense: IntArray) -> Int
     need[dense] *= STAYS
     found: IntArray = np.flatnonzero(touched >= np.maximum(need, 1.0)).astype(np.int64)
     return found
+
+
+class DenseChoice:
+    """The rows that go by all-reduce: all, or those that were touched often enough.
+
+    buckets  rows of n-grams, 0 for none
+    least    hybrid: density from which on a row is dense
+    """
+
+    def __init__(
+        self,
+        config: TopologyConfig,
+        replicas: Mapping[Table, Replica],
+        *,
+        buckets: int,
+        least: float,
+    ) -> None:
+        self.least = least
+        self._config, self._replicas = config, replicas
+        self._touches = {table: Touches() for table in replicas}
+        self._buckets = buckets
+        self._blocks = self._chosen_at = 0
+
+    def begin(self, step: int) -> None:
+        """Nodes have met after so many sums, and measure from here on."""
+        self._blocks = 0
+        for touches in self._touches.values():
+            touches.forget()
+        # Begun again with rows that were summed, the choice waits.
+        self._chosen_at = step or min(0, FIRST_CHOICE - self._config.rechoose_blocks)
+
+    def note(self, deltas: Sequence[RowDelta]) -> None:
+        """A block of this node moved these rows."""
+        for delta in deltas:
+            self._touches[delta.table].note(delta.ids)
+
+    def wanted(self, ring: Ring, step: int, blocks: int, top: int) -> dict[Table, IntArray] | None:
+        """Ids of all dense rows by table, increasing; None where they stay as they are.
+
+        blocks  that are in sum `step`; top: all words' ids are below it
+        """
+        self._blocks += blocks
+        if self._config.traits.replicas:
+            wanted = {table: np.arange(self._rows(table, top)) for table in self._replicas}
+        elif step - self._chosen_at > self._config.rechoose_blocks:
+            self._chosen_at = step
+            wanted = self._measured(ring, top)
+        else:
+            return None
+        same = (np.array_equal(wanted[t], held.ids) for t, held in self._replicas.items())
+        return None if all(same) else wanted
+
+    def _measured(self, ring: Ring, top: int) -> dict[Table, IntArray]:
+        """The choice by the touches of all nodes, which begin again."""
+        wanted = {}
+        for table, held in self._replicas.items():
+            touches = self._touches[table]
+            rows = self._rows(table, top)
+            touches.reserve(rows)
+            summed = touches.counts[:rows].copy()
+            ring.add_up(summed)
+            wanted[table] = choose(summed.astype(np.int64), self._blocks, self.least, held.ids)
+            touches.forget()
+        self._blocks = 0
+        return wanted
+
+    def _rows(self, table: Table, top: int) -> int:
+        """All ids of a table are below this number."""
+        held = self._replicas[table].ids
+        return self._buckets if table is Table.SUB else max(top, int(held.max(initial=-1)) + 1)

@@ -23,12 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.allreduce.choosing import NO_WINDOW, DenseChoice, WriteBackSchedule
-from embedding.exchange.allreduce.density import threshold
+from embedding.exchange.allreduce.density import DenseChoice, threshold
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.membership import Membership
 from embedding.exchange.allreduce.replica import Replica
-from embedding.exchange.allreduce.writeback import NO_IDS, WriteBack
+from embedding.exchange.allreduce.writeback import NO_WINDOW, WriteBack, WriteBackSchedule
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.contributors import Contributors
@@ -94,9 +93,7 @@ class ReducingTransport:
         )
         self._half, self._tokens = half, tokens
         self._active = 1
-        self._choice = DenseChoice(
-            config, self.replicas, self.metrics.touches, buckets=start.buckets, least=least
-        )
+        self._choice = DenseChoice(config, self.replicas, buckets=start.buckets, least=least)
         self.members = Membership(meeting, self.write_back, tokens)
         self._schedule = self._begun()
 
@@ -120,29 +117,22 @@ class ReducingTransport:
         It keeps the clock, and scores pairs on its own tables: as of the last time that the
         replicas were brought to it.
         """
-        none = dict.fromkeys(self.replicas, NO_IDS)
-        asked = {t: ids for t, ids in (none | request.by_table()).items() if t in self.replicas}
+        asked = request.by_table()
         places = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
         rest = {table: asked[table][at < 0] for table, at in places.items()}
-        sub = rest.get(Table.SUB, NO_IDS)
-        pulled = self.server.pull(
-            replace(
-                request,
-                vectors=rest[Table.IN],
-                contexts=rest[Table.OUT],
-                grams=sub if len(sub) else None,
-            )
-        )
-        found = {Table.IN: pulled.vectors, Table.OUT: pulled.contexts, Table.SUB: pulled.grams}
+        lacking = {table: ids for table, ids in rest.items() if len(ids)}
+        pulled = self.server.pull(PullRequest.of(lacking, request.clock, request.score))
+        found = pulled.by_table()
         whole = {
-            table: self.replicas[table].together(at, found[table]) for table, at in places.items()
+            table: self.replicas[table].together(at, found.get(table))
+            for table, at in places.items()
         }
         self.metrics.server_rows += sum(len(ids) for ids in rest.values())
         return replace(
             pulled,
             vectors=whole[Table.IN],
             contexts=whole[Table.OUT],
-            grams=None if request.grams is None else whole[Table.SUB],
+            grams=whole.get(Table.SUB),
             # Nothing of this node is outstanding: a push ends with the sum.
             sequence=self.write_back.sequence - self.write_back.extra,
         )
@@ -150,6 +140,7 @@ class ReducingTransport:
     def push(self, push: Push) -> Ack:
         """One block, together with everybody else's; the rest goes to the server."""
         self.metrics.block(push.deltas)
+        self._choice.note(push.deltas)
         window = max((each.window for each in push.progress), default=NO_WINDOW)
         active, rest = self._summed(push.deltas, window, self._tokens(push.offset))
         write_back = self.write_back

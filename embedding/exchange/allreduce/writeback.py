@@ -17,7 +17,8 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 PULL_BYTES = 32 * 1024 * 1024
 FENCE_SECONDS = 60.0
 """How long a new leader waits for the server to have heard the last of the old one."""
-NO_IDS = np.empty(0, dtype=np.int64)
+NO_WINDOW = -(2**62)
+"""Of a block of no window: before all others."""
 
 
 class WriteBack:
@@ -104,18 +105,34 @@ class WriteBack:
             time.sleep(0.05)
 
     def _part(self, table: Table, ids: IntArray) -> FloatArray:
-        request = PullRequest(
-            vectors=ids if table is Table.IN else NO_IDS,
-            contexts=ids if table is Table.OUT else NO_IDS,
-            clock=self.clock,
-            grams=ids if table is Table.SUB else None,
-        )
-        pulled = self._server.pull(request)
+        pulled = self._server.pull(PullRequest.of({table: ids}, self.clock))
         # What is brought belongs to the last clock that this node has finished.
         self.clock = max(self.clock, pulled.clock - 1)
         self.rows += len(ids)
-        found = {Table.IN: pulled.vectors, Table.OUT: pulled.contexts, Table.SUB: pulled.grams}
-        rows = found[table]
+        rows = pulled.by_table().get(table)
         if rows is None or rows.shape != (len(ids), self.dim):
             raise UnavailableError(f"node {self.node}: the server sent no rows of {table}.")
         return widen(rows)
+
+
+class WriteBackSchedule:
+    """When the replicas are brought: now and then, and before a node tells of a window that is new
+    to it, for the server may cut a window when the last node has left it, whichever that is.
+
+    every  sums between two times
+    """
+
+    def __init__(self, every: int, *, step: int, nodes: int) -> None:
+        self._every = every
+        # Begun again with rows that were summed, the server is told soon.
+        self._last = step - (every if step else 0)
+        self._windows = np.full(nodes, NO_WINDOW, dtype=np.int64)
+
+    def due(self, step: int, windows: IntArray) -> bool:
+        """Whether to bring them before sum `step`; windows: int64 [nodes], of each node's block."""
+        crossing = bool(((windows > self._windows) & (self._windows > NO_WINDOW)).any())
+        self._windows = np.maximum(windows, self._windows)
+        if not crossing and step - self._last < self._every:
+            return False
+        self._last = step
+        return True

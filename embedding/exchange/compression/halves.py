@@ -25,6 +25,7 @@ _I64 = ir.IntType(64)
 _WIDE = ir.VectorType(ir.FloatType(), 8)
 _NARROW = ir.VectorType(ir.HalfType(), 8)
 _LANES = 8
+_ADDRESSES = types.int64(types.int64, types.int64, types.int64)
 _EmitHalves = Callable[..., Any]
 
 
@@ -33,36 +34,34 @@ def _at(builder: ir.IRBuilder, address: ir.Value, at: ir.Value, kind: ir.Type, s
     return builder.inttoptr(builder.add(address, offset), ir.PointerType(kind))
 
 
-@instruction
-def _widen_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
-    """Convert whole chunks of eight from address `source` to address `target`."""
+def _converting(given: ir.Type, size: int, made: ir.Type, made_size: int, how: str) -> _EmitHalves:
+    """Convert whole chunks of eight from one address to another, by the instruction `how`.
+
+    size, made_size  bytes of a number before and behind it
+    """
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        halves, floats, count = args
+        source, target, count = args
         end = builder.and_(count, _I64(-_LANES))
         with cgutils.for_range_slice(builder, _I64(0), end, _I64(_LANES), _I64) as (at, _):
-            value = builder.load(_at(builder, halves, at, _NARROW, 2), align=2)
-            wide = builder.fpext(value, _WIDE)
-            builder.store(wide, _at(builder, floats, at, _WIDE, 4), align=4)
+            value = builder.load(_at(builder, source, at, given, size), align=size)
+            converted = getattr(builder, how)(value, made)
+            builder.store(converted, _at(builder, target, at, made, made_size), align=made_size)
         return end
 
-    return types.int64(types.int64, types.int64, types.int64), emit
+    return emit
+
+
+@instruction
+def _widen_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
+    """float16 to float32."""
+    return _ADDRESSES, _converting(_NARROW, 2, _WIDE, 4, "fpext")
 
 
 @instruction
 def _narrow_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
-    """Inverse of `_widen_chunks`."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        floats, halves, count = args
-        end = builder.and_(count, _I64(-_LANES))
-        with cgutils.for_range_slice(builder, _I64(0), end, _I64(_LANES), _I64) as (at, _):
-            value = builder.load(_at(builder, floats, at, _WIDE, 4), align=4)
-            narrow = builder.fptrunc(value, _NARROW)
-            builder.store(narrow, _at(builder, halves, at, _NARROW, 2), align=2)
-        return end
-
-    return types.int64(types.int64, types.int64, types.int64), emit
+    """float32 to float16."""
+    return _ADDRESSES, _converting(_WIDE, 4, _NARROW, 2, "fptrunc")
 
 
 @bare

@@ -13,9 +13,8 @@ import numpy as np
 
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.compression.sparse import check, room
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
-from embedding.exchange.compression.varints import read_ids, write_ids
+from embedding.exchange.compression.varints import check, read_ids, write_ids
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
@@ -77,7 +76,7 @@ class OneBit(Compressor):
         sent = narrow(means)
         bits = np.zeros((rows, (dim + 7) // 8), dtype=np.uint8)
         _write(values, widen(sent), bits)
-        names = room(ids, 0, each=0)
+        names = np.empty(10 * rows, dtype=np.uint8)
         size = write_ids(ids, names)
         parts = (sent.view(np.uint8).reshape(-1), bits.reshape(-1), names[:size])
         return PackedDelta(table, self.kind, rows, dim, values.size, np.concatenate(parts))

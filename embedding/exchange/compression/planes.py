@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange.compression.varints import READ_ERRORS, get, put, read_ids, write_ids
+from embedding.exchange.compression.varints import check, get, put, read_ids, write_ids
 from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
@@ -43,13 +43,6 @@ _SOME_OF: Any = np.count_nonzero(_DIGITS, axis=1)
 _PLACE_OF: Any = np.argsort(_DIGITS == 0, axis=1, kind="stable")
 _SIGN_OF: Any = np.take_along_axis(np.array([0, 1, -1])[_DIGITS], _PLACE_OF, axis=1)
 _HALF: Any = np.float32(0.5)
-_REASONS = {
-    **READ_ERRORS,
-    4: "an entry is out of range",
-    6: "there are fewer or more entries than announced",
-    7: "a row has no entries",
-    8: "the step of a row is out of range",
-}
 
 
 @kernel(inline="always")
@@ -177,7 +170,7 @@ def read_leading(data: Any, levels: Any, least: float, values: Any, k: int) -> t
             if many < 0:
                 return 1, entries
             if many > 2 * MOST_STEPS:
-                return 4, entries
+                return 9, entries
             entries += many > 0
             steps = (many >> 1) ^ -(many & 1)
             values[i, j] = np.float32(steps) * _step(least, levels[i])
@@ -199,7 +192,7 @@ def read_others(
     for at in range(len(signs)):
         packed = np.int64(signs[at])
         if packed >= 243:
-            return 4, sized
+            return 9, sized
         done = 0
         for t in range(_SOME_OF[packed] + 1):
             # Behind the last of a byte's entries: to the next byte's first.
@@ -219,7 +212,7 @@ def read_others(
             if many == 16:
                 more, grown = get(large, grown)
                 if more < 0 or more > MOST_STEPS:
-                    return (1 if more < 0 else 4), sized
+                    return (1 if more < 0 else 9), sized
                 many += more
             sent = np.float32(many) * step
             values[row, column] = sent if _SIGN_OF[packed, t] > 0 else -sent
@@ -314,9 +307,3 @@ def most(rows: int, dim: int, leading: int) -> npt.NDArray[np.int64]:
     entries = rows * (dim - leading)
     sizes = (10 * rows, rows, 4 * rows * leading, entries // 5 + 1, entries // 2 + 1, 4 * entries)
     return np.array(sizes, dtype=np.int64)
-
-
-def check(error: int, kind: str) -> None:
-    """RefusedError for what a reading kernel found wrong."""
-    if error:
-        raise RefusedError(f"push: rows packed as {kind}: {_REASONS[error]}.")

@@ -24,6 +24,7 @@ from embedding.exchange.compression import planes
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.principal import Basis, DirectionArray, principal
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
+from embedding.exchange.compression.varints import check
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import ByteArray, PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
@@ -86,7 +87,7 @@ class Threshold(Compressor):
         most = planes.most(rows, dim, len(axes)).tolist()
         parts = planes.expanded(rest, cls.kind, most=most)
         ids, values, entries = planes.read(parts, rows, dim, step, len(axes), cls.kind)
-        planes.check(6 if entries != packed.entries else 0, cls.kind)
+        check(6 if entries != packed.entries else 0, cls.kind)
         return RowDelta(packed.table, ids, Basis(axes).back(values))
 
 

@@ -1,4 +1,5 @@
-"""Whole numbers as bytes of seven bits each, and increasing ids as the gaps between them."""
+"""Whole numbers as bytes of seven bits each, increasing ids as the gaps between them, and what a
+kernel that reads such bytes finds wrong with them."""
 
 from __future__ import annotations
 
@@ -6,16 +7,29 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.errors import RefusedError
 from embedding.models.jit import kernel
 
 BEFORE_FIRST: Any = np.int64(-1)
 """What the gap of the first id is counted from."""
-READ_ERRORS = {
+_REASONS = {
     1: "the bytes end within a row",
     2: "a row id is out of range",
+    3: "a column is out of range",
+    4: "the number of entries of a row is out of range",
     5: "there are bytes after the last row",
+    6: "there are fewer or more entries than announced",
+    7: "a row has no entries",
+    8: "the step of a row is out of range",
+    9: "an entry is out of range",
 }
-"""Of errors that the kernels here return."""
+"""Of errors that reading kernels return."""
+
+
+def check(error: int, kind: str) -> None:
+    """RefusedError for what a reading kernel found wrong."""
+    if error:
+        raise RefusedError(f"push: rows packed as {kind}: {_REASONS[error]}.")
 
 
 @kernel(inline="always")

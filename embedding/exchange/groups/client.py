@@ -16,18 +16,12 @@ from embedding.exchange.groups.entry import GroupEntry, encode_entry
 from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
-from embedding.exchange.rowpath import PathSetup
+from embedding.exchange.rowpath import NoShards, PathSetup, ShardSync
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
-from embedding.exchange.shardsync import NoShards, ShardSync
 from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
-from embedding.kernel.records import (
-    FloatArray,
-    HalfArray,
-    IntArray,
-    Table,
-)
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its incarnation, and the clock of its changes then."""
@@ -91,6 +85,49 @@ class LeaderRows(Protocol):
         ...
 
 
+@dataclass
+class LeaderBytes:
+    """What went to the leader, and what came from it.
+
+    sent      of rows, ids and counts in entries, and of ids that were asked for
+    received  of rows and ids in answers
+    """
+
+    sent: int = 0
+    received: int = 0
+
+
+MakeLeaderRows = Callable[[PathSetup[GroupEntry], LeaderBytes], LeaderRows]
+
+
+class RowsAtLeader:
+    """Rows lie with the leader: they travel on the session's own stream."""
+
+    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
+        self._session, self._bytes = setup.session, nbytes
+        self.links = NoShards()
+
+    def spread(self, entry: GroupEntry) -> None:
+        """The rows go with the entry."""
+
+    def rest(self, entry: GroupEntry) -> GroupEntry:
+        """All of it."""
+        return entry
+
+    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
+        """The leader's answer says all."""
+        del answer, seen
+        return found
+
+    def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
+        header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
+        asked = Message(header, {"ids": np.asarray(ids, dtype=np.int64)})
+        answer = self._session.request(asked)
+        self._bytes.received += size_of(answer)
+        rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
+        return rows
+
+
 class LeaderClient:
     """A group is a node of the leader that never pulls, and merges where a node would push.
 
@@ -109,8 +146,7 @@ class LeaderClient:
         config: ExchangeConfig,
         config_digest: str = "",
         stop: threading.Event | None = None,
-        incarnation: str = "",
-        rows: MakeLeaderRows | None = None,
+        rows: MakeLeaderRows = RowsAtLeader,
     ) -> None:
         self.bytes = LeaderBytes()
         self.entries: PushLog[GroupEntry] = PushLog(
@@ -122,13 +158,11 @@ class LeaderClient:
             config=config,
             config_digest=config_digest,
             stop=stop,
-            incarnation=incarnation,
+            incarnation="",
             resume=self._resume,
         )
         self.calls = ServerCalls(self.session)
-        self.rows = (rows or RowsAtLeader)(
-            PathSetup(self.session, self.entries, self._taken), self.bytes
-        )
+        self.rows = rows(PathSetup(self.session, self.entries, self._taken), self.bytes)
 
     def keep(self, entry: GroupEntry) -> None:
         """An entry that is to be sent; from now on it reaches the leader, whatever breaks."""
@@ -205,49 +239,6 @@ class LeaderClient:
         self.entries.confirm(self.rows.links.safe(welcome.durable))
         for entry in self.entries.after(welcome.sequence):
             self._deliver(channel, entry)
-
-
-@dataclass
-class LeaderBytes:
-    """What went to the leader, and what came from it.
-
-    sent      of rows, ids and counts in entries, and of ids that were asked for
-    received  of rows and ids in answers
-    """
-
-    sent: int = 0
-    received: int = 0
-
-
-MakeLeaderRows = Callable[[PathSetup[GroupEntry], LeaderBytes], LeaderRows]
-
-
-class RowsAtLeader:
-    """Rows lie with the leader: they travel on the session's own stream."""
-
-    def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
-        self._session, self._bytes = setup.session, nbytes
-        self.links = NoShards()
-
-    def spread(self, entry: GroupEntry) -> None:
-        """The rows go with the entry."""
-
-    def rest(self, entry: GroupEntry) -> GroupEntry:
-        """All of it."""
-        return entry
-
-    def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
-        """The leader's answer says all."""
-        del answer, seen
-        return found
-
-    def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
-        header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
-        asked = Message(header, {"ids": np.asarray(ids, dtype=np.int64)})
-        answer = self._session.request(asked)
-        self._bytes.received += size_of(answer)
-        rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
-        return rows
 
 
 def _changes_of(answer: Message) -> RemoteChanges:

@@ -212,10 +212,7 @@ def _digests(found: object) -> tuple[str, ...]:
 
 
 def _scored(found: object) -> tuple[WindowScore, ...]:
-    loss = Accepted(
-        "finite and not negative", lambda value: type(value) in (int, float) and 0 <= value < 1e15
-    )
-    fields = {"source": STRING, "window": INTEGER, "loss": loss, "pairs": POSITIVE_COUNT}
+    fields = {"source": STRING, "window": INTEGER, "loss": _LOSS, "pairs": POSITIVE_COUNT}
     scored = rows(found, "scored", fields, most=100_000, of=MERGE)
     return tuple((source, window, float(loss), pairs) for source, window, loss, pairs in scored)
 

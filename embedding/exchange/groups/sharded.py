@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from embedding.exchange.rowpath import PathSetup
 from embedding.exchange.shards.links import ShardLinks
 from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.split import joined, places, split_push
+from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
@@ -54,12 +54,7 @@ class RowsOnLeadersShards:
             self._session.stream()
             where = places(ids, len(self.links))
             wanted = [{Table.IN: _NONE, Table.OUT: _NONE, table: ids[own]} for own in where]
-            answers = self.answers(
-                [
-                    partial(shard.pull, header, own)
-                    for shard, own in zip(self.links, wanted, strict=True)
-                ]
-            )
+            answers = self.answers(lambda shard, own: shard.pull(header, own), wanted)
         return joined(where, [answer.array(NAMES[table], "f4 f2", 2) for answer in answers])
 
     def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
@@ -73,9 +68,7 @@ class RowsOnLeadersShards:
             Message({"op": "changes", "at": list(at), "epoch": epoch, "seen": clock})
             for epoch, clock in known
         ]
-        answers = self.answers(
-            [partial(shard.ask, each) for shard, each in zip(self.links, asked, strict=True)]
-        )
+        answers = self.answers(ShardStream.ask, asked)
         moved_ids = {t: [a.array(t, "i8", 1) for a in answers if str(t) in a.arrays] for t in Table}
         ids = {table: np.concatenate(parts) for table, parts in moved_ids.items() if parts}
         # Words may have come between the primary's answer and the shards'.
@@ -88,9 +81,9 @@ class RowsOnLeadersShards:
             ids=ids,
         )
 
-    def answers(self, calls: Sequence[Callable[[], Message]]) -> list[Message]:
-        """Each shard's; UnavailableError when one is not where the primary says that it is."""
-        answers = self.links.each(calls)
+    def answers(self, call: Callable[..., Message], parts: Sequence[object]) -> list[Message]:
+        """As `ShardLinks.each`; UnavailableError when a shard is not where the primary says."""
+        answers = self.links.each(call, parts)
         if any(answer.header["status"] != "ok" for answer in answers):
             raise UnavailableError("the leader's shards have not caught up with its primary.")
         self._bytes.received += sum(e.nbytes for answer in answers for e in answer.arrays.values())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -65,11 +64,7 @@ class ColumnsOnShards:
         Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
         """
         deadline = time.monotonic() + self._session.config.pull_timeout_s
-        while True:
-            with self._session.lock:
-                found = self._minibatches(block, rows, weights)
-            if found is not None:
-                return found
+        while (found := self._minibatches(block, rows, weights)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"block at clock {rows.clock}: the shards were not told of what the primary "
@@ -77,12 +72,13 @@ class ColumnsOnShards:
                 )
             # A shard or the primary was restarted: what was learnt of the block is gone with it.
             rows = self.pull(PullRequest.without_rows(rows.clock))
+        return found
 
     def spread(self, push: Push) -> None:
         """See RowPath; most of the block is there already."""
         self._session.stream()  # the first greeting tells where the shards are
         part = _split(push, 1)[0]
-        self.links.each([partial(self._push_part, shard, part) for shard in self.links])
+        self.links.each(lambda shard: self._push_part(shard, part))
 
     def rest(self, push: Push) -> Push:
         """See RowPath: what was read."""
@@ -98,21 +94,22 @@ class ColumnsOnShards:
         losses = np.empty(len(outputs), np.float32)
         header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
         message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
-        for start, stop in block.bounds:
-            scores = self._scores(message)
-            if scores is None:
-                return None
-            found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
-            if weights is not None:
-                found *= weights[start:stop, None]
-            slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
-            message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
-        self._learnt = replace(block, slopes=slopes)
-        return self._learnt, losses
+        with self._session.lock:
+            for start, stop in block.bounds:
+                scores = self._scores(message)
+                if scores is None:
+                    return None
+                found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
+                if weights is not None:
+                    found *= weights[start:stop, None]
+                slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
+                message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
+            self._learnt = replace(block, slopes=slopes)
+            return self._learnt, losses
 
     def _scores(self, message: Message) -> FloatArray | None:
         """The sum of all shards' partial scores; None when one of them has not got the block."""
-        answers = self.links.each([partial(shard.request, message) for shard in self.links])
+        answers = self.links.each(lambda shard: shard.request(message))
         if any(answer.header["status"] != "ok" for answer in answers):
             return None
         total, *others = (widen(answer.array("scores", "f4 f2", 2)) for answer in answers)
@@ -122,13 +119,14 @@ class ColumnsOnShards:
 
     def _push_part(self, shard: ShardStream, part: Push) -> None:
         """The shard has all but the last numbers, unless it was started again."""
-        block, accepted = part.minibatches, False
+        block = part.minibatches
         if block is not None and self._learnt is not None and block.slopes is self._learnt.slopes:
             header = {"op": "learnt", "sequence": part.sequence, "clock": part.clock}
             last = block.slopes[block.bounds[-1][0] :]
-            accepted = shard.tell(Message(header, {"slopes": last, "shares": block.shares}))
-        if not accepted:
-            shard.push(part)
+            answer = shard.ask(Message(header, {"slopes": last, "shares": block.shares}))
+            if answer.header["status"] == "ok":
+                return
+        shard.push(part)
 
 
 def _split(push: Push, shards: int) -> list[Push]:

@@ -89,11 +89,15 @@ class ShardLinks(Generic[P]):
         if len(self._backlog):
             self.tend()
 
-    def each(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """Run one call for each shard at the same time; raises the first error once all ended."""
+    def each(self, call: Callable[..., T], *parts: Sequence[object]) -> list[T]:
+        """Run call(shard, its part, …) for all shards at the same time, one part a shard.
+
+        Raises the first error once all have ended.
+        """
         if self._pool is None:
             raise UnavailableError(f"server {self._session.location}: the client was closed.")
-        futures = [self._pool.submit(call) for call in calls]
+        pairs = zip(self._shards, *parts, strict=True)
+        futures = [self._pool.submit(call, *pair) for pair in pairs]
         for future in futures:
             future.exception()
         return [future.result() for future in futures]
@@ -101,13 +105,12 @@ class ShardLinks(Generic[P]):
     def push(self, push: P) -> None:
         """Send each shard its part."""
         self._session.stream()  # the first greeting tells where the shards are
-        pairs = zip(self._shards, self._backlog.split(push, len(self)), strict=True)
-        self.each([partial(shard.push, part) for shard, part in pairs])
+        self.each(ShardStream.push, self._backlog.split(push, len(self)))
 
     def tend(self) -> None:
         """Look at every shard; one that was started again gets what it lost."""
         with self._session.lock:
-            self.each([shard.confirm for shard in self._shards])
+            self.each(ShardStream.confirm)
 
     def safe(self, durable: int) -> int:
         """The last that is in a checkpoint of the server, which says `durable`, and every shard."""
@@ -174,7 +177,7 @@ class ShardLinks(Generic[P]):
 
     def _look(self) -> None:
         """As `tend`, and the server is asked too, but what is away now is left alone."""
-        self.each([partial(shard.confirm, patient=False) for shard in self._shards])
+        self.each(partial(ShardStream.confirm, patient=False))
         answer = self._session.request_if_open(Message({"op": "confirm"}))
         if answer is not None:
             self._heard(acknowledged(answer))

@@ -72,8 +72,7 @@ class Minibatches:
     @property
     def nbytes(self) -> int:
         """Bytes as they are sent."""
-        parts = (self.words, self.sentences, self.pool, self.ids, self.slopes, self.shares)
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in minibatch_arrays(self).values())
 
 
 def draws_of(config: ModelConfig) -> dict[str, Any]:
@@ -174,8 +173,8 @@ def _check_rows(batch: Minibatches) -> None:
         raise RefusedError(f"batch: {batch.inputs} inputs of {len(batch.ids)} rows.", kind="id")
     if len(np.unique(batch.ids)) != len(batch.ids) or (len(batch.ids) and batch.ids.min() < 0):
         raise RefusedError("batch: an id below 0, or named twice.", kind="id")
-    for name, rows, limit in (("words", batch.words, batch.inputs), ("pool", batch.pool, None)):
-        most = len(batch.ids) if limit is None else limit
+    most_rows = (("words", batch.words, batch.inputs), ("pool", batch.pool, len(batch.ids)))
+    for name, rows, most in most_rows:
         if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= most):
             raise RefusedError(f"batch: {name} name rows outside 0 … {most - 1}.", kind="id")
     if not len(ends) or ends[0] != 0 or ends[-1] != n or bool((np.diff(ends) < 0).any()):

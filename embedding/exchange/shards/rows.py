@@ -7,11 +7,9 @@ names the position of its log from which on the shards may be read.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
@@ -40,22 +38,21 @@ class RowsOnShards:
         deadline = time.monotonic() + patience
         ask = PullRequest.without_rows(request.clock, request.score)
         rows = pull_from_server(self._session, self.view.primary, ask, self.links.tend)
-        for attempt in itertools.count():
-            found = self._gather(rows, asked, patient=attempt < _TRIES)
-            if found is not None:
-                return found
+        attempt = 0
+        while (found := self._gather(rows, asked, patient=attempt < _TRIES)) is None:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"pull at clock {request.clock}: the shards were not told of what the primary "
                     f"had applied for {patience:.0f} s."
                 )
+            attempt += 1
             self.links.tend()
             # A restarted primary counts again; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             again = PullRequest.without_rows(request.clock)
             rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
             rows = replace(rows, nll=nll, waited_s=waited)
-        raise AssertionError  # never reached
+        return found
 
     def spread(self, push: Push) -> None:
         """See RowPath: to all shards at once."""
@@ -76,23 +73,18 @@ class RowsOnShards:
         with self._session.lock:
             if rows.at is None:
                 raise RefusedError("pull: the server did not say what its shards have to hold.")
-            shards = list(self.links)
-            where = {table: places(ids, len(shards)) for table, ids in asked.items()}
+            n = len(self.links)
+            where = {table: places(ids, n) for table, ids in asked.items()}
             parts = [
                 {table: asked[table][found[index]] for table, found in where.items()}
-                for index in range(len(shards))
+                for index in range(n)
             ]
             header = {"op": "pull", "at": list(rows.at), "rows": self._session.config.rows}
-            answers = self.links.each(
-                [
-                    partial(shard.pull, header, part)
-                    for shard, part in zip(shards, parts, strict=True)
-                ]
-            )
+            answers = self.links.each(lambda shard, part: shard.pull(header, part), parts)
             # One after the other: what compression keeps back is one store.
             read = [
                 shard.rows.read(answer, part)
-                for shard, answer, part in zip(shards, answers, parts, strict=True)
+                for shard, answer, part in zip(self.links, answers, parts, strict=True)
             ]
         got = [each for each in read if each is not None]
         sequences = {each.sequence for each in got}

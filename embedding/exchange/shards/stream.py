@@ -71,11 +71,6 @@ class ShardStream:
 
         return self._patiently(call)
 
-    def tell(self, message: Message) -> bool:
-        """Send what the shard may take as a push; False: it needs the push itself."""
-        accepted: bool = self.ask(message).header["status"] == "ok"
-        return accepted
-
     def ask(self, message: Message) -> Message:
         """Send a message; where it is answered, how far this node's pushes are as well."""
         answer = self.request(message)
@@ -94,7 +89,7 @@ class ShardStream:
         try:
             self._confirmed(self._open())
         except UnavailableError:
-            self.drop()
+            self.close()
             raise
 
     def request(self, message: Message) -> Message:
@@ -106,14 +101,10 @@ class ShardStream:
             del error
             logger.warning("node %s: shard %s is away; trying again", self._node, self.location)
 
-        return patiently(call, config=self._config, stop=self._stop, drop=self.drop, away=away)
+        return patiently(call, config=self._config, stop=self._stop, drop=self.close, away=away)
 
     def close(self) -> None:
-        """Close the stream."""
-        self.drop()
-
-    def drop(self) -> None:
-        """Forget a broken stream."""
+        """Close the stream, which may be broken; the next call opens another."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None

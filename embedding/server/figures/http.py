@@ -16,7 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from embedding.kernel.errors import ExchangeError, PlatformError
-from embedding.kernel.ports import LOOPBACK_NAMES
+from embedding.kernel.ports import LOOPBACK_NAMES, bracketed
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class HttpService:
                 f"port {port} of {host} (setting http_port): {error.strerror}."
             ) from error
         bound = self._socket.getsockname()[1]
-        self.url = f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}"
+        self.url = f"http://{bracketed(host)}:{bound}"
         config = uvicorn.Config(
             self._app(host),
             log_config=None,

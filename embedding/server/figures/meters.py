@@ -141,12 +141,14 @@ class Meters:
         """
         return (self.delta_bytes + on_shards) / self.delta_entries if self.delta_entries else None
 
-    def learnt(self, node: str, tokens: int, now: float) -> None:
-        """A node's push of `tokens` was applied."""
+    def learnt(self, push: Push, now: float) -> None:
+        """A push was applied."""
         self.pushes += 1
-        self.tokens += tokens
-        self.words.add(tokens, now)
-        self.node_words.setdefault(node, Rate()).add(tokens, now)
+        self.tokens += push.tokens
+        self.loss_sum += push.loss_sum
+        self.pairs += push.pairs
+        self.words.add(push.tokens, now)
+        self.node_words.setdefault(push.node, Rate()).add(push.tokens, now)
 
     def sample(self, now: float) -> None:
         """Work out rates from the totals; called every so often."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from embedding.server.figures.families import is_number
+
 
 def reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:
     """Sources by name with node and rate, nodes with their rate, JSON-safe.
@@ -42,6 +44,4 @@ def reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:
 
 def _number(value: Any) -> float:
     """What a node reported, if it is a number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return 0.0
-    return float(value)
+    return float(value) if is_number(value) else 0.0

@@ -26,13 +26,9 @@ def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | 
 
 def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
     """Weight in training by source, the mean over the nodes that told of weights; else empty."""
-    reported: dict[str, list[float]] = {}
-    for report in reports:
-        weights = report.get("source_weights")
-        for name, weight in (weights if isinstance(weights, dict) else {}).items():
-            if isinstance(weight, (int, float)) and 0 < weight < 1e12:
-                reported.setdefault(str(name), []).append(float(weight))
-    return {name: sum(each) / len(each) for name, each in sorted(reported.items())}
+    weights = (report.get("source_weights") for report in reports)
+    reported = (pair for each in weights if isinstance(each, dict) for pair in each.items())
+    return dict(sorted(_means(reported, below=1e12).items()))
 
 
 def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
@@ -45,16 +41,12 @@ def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
         "held_out_untrained": "held_out_untrained",
         "held_out_unigram": "held_out_unigram",
     }
-    reported: dict[str, list[float]] = {}
-    for report in reports:
-        figures = report.get("rehearsed") or report.get("rehearsal")
-        for name, key in names.items():
-            value = figures.get(key) if isinstance(figures, dict) else None
-            if isinstance(value, (int, float)) and 0 < value < 1e6:
-                reported.setdefault(name, []).append(float(value))
-    if "held_out" not in reported:
-        return {}
-    return {name: sum(each) / len(each) for name, each in reported.items()}
+    rehearsed = (report.get("rehearsed") or report.get("rehearsal") for report in reports)
+    figures = (each for each in rehearsed if isinstance(each, dict))
+    found = _means(
+        ((name, each.get(key)) for each in figures for name, key in names.items()), below=1e6
+    )
+    return found if "held_out" in found else {}
 
 
 def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
@@ -87,6 +79,15 @@ def lasting(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         node: {name: one for name, one in each.items() if one} for node, each in reported.items()
     }
     return {node: each for node, each in kept.items() if each}
+
+
+def _means(reported: Iterable[tuple[object, object]], *, below: float) -> dict[str, float]:
+    """The mean of what was reported by each name, of numbers above 0 and below this."""
+    found: dict[str, list[float]] = {}
+    for name, value in reported:
+        if isinstance(value, (int, float)) and 0 < value < below:
+            found.setdefault(str(name), []).append(float(value))
+    return {name: sum(each) / len(each) for name, each in found.items()}
 
 
 def _one(values: list[object]) -> object:

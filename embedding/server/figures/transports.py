@@ -32,19 +32,15 @@ def topology(
     """
     topologies = [report["topology"] for report in reports.values() if "topology" in report]
     topologies = [each for each in topologies if isinstance(each, dict)]
-    rows = {"server": meters.rows_in + meters.rows_out}
-    sent = {"server": meters.bytes_in + meters.bytes_out}
-    for shard in shards:
-        rows["server"] += sum(int(shard.get(name) or 0) for name in ("rows_in", "rows_out"))
-        sent["server"] += sum(int(shard.get(name) or 0) for name in ("bytes_in", "bytes_out"))
+    rows = {"server": meters.rows_in + meters.rows_out + total(shards, "rows_in", "rows_out")}
+    sent = {"server": meters.bytes_in + meters.bytes_out + total(shards, "bytes_in", "bytes_out")}
     if groups:
-        between = led_total(groups, "rows_in", "rows_out")
-        rows["server"] += led_total(groups, "node_rows_in", "node_rows_out")
+        rows["server"] += total(groups, "node_rows_in", "node_rows_out")
         # What groups merge is added like pushes.
-        rows["server"] -= led_total(groups, "rows_in")
-        rows["groups"] = between
-        sent["server"] += led_total(groups, "node_bytes_in", "node_bytes_out")
-        sent["groups"] = led_total(groups, "bytes_in", "bytes_out")
+        rows["server"] -= total(groups, "rows_in")
+        rows["groups"] = total(groups, "rows_in", "rows_out")
+        sent["server"] += total(groups, "node_bytes_in", "node_bytes_out")
+        sent["groups"] = total(groups, "bytes_in", "bytes_out")
     for each in topologies:
         _add(rows, each.get("rows"))
         _add(sent, each.get("bytes"))
@@ -69,9 +65,9 @@ def topology(
     }
 
 
-def led_total(groups: Sequence[Mapping[str, Any]], *figures: str) -> int:
-    """The sum of figures over all groups that follow."""
-    found: list[Any] = [group.get(figure) for group in groups for figure in figures]
+def total(parts: Sequence[Mapping[str, Any]], *figures: str) -> int:
+    """The sum of figures over all shards, or over all groups that follow."""
+    found: list[Any] = [part.get(figure) for part in parts for figure in figures]
     return sum(int(each) for each in found if _number(each))
 
 

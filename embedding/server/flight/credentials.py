@@ -116,17 +116,16 @@ def _names(leaf: x509.Certificate, host: str) -> bool:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return False
+    hosts = names.get_values_for_type(x509.DNSName)
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return any(_matches(name, host) for name in names.get_values_for_type(x509.DNSName))
-    if address.is_unspecified or (is_loopback(host) and _matches_any(names, "localhost")):
+        return any(_matches(name, host) for name in hosts)
+    if address.is_unspecified or (
+        is_loopback(host) and any(_matches(name, "localhost") for name in hosts)
+    ):
         return True
     return address in names.get_values_for_type(x509.IPAddress)
-
-
-def _matches_any(names: x509.SubjectAlternativeName, host: str) -> bool:
-    return any(_matches(name, host) for name in names.get_values_for_type(x509.DNSName))
 
 
 def _matches(pattern: str, host: str) -> bool:

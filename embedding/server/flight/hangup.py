@@ -12,9 +12,10 @@ import os
 import socket
 import threading
 import time
-from typing import Protocol
 
 import psutil
+
+from embedding.server.flight.shell import FlightService
 
 logger = logging.getLogger(__name__)
 
@@ -22,20 +23,7 @@ _GRACE_S = 0.2
 _TIMEOUT_S = 15.0
 
 
-class Stoppable(Protocol):
-    """A server that listens on `port`."""
-
-    @property
-    def port(self) -> int:
-        """The port."""
-        ...
-
-    def shutdown(self) -> None:
-        """Stop; returns when the last stream has ended."""
-        ...
-
-
-def end(server: Stoppable) -> bool:
+def end(server: FlightService) -> bool:
     """Shut the server down, hanging up on clients after a moment's grace; False if it stuck."""
     port = server.port
     ending = threading.Thread(target=server.shutdown, name="flight-shutdown", daemon=True)

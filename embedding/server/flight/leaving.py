@@ -5,7 +5,6 @@ from __future__ import annotations
 from embedding.exchange.headers import whole
 from embedding.exchange.pasttexts import END, LEAVE_WINDOW, read, written
 from embedding.exchange.wire import Message
-from embedding.server.figures.meters import Meters
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
 from embedding.server.words.peertexts import Readers
@@ -17,9 +16,6 @@ class LeavingCalls:
     def __init__(self, state: ServerState, who: Who) -> None:
         self._state = state
         self._who = who
-
-    def meters(self) -> Meters | None:
-        return None
 
     def calls(self) -> dict[str, Call]:
         return {LEAVE_WINDOW: self.leave}

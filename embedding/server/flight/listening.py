@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import bracketed
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.shell import ControlCall, Conversation, FlightService, Served
@@ -31,11 +32,6 @@ def listen(
         raise PlatformError(
             f"port {config.port} of {config.host} ({what}): it cannot be opened: {why}."
         ) from error
-
-
-def bracketed(host: str) -> str:
-    """A host as it stands in an address: IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host
 
 
 def _why_closed(host: str, port: int) -> str:

@@ -7,7 +7,6 @@ import time
 from embedding.exchange.batch import ROUND, Offer, Result, Task, number, read_result
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
-from embedding.server.figures.meters import Meters
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
 from embedding.server.validation import check_gradient
@@ -24,9 +23,6 @@ class RoundCalls:
     def __init__(self, state: ServerState, who: Who) -> None:
         self._state = state
         self._who = who
-
-    def meters(self) -> Meters | None:
-        return None
 
     def calls(self) -> dict[str, Call]:
         return {"batch": self.take_part}

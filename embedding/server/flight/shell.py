@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
-from embedding.exchange.asking import TokenRequired
+from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
@@ -34,10 +34,8 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.keeping import answered, lacking
-from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.flight.together import push_together
-from embedding.server.flight.unserved import ClosedService
+from embedding.server.limits import check_gathered, check_nodes, check_rows, check_words
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
@@ -60,10 +58,6 @@ class Extra(Protocol):
 
     def calls(self) -> Mapping[str, Call]:
         """Operations by name."""
-        ...
-
-    def meters(self) -> Meters | None:
-        """Where the stream's bytes are counted; None: this feature says nothing of that."""
         ...
 
 
@@ -97,7 +91,7 @@ class Served(Protocol):
         ...
 
 
-class FlightService(ClosedService):
+class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     """Serves one state. Each connected node has one stream; a bad message harms only its sender.
 
     address  where clients reach it
@@ -200,11 +194,19 @@ class FlightService(ClosedService):
         del context
         return [(name, (call.__doc__ or name).strip()) for name, call in self._controls.items()]
 
+    def _unserved(self, *call: Any) -> Any:
+        """Say so of calls that a parameter server has no use for, without Python's own words."""
+        del call
+        raise flight.FlightServerError("only do_exchange and do_action are served here")
+
+    do_get = do_put = list_flights = get_flight_info = get_schema = _unserved
+
 
 class NodeSession:
     """What one stream has said so far.
 
     want_checkpoint  called when the node is gone and pushes of it are in no checkpoint
+    meters_of        where the bytes of this sender are counted; None: where those of nodes are
     extras           what features add to a stream, each made for it
     """
 
@@ -213,6 +215,7 @@ class NodeSession:
         state: ServerState,
         *,
         want_checkpoint: Callable[[], None] = lambda: None,
+        meters_of: Callable[[str], Meters | None] = lambda _: None,
         extras: Sequence[Callable[[Who], Extra]] = (),
     ) -> None:
         self.state = state
@@ -220,7 +223,7 @@ class NodeSession:
         self.number = 0
         self._want_checkpoint = want_checkpoint
         self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
-        self._extras = [extra(lambda: (self.node, self.number)) for extra in extras]
+        self._meters_of = meters_of
         self._calls: dict[str, Call] = {
             "admit": self._admit,
             "vocabulary": self._vocabulary,
@@ -229,14 +232,13 @@ class NodeSession:
             "confirm": self._confirm,
             "bye": self._bye,
         }
-        for each in self._extras:
-            self._calls.update(each.calls())
+        for extra in extras:
+            self._calls.update(extra(lambda: (self.node, self.number)).calls())
 
     @property
     def meters(self) -> Meters:
-        """Those of an extra whose stream this is, else those of nodes."""
-        found = (each.meters() for each in self._extras)
-        return next((each for each in found if each is not None), self.state.meters)
+        """Where the bytes of this stream are counted."""
+        return self._meters_of(self.node) or self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
@@ -249,13 +251,13 @@ class NodeSession:
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
         call = called(self._calls, operation)
-        self.state.check_session(self.node, self.number)
+        self.state.ledger.check(self.node, self.number)
         return call(message)
 
     def _hello(self, message: Message) -> Message:
         header = message.header
         node = string(header, "node")
-        check_node(self.state, node)
+        check_nodes(self.state.machine.board.members, [node])
         version = whole(header, "version")
         welcome = self.state.hello(
             node,
@@ -281,7 +283,9 @@ class NodeSession:
             request = decode_pull(message)
         half = message.header.get("rows") == "float16"
         asked = request.by_table()
-        check_answer(self.state, list(asked.values()), request.score, half=half)
+        dim, most_bytes = self.state.dim, self.state.config.max_message_bytes
+        check_rows(sum(map(len, asked.values())), dim, most_bytes, half=half)
+        check_gathered(request.score, self.state.scores.sources, dim, most_bytes)
         local = self.state.rows.local  # else shards answer for what the node has
         kept = CachedRows.read(message, asked) if local else None
         wanted = Wanted.read(message.header) if local else None
@@ -318,26 +322,23 @@ class NodeSession:
     def _push(self, message: Message) -> Message:
         with _of_kind("message"):
             push = decode_push(message)
-        check_push(self.state, push)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         ack = self.state.push(push, self.number)
         if not ack.duplicate:
             self._mirror.learnt(push)
-        return _acknowledged(ack)
+        return Message({"status": "ok", **ack.to_dict()})
 
     def _together(self, message: Message) -> Message:
         """Pushes of a group; its aggregator is no node and greets nobody."""
         with _of_kind("message"):
             pushes, sessions = decode_together(message)
-        for push in pushes:
-            check_push(self.state, push)
-        acks = push_together(self.state, pushes, sessions)
-        return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
+        acks = self.state.push_together(pushes, sessions)
+        return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
 
     def _confirm(self, message: Message) -> Message:
         del message
-        return _acknowledged(self.state.confirm(self.node))
+        return Message({"status": "ok", **self.state.confirm(self.node).to_dict()})
 
     def _bye(self, message: Message) -> Message:
         del message
@@ -369,14 +370,6 @@ def called(calls: Mapping[str, Call], operation: object) -> Call:
     if not isinstance(operation, str) or operation not in calls:
         raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
     return calls[operation]
-
-
-def _acknowledged(ack: Any) -> Message:
-    return Message({"status": "ok", **_fields(ack)})
-
-
-def _fields(ack: Any) -> dict[str, Any]:
-    return {**ack.__dict__, "pace": ack.pace.to_dict()}
 
 
 def _answer(call: Callable[[], Message], state: Served) -> Message:

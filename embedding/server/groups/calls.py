@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -12,10 +11,10 @@ from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
-from embedding.server.figures.meters import Meters
-from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
+from embedding.server.figures.families import is_number
 from embedding.server.flight.shell import Call, Who
 from embedding.server.groups.leading import LedGroups
+from embedding.server.limits import check_nodes, check_report, check_rows
 from embedding.server.state import ServerState
 
 MOST_NODES = 10_000
@@ -32,9 +31,6 @@ class GroupCalls:
         self._state = state
         self._who = who
         self._pieces = Pieces()
-
-    def meters(self) -> Meters | None:
-        return self._groups.meters(self._who()[0])
 
     def calls(self) -> dict[str, Call]:
         return {
@@ -57,10 +53,8 @@ class GroupCalls:
         group, session = self._who()
         entry = decode_entry(message, group, self._pieces)
         check_nodes(self._state.ledger.nodes, [part.node for part in entry.parts])
-        for part in entry.parts:
-            check_push(self._state, part)
         ack = self._groups.merge(group, session, entry)
-        return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
+        return Message({"status": "ok", **ack.to_dict()})
 
     def _changes(self, message: Message) -> Message:
         group, _ = self._who()
@@ -102,16 +96,20 @@ def _checked_about(state: ServerState, about: object) -> dict[str, Any]:
     if not isinstance(about, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
         raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
     check_nodes(state.reports.last, nodes)
+    check_nodes(state.machine.board.members, nodes)
     for name, node in nodes.items():
         report = node.get("report", {}) if isinstance(node, dict) else None
         if not isinstance(report, dict):
             raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
-        check_report(state, name, report)
+        check_report(name, report, state.accounts.tracker.sources)
     figures = about.get("figures", {})
     if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
         raise RefusedError("changes: `figures` must be an object of numbers.")
+    age = about.get("age_s", 0)
+    if not _figure(age) or not 0 <= age < 1e9:
+        raise RefusedError("changes: `age_s` must be seconds, not below 0.")
     return about
 
 
 def _figure(value: object) -> bool:
-    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]
+    return is_number(value) and isfinite(value)

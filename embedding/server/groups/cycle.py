@@ -44,27 +44,6 @@ class CycleFigures:
         return time.monotonic() - self.taken_at
 
 
-class LeaderWords:
-    """Follows the words of the leader; they are asked for when they changed, or got old."""
-
-    def __init__(self, follower: Follower, confirmations: Confirmations) -> None:
-        self._follower = follower
-        self._confirmations = confirmations
-        self._version, self._counted_at = 0, 0.0
-
-    def follow(self, changes: RemoteChanges) -> None:
-        """Have the words that the leader has."""
-        now, vocabulary = time.monotonic(), self._follower.state.vocabulary
-        old = not changes.closed and now - self._counted_at > COUNTS_S
-        given = changes.next_id > vocabulary.next_id
-        if changes.version != self._version or given or old:
-            with self._confirmations.asking():
-                delta = self._follower.leader.client.calls.vocabulary(self._version)
-            self._follower.follow_words(delta, changes.next_id, closed=changes.closed)
-            self._version, self._counted_at = delta.version, now
-        self._follower.follow_ids(changes.next_id)
-
-
 class ExchangeCycle:
     """Tells and asks, one exchange at a time, under `lock`.
 
@@ -81,7 +60,7 @@ class ExchangeCycle:
         self.confirmations = confirmations
         self.lock = threading.Lock()
         self.figures = CycleFigures({"nodes": {}, "figures": {}}, time.monotonic())
-        self._words = LeaderWords(follower, confirmations)
+        self._version, self._counted_at = 0, 0.0
         self._half = config.group.rows == "float16"
         self._rows = max(1, min(ROWS, config.max_message_bytes // (8 * follower.state.dim)))
         self._shards = config.shards
@@ -145,7 +124,7 @@ class ExchangeCycle:
             self._follower.resume(changes)
             reached = {node: at.sequence for node, at in changes.nodes.items()}
             self.confirmations.sent(self._sequence, reached)
-        self._words.follow(changes)
+        self._follow_words(changes)
         mended = self._follower.rows.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
             rest = ids[~np.isin(ids % self._shards, mended)]
@@ -156,6 +135,17 @@ class ExchangeCycle:
         self._adopt_own(changes)
         self._seen = changes.seen
         self.confirmations.confirm(changes.durable)
+
+    def _follow_words(self, changes: RemoteChanges) -> None:
+        """Have the words of the leader; they are asked for when they changed, or got old."""
+        now = time.monotonic()
+        old = not changes.closed and now - self._counted_at > COUNTS_S
+        given = changes.next_id > self._follower.state.vocabulary.next_id
+        if changes.version != self._version or given or old:
+            with self.confirmations.asking():
+                delta = self._leader.client.calls.vocabulary(self._version)
+            self._follower.follow_words(delta, changes.next_id, closed=changes.closed)
+            self._version, self._counted_at = delta.version, now
 
     def _changes(self) -> RemoteChanges:
         about = {**self.figures.about, "age_s": self.figures.age_s}

@@ -95,9 +95,3 @@ class Follower:
             vocabulary.set_counts(delta.alive, delta.alive_counts)
             if closed and not vocabulary.closed:
                 vocabulary.shut()
-
-    def follow_ids(self, next_id: int) -> None:
-        """The leader has given ids below this one."""
-        with self.state.lock:
-            vocabulary = self.state.vocabulary
-            vocabulary.next_id = max(vocabulary.next_id, next_id)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.groups.client import LeaderClient
@@ -58,26 +56,10 @@ class PassingAccounts(Accounts):
 
     def learnt(self, arrival: PushArrival, now: float) -> None:
         """A push was applied."""
-        push, known = arrival.push, arrival.push.counts.ids >= 0
-        none = np.empty(0, dtype=np.int64)
-        self.vocabulary.count(
-            push.counts.ids[known],
-            push.counts.counts[known],
-            arrival.seen[known],
-            (),
-            none,
-            none.astype(np.float64),
-            push.tokens,
-        )
-        self.meters.learnt(push.node, push.tokens, now)
-        self.meters.loss_sum += push.loss_sum
-        self.meters.pairs += push.pairs
-        for each in push.progress:
-            self.meters.documents += each.documents
-            meter = self.meters.source(each.source)
-            meter.documents += each.documents
-            meter.tokens += each.tokens
-            self.tracker.progress(each.source, each.published, now=now, node=push.node)
+        self._count(arrival, ())
+        self.meters.learnt(arrival.push, now)
+        for each in arrival.push.progress:
+            self.read(arrival.push.node, each, now)
 
 
 class Leader:

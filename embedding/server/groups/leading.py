@@ -23,10 +23,9 @@ from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.groupconfig import check_pace
-from embedding.server.ledger.sequence import Verdict
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
-from embedding.server.validation import check_words, checked
+from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
 
 logger = logging.getLogger(__name__)
@@ -67,15 +66,12 @@ class LedGroups:
         """Apply an entry; RefusedError, with nothing changed, when it cannot be."""
         self._check_leads()
         where = f"entry {entry.sequence} of group {group}"
-        limit = self._state.config.max_message_bytes
-        rows = checked(Push(group, entry.sequence, 0, entry.rows), self._state.dim, limit)
-        arrivals = [
-            PushArrival.prepare(checked(part, self._state.dim, limit)) for part in entry.parts
-        ]
+        rows = self._state.arrival(Push(group, entry.sequence, 0, entry.rows)).push
+        arrivals = [self._state.arrival(part) for part in entry.parts]
         with self._state.changed:
-            self._state.check_session(group, session)
+            self._state.ledger.check(group, session)
             led = self._heard(group)
-            if self._state.ledger.judge(group, entry.sequence) is Verdict.DUPLICATE:
+            if self._state.ledger.is_duplicate(group, entry.sequence):
                 led.duplicates += 1
                 self._state.meters.duplicates += 1
                 return self._state.ack(group, duplicate=True)
@@ -219,13 +215,12 @@ class LedGroups:
 
     def _between(self, led: Led) -> dict[str, int]:
         """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
-        names = {"rows_in": "rows_out", "rows_out": "rows_in", "bytes_in": "bytes_out"}
-        names["bytes_out"] = "bytes_in"
-        reported = {
-            own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()
-        }
         if not self._state.rows.local:
-            return reported
+            return {
+                f"{what}_{own}": int(led.figures.get(f"told_{what}_{theirs}") or 0)
+                for what in ("rows", "bytes")
+                for own, theirs in (("in", "out"), ("out", "in"))
+            }
         seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
         return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 
@@ -279,7 +274,7 @@ class LedGroups:
     def _check_follows(self, part: Push, after: int, where: str) -> None:
         if part.node in self.groups:
             raise RefusedError(f"{where}: {part.node} is a group, not a node.")
-        check_words(part, self._state.vocabulary)
+        check_ids(part, self._state.vocabulary)
         taken = self._state.ledger.of(part.node).accepted
         if taken != after:
             raise RefusedError(
@@ -322,21 +317,15 @@ class LedGroups:
         self._state.pushes.departures.advance()
 
     def _hear(self, led: Led, about: Mapping[str, Any]) -> None:
-        """What a group says of itself and of its nodes."""
-        nodes, age = about.get("nodes"), about.get("age_s")
-        if type(age) in (int, float) and 0 <= age < 1e9:  # type: ignore[operator]
-            led.taken_at = led.seen - age  # type: ignore[operator]
-        figures = about.get("figures")
-        led.figures = dict(figures) if isinstance(figures, dict) else {}
-        if not isinstance(nodes, dict):
-            return
-        led.nodes = {str(name): dict(each) for name, each in nodes.items()}
+        """What a group says of itself and of its nodes; it was checked (`GroupCalls`)."""
+        if "age_s" in about:
+            led.taken_at = led.seen - about["age_s"]
+        led.figures, led.nodes = about.get("figures", {}), about.get("nodes", {})
         self._state.reports.guests = self.nodes()
         for name, each in led.nodes.items():
             if each.get("state") == "gone" and self._is_elsewhere(name, led):
                 continue  # it moved: windows wait for what it reads there
-            report = each.get("report")
-            report = report if isinstance(report, dict) else {}
+            report = each.get("report", {})
             self._state.reports.put(name, report, led.seen)
             if each.get("state") == "gone":
                 # With the last number that its own server took: what that holds back comes later.

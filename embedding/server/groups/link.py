@@ -11,12 +11,12 @@ from typing import Any
 from embedding.exchange.groups.client import LeaderClient
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import SnapshotRef, Window
-from embedding.server.figures.transports import NODE_FIGURES
+from embedding.server.figures.transports import NODE_FIGURES, total
 from embedding.server.groups.confirming import Confirmations
 from embedding.server.groups.cycle import ExchangeCycle
 from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import PAUSE_S
-from embedding.server.status import build_status
+from embedding.server.status import node_status
 
 logger = logging.getLogger(__name__)
 
@@ -169,14 +169,14 @@ class GroupLink:
 
     def _about(self) -> dict[str, Any]:
         """What the leader is told of the group and of its nodes."""
-        status = build_status(self.state, [])
         own = self.describe()
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
         figures = {name: own[name] for name in kept} | {"every_s": self._group.every_s}
         meters = self.state.meters
-        shards = self.state.rows.describe()
+        with self.state.lock:
+            nodes = node_status(self.state, (), time.monotonic())
+            shards = self.state.rows.describe()
         for name in NODE_FIGURES:
             figures[f"told_{name}"] = own[name]
-            there = sum(int(shard.get(name) or 0) for shard in shards)
-            figures[f"node_{name}"] = getattr(meters, name) + there
-        return {"nodes": status["nodes"], "figures": figures}
+            figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)
+        return {"nodes": nodes, "figures": figures}

@@ -23,6 +23,7 @@ from embedding.server.groups.replica import Live, ReplicaRows
 from embedding.server.groups.taking import Moves
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.rows.drift import Moved
+from embedding.server.shards.fetching import LateError
 from embedding.server.shards.link import ShardLink
 from embedding.server.shards.log import TakeMoves
 from embedding.server.shards.rows import ShardedRows
@@ -155,13 +156,15 @@ class ShardedReplica(ReplicaRows):
         return [each for each in found if len(each.slots)]
 
 
-def _patiently(link: ShardLink, ask: Callable[[], T | None]) -> T:
+def _patiently(link: ShardLink, ask: Callable[[], T]) -> T:
     """What a shard answers; UnavailableError while it is away or behind."""
     deadline = time.monotonic() + _REACH_S
     while True:
-        answer = ask()
-        if answer is not None:
-            return answer
-        if link.lacks or time.monotonic() > deadline:
-            raise UnavailableError(f"shard {link.index} is not up to date with its group.")
+        try:
+            return ask()
+        except LateError as error:
+            if link.lacks or time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"shard {link.index} is not up to date with its group."
+                ) from error
         time.sleep(_PAUSE_S)

@@ -15,7 +15,6 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groups.shares import group_shares
 from embedding.server.rows.drift import Moved
 
 COMPACT = 64
@@ -61,7 +60,7 @@ class Taken:
 
 
 def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: int) -> Taken:
-    """The entry of what was cut, with rows in the shares of so many groups (`shares.py`)."""
+    """The entry of what was cut, with rows in the shares of so many groups."""
     half = group.rows == "float16"
     parts = _few_lags([_short(merged(pushed.pushes), half=half) for pushed in cut.pushes.values()])
     read = _occurrences(parts)
@@ -83,6 +82,28 @@ def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: i
         cut.scored,
     )
     return Taken(entry, rows)
+
+
+def group_shares(occurrences: TimeArray, groups: int, curvature: float) -> FloatArray:
+    """In which part the leader adds what a group moved its rows by, while other groups moved them
+    too: float32 [n], given how often each row's word was read (float64 [n]).
+
+    As for nodes (`worker/learning`, ADR 6), with a group as the node and the time between two
+    exchanges as its block: a row that was trained k times is the part 1 - exp(-h) of the way to its
+    point of rest, h = c·k, and n groups that did so at the same time from the same rows push
+
+        (1 - exp(-n·h)) / (n · (1 - exp(-h)))
+
+    of it each. A server knows neither the learning rate nor the pairs of a row, but how often a
+    word was read: k is the number of its occurrences, c is `group.curvature`. Without a barrier
+    between groups what meets is that of 2(n - 1) of them (ADR 10).
+    """
+    n = max(groups, 2 * (groups - 1))
+    if n <= 1 or not curvature:
+        return np.ones(len(occurrences), dtype=np.float32)
+    h = np.maximum(occurrences * curvature, 1e-9)
+    found: FloatArray = (np.expm1(-n * h) / (n * np.expm1(-h))).astype(np.float32)
+    return found
 
 
 def _short(part: Push, *, half: bool) -> Push:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from embedding.exchange.batch import Offer, Result, Task
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.policies.portions import Name, Portions
+from embedding.server.lbfgs.portions import Name, Portions
 from embedding.server.policies.traits import POLICIES
-from embedding.server.rows.composing import GramComposer
-from embedding.server.rows.tables import Tables
+from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -30,27 +29,6 @@ logger = logging.getLogger(__name__)
 
 MAX_PORTIONS = 100_000
 """Portions that one node may offer for a round."""
-
-
-class Holder(Protocol):
-    """Where the rows lie, and what goes with them."""
-
-    config: ServerConfig
-
-    @property
-    def tables(self) -> Tables:
-        """Rows in this process."""
-        ...
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Their words."""
-        ...
-
-    @property
-    def composer(self) -> GramComposer:
-        """Makes vectors of rows."""
-        ...
 
 
 @dataclass
@@ -107,12 +85,14 @@ class Rounds:
     ended   rounds that are over: the policy is told when this grows
     """
 
-    def __init__(self, holder: Holder, sync: SyncConfig) -> None:
+    def __init__(
+        self, config: ServerConfig, rows: RowStore, vocabulary: Vocabulary, sync: SyncConfig
+    ) -> None:
         self.number = 1
         self.ended = 0
         self.figures = RoundFigures()
-        self._holder = holder
-        self._max_bytes = holder.config.max_message_bytes
+        self._config, self._rows, self._vocabulary = config, rows, vocabulary
+        self._max_bytes = config.max_message_bytes
         self._gathering = _Gathering()
         self._running: _Running | None = None
         self.configure(sync)
@@ -123,18 +103,18 @@ class Rounds:
         ConfigError when it needs rounds and this server cannot; then nothing changes.
         """
         if POLICIES.traits(sync.policy).needs_rounds:
-            _check(self._holder, sync.policy)
+            _check(self._config, self._rows, sync.policy)
         if self._running is not None:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
 
     def offer(self, node: str, offer: Offer) -> None:
         """A node offers a portion for the next round; the same again changes nothing."""
-        vocabulary = self._holder.vocabulary
-        vocabulary.slots(offer.words, "batch")
-        vocabulary.slots(offer.extras, "batch")
+        self._vocabulary.slots(offer.words, "batch")
+        self._vocabulary.slots(offer.extras, "batch")
         gathering, name = self._gathering, Name(node, offer.number)
-        self._retract(node if node in gathering.rates else "")
+        if node in gathering.rates:
+            self._retract(node)
         known = gathering.offers.get(name)
         gathering.nbytes += offer.nbytes - (0 if known is None else known.nbytes)
         if gathering.nbytes > self._max_bytes or offer.number >= MAX_PORTIONS:
@@ -184,11 +164,10 @@ class Rounds:
 
     def _retract(self, node: str) -> None:
         """A node that was ready offers again: it lost its way."""
-        if node:
-            del self._gathering.rates[node]
-            offers = self._gathering.offers
-            for name in [name for name in offers if name.node == node]:
-                self._gathering.nbytes -= offers.pop(name).nbytes
+        del self._gathering.rates[node]
+        offers = self._gathering.offers
+        for name in [name for name in offers if name.node == node]:
+            self._gathering.nbytes -= offers.pop(name).nbytes
 
     def _begin(self, sync: SyncConfig) -> None:
         gathering, self._gathering = self._gathering, _Gathering()
@@ -211,8 +190,7 @@ class Rounds:
         from embedding.server.lbfgs.minimiser import Lbfgs  # torch, which most servers never need
         from embedding.server.lbfgs.space import Space
 
-        holder = self._holder
-        space = Space(holder.tables, holder.vocabulary, offers, sync.lbfgs_reach * rate)
+        space = Space(self._rows.tables, self._vocabulary, offers, sync.lbfgs_reach * rate)
         portions = Portions(sync.lbfgs_copies)
         for name, offer in offers.items():
             portions.add(name, shared=offer.material is not None)
@@ -302,10 +280,10 @@ class Rounds:
 
     def _carry(self, deltas: Sequence[RowDelta]) -> None:
         """Move rows of the tables; words that were evicted meanwhile have none."""
-        tables = self._holder.tables
+        tables = self._rows.tables
         tables.versions.writing(None)
         for delta in deltas:
-            slots = self._holder.vocabulary.slots(delta.ids, "batch")
+            slots = self._vocabulary.slots(delta.ids, "batch")
             there = slots >= 0
             tables.add(delta.table, slots[there], delta.values[there])
 
@@ -318,13 +296,13 @@ class Rounds:
         return Task(self.number, evaluation, *name, vectors, contexts, material)
 
 
-def _check(holder: Holder, policy: str) -> None:
+def _check(config: ServerConfig, rows: RowStore, policy: str) -> None:
     """ConfigError where a server cannot lead rounds of L-BFGS."""
-    config, models = holder.config, " or ".join(ROUNDS_MODEL.accepted)
+    models = " or ".join(ROUNDS_MODEL.accepted)
     for unfit, what, accepted in (
         (config.shards > 1, f"shards {config.shards}", "1 shard: the history lies where rows lie"),
-        (holder.tables.buckets > 0, "rows of n-grams", models),
-        (holder.composer.biases > 0, "biases in rows", models),
+        (rows.tables.buckets > 0, "rows of n-grams", models),
+        (rows.composer.biases > 0, "biases in rows", models),
         (config.optimizer != "sum", f"optimizer {config.optimizer}", "sum: its step is whole"),
     ):
         if unfit:

@@ -11,7 +11,7 @@ from torch import Tensor
 from embedding.exchange.batch import Offer
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.policies.portions import Name
+from embedding.server.lbfgs.portions import Name
 from embedding.server.rows.tables import WORD_TABLES, Tables
 from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.words.vocabulary import Vocabulary

@@ -8,7 +8,6 @@ A torn last line was never answered, so nobody goes on because of it, and it is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from embedding.kernel.durable import append, appending, replaced
@@ -61,18 +60,9 @@ class Fences:
                 continue
             known = [each for each in self.incarnations.get(node, ()) if each != incarnation]
             self.incarnations[node] = (*known[-(FENCED - 1) :], incarnation)
-        self._write(
-            path,
-            (
-                (node, incarnation)
-                for node, incarnations in self.incarnations.items()
-                for incarnation in incarnations
-            ),
-        )
-
-    def _write(self, path: Path, pairs: Iterable[tuple[str, str]]) -> None:
         with replaced(path) as file:
-            file.write(b"".join(_line(node, incarnation) for node, incarnation in pairs))
+            for node, incarnations in self.incarnations.items():
+                file.writelines(_line(node, incarnation) for incarnation in incarnations)
 
 
 def _line(node: str, incarnation: str) -> bytes:

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.server.ledger.fences import Fences
-
-
-class Verdict(Enum):
-    """What to do with a push of some sequence number."""
-
-    TAKE = "take"
-    DUPLICATE = "duplicate"
 
 
 @dataclass
@@ -70,7 +62,8 @@ class Ledger:
         entry.incarnation = incarnation
 
     def check(self, node: str, session: int) -> None:
-        """ReplacedError when the node has connected again since: two processes use one name."""
+        """ReplacedError when the node has connected again since: two processes use one name;
+        FencedError when others read its sources now."""
         entry = self.of(node)
         if entry.session == session:
             return
@@ -89,18 +82,16 @@ class Ledger:
         entry.session += 1
         return True
 
-    def judge(self, node: str, sequence: int) -> Verdict:
-        """Whether this push is the next one; RefusedError for a gap."""
+    def is_duplicate(self, node: str, sequence: int) -> bool:
+        """Whether this push was taken before, or is the next one; RefusedError for a gap."""
         accepted = self.of(node).accepted
-        # Not by `applied`: a push that is held back, whose answer was lost, is here already.
-        if sequence <= accepted:
-            return Verdict.DUPLICATE
         if sequence > accepted + 1:
             raise RefusedError(
                 f"push {sequence} of node {node}: gap, the server expects {accepted + 1}.",
                 kind="sequence",
             )
-        return Verdict.TAKE
+        # Not by `applied`: a push that is held back, whose answer was lost, is here already.
+        return sequence <= accepted
 
     def accept(self, node: str, sequence: int, offset: str = "") -> None:
         """The push was taken, though perhaps held back."""

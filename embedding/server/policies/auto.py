@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.base import Policy
-from embedding.server.policies.board import ClockTable, Instruction
+from embedding.server.policies.board import ClockTable
 from embedding.server.policies.eager import Asp, Ssp
 from embedding.server.policies.lockstep import Bsp
 from embedding.server.policies.traits import POLICIES, PolicyTraits
@@ -37,39 +36,13 @@ class Auto(Policy):
         self._asked = 0
 
     @property
-    def chosen(self) -> Policy:
-        """The policy that rules."""
+    def ruling(self) -> Policy:
+        """The rung of the ladder."""
         return self._ladder[self._level]
 
-    @property
-    def running(self) -> str:
-        """Its name."""
-        return self.chosen.name
-
-    @property
-    def reads_ahead(self) -> bool:
-        """As it says."""
-        return self.chosen.reads_ahead
-
     def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
-        """As it says."""
-        return self.chosen.waiting_for(board, clock)
-
-    def release(self, board: ClockTable, upto: int) -> list[Instruction]:
-        """As it says."""
-        return self.chosen.release(board, upto)
-
-    def flush(self, board: ClockTable) -> list[Instruction]:
-        """As it says."""
-        return self.chosen.flush(board)
-
-    def pooled(self, board: ClockTable) -> int:
-        """As it says."""
-        return self.chosen.pooled(board)
-
-    def pace(self, board: ClockTable) -> Pace:
-        """As it says."""
-        return self.chosen.pace(board)
+        """As the ruling one says, which is asked for everything else."""
+        return self.ruling.waiting_for(board, clock)
 
     def reconsider(self, board: ClockTable, *, now: float) -> str | None:
         """Choose by the rates of now."""

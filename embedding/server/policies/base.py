@@ -20,9 +20,9 @@ class Policy(ABC):
         self.config = config
 
     @property
-    def running(self) -> str:
-        """Name of the policy that rules at the moment: itself, or the one that `auto` chose."""
-        return self.name
+    def ruling(self) -> Policy:
+        """The policy that decides at the moment: itself, or the one that `auto` chose."""
+        return self
 
     @property
     def reads_ahead(self) -> bool:

@@ -22,7 +22,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ import pyarrow as pa
 
 from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.formats import unreadable
 from embedding.kernel.private import ensure_secret
 from embedding.server.words.digests import KEY_BYTES
 
@@ -83,20 +84,11 @@ class CheckpointFolder:
         PlatformError: the folder cannot be written to.
         """
         file = self.path / "epoch"
-        before = 0
-        if file.exists():
-            try:
-                before = int(file.read_bytes())
-            except ValueError as error:
-                self.close()
-                raise ConfigError(f"{file}: a whole number is expected; delete it.") from error
-        epoch = max(before + 1, int(time.time() * 1000))
-        try:
+        with self._note(file, "a whole number is expected; delete it"):
+            before = int(file.read_bytes()) if file.exists() else 0
+            epoch = max(before + 1, int(time.time() * 1000))
             with replaced(file) as fresh:
                 fresh.write(str(epoch).encode())
-        except OSError as error:
-            self.close()
-            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
         return epoch
 
     def identity(self) -> str:
@@ -114,36 +106,37 @@ class CheckpointFolder:
         from nothing.
         """
         file = self.path / "waiting.key"
-        try:
+        with self._note(file, f"{2 * KEY_BYTES} hex digits are expected"):
             ensure_secret(file, secrets.token_hex(KEY_BYTES))
             key = bytes.fromhex(file.read_text(encoding="utf-8").strip())
-        except OSError as error:
-            self.close()
-            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
-        except ValueError as error:
-            self.close()
-            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.") from error
-        if len(key) != KEY_BYTES:
-            self.close()
-            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.")
+            if len(key) != KEY_BYTES:
+                raise ValueError(f"{len(key)} bytes")
         return key
 
     def refused(self) -> list[bytes]:
         """Digests of words that get no row; ConfigError when a line is none."""
         file = self.path / "refused"
-        try:
-            return [bytes.fromhex(line) for line in file.read_text("utf-8").split()]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            self.close()
-            raise ConfigError(f"{file}: hex digits are expected, a digest a line.") from error
+        with self._note(file, "hex digits are expected, a digest a line"):
+            lines = file.read_text("utf-8").split() if file.exists() else []
+            return [bytes.fromhex(line) for line in lines]
 
     def refuse(self, digest: bytes) -> None:
         """Add one; raises OSError."""
         lines = sorted({*(one.hex() for one in self.refused()), digest.hex()})
         with replaced(self.path / "refused") as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
+
+    @contextmanager
+    def _note(self, file: Path, expected: str) -> Iterator[None]:
+        """Reading and writing one of NOTES; a server that cannot starts nothing in the folder."""
+        try:
+            yield
+        except ValueError as error:
+            self.close()
+            raise ConfigError(f"{file}: {expected}.") from error
+        except OSError as error:
+            self.close()
+            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""
@@ -241,6 +234,32 @@ class CheckpointFolder:
         for number, journal in self._journals():
             if number < kept[0]:
                 journal.unlink()
+
+
+_BEFORE: Mapping[str, object] = {"buckets": 0, "shards": 1, "split": "rows"}
+"""Of checkpoints that are older than these facts."""
+
+
+def check_facts(
+    facts: Mapping[str, Any],
+    started: Mapping[str, object],
+    *,
+    readable: Collection[int],
+    where: str,
+    who: str,
+) -> None:
+    """ConfigError for a checkpoint of a format that is not `readable`, or of other tables than
+    those that `who` was started with.
+    """
+    if why := unreadable(facts.get("format", 0), readable):
+        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
+    for name, expected in started.items():
+        held = facts.get(name, _BEFORE.get(name))
+        if held != expected:
+            raise ConfigError(
+                f"state_dir {where}: its checkpoint has {name} {held}, the {who} was started with "
+                f"{expected}; use that or an empty folder."
+            )
 
 
 def numbers(path: Path) -> list[int]:

@@ -66,6 +66,12 @@ class Checkpointer(ABC):
             self._thread.join(timeout=600)
         self._ended()
 
+    def write_once(self) -> str | None:
+        """Write one and let the folder go; why it failed, None if not."""
+        self.start()
+        self.stop()
+        return self._failed
+
     def _run(self) -> None:
         while True:
             with self._changed:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.records import IntArray, Table
+from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
@@ -74,17 +74,14 @@ def erase_state(
         names,
     )
     if dry:
-        state.words.journal.close()
-        folder.close()
+        recovery.stop()
         return found
     if word is not None:
         try:
             folder.refuse(digests.of(word))
             _erase_word(state, word, elsewhere)
         except BaseException:
-            # What was there is still there, for another call.
-            state.words.journal.close()
-            folder.close()
+            recovery.stop()  # never started, it writes nothing: what was there is still there
             raise
     accounts = state.accounts
     hidden = digests.written(word or "")
@@ -94,10 +91,7 @@ def erase_state(
         accounts.meters.sources.pop(source, None)
         accounts.tracker.sources.pop(source, None)
         state.reports.last.clear()
-    recovery.start()
-    failed = recovery.request(wait=True)
-    recovery.stop()
-    if failed is not None:
+    if (failed := recovery.write_once()) is not None:
         raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")
     for left in _older(path):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -122,18 +116,11 @@ def _erase_word(
         return
     accounts.usage.erase(ids, None)
     if elsewhere is None:
-        _clear(state, vocabulary.slots(ids, "forget"))
+        state.tables.clear(vocabulary.slots(ids, "forget"))
     else:
         # First: killed after it, the word is still known here, and the same call goes on.
         elsewhere(state, ids)
     state.words.install([], ids)
-
-
-def _clear(state: ServerState, slots: IntArray) -> None:
-    still = np.zeros((len(slots), state.dim), dtype=np.float32)
-    for table in state.tables.kinds:
-        if table is not Table.SUB:
-            state.tables.restore(table, slots, still, np.zeros(len(slots), dtype=np.float32))
 
 
 def _older(path: Path) -> list[Path]:

@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
-from embedding.kernel.formats import unreadable
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
 from embedding.server.ledger.journal import Journal, read_journal
 from embedding.server.policies.board import ClockEntry
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.recovery.checkpoint import CheckpointFolder, Content, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.state import ServerState
@@ -82,7 +81,7 @@ class Recovery(Checkpointer):
         state = self._state
         with state.lock:
             if self._mark() == self._written:
-                self._confirm(_applied(state))
+                state.ledger.persisted(_applied(state))
                 return
         number = self._folder.next_number()
         # The file first: a copy of tables that nobody finishes would follow them for ever.
@@ -105,16 +104,13 @@ class Recovery(Checkpointer):
         self._written = mark
         with state.lock:
             state.meters.checkpointed(max(pause, longest), time.monotonic())
-            self._confirm(collected["facts"]["applied"])
+            state.ledger.persisted(collected["facts"]["applied"])
         logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
 
     def _mark(self) -> tuple[int, int, bool]:
         """Another one says that there is something to write (under the lock)."""
         vocabulary = self._state.vocabulary
         return self._state.meters.pushes, vocabulary.next_id, vocabulary.closed
-
-    def _confirm(self, applied: dict[str, int]) -> None:
-        self._state.ledger.persisted(applied)
 
     def _restore(self) -> None:
         found = self._folder.newest()
@@ -204,11 +200,7 @@ _TOTALS = (
 def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) -> Content:
     """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
     ids = collected["ids"]
-    kinds = state.tables.kinds
-    arrays = {f"rows.{table}": copy.rows(table) for table in kinds} | collected["young"]()
-    arrays |= collected["usage"]
-    if state.tables.optimizer.name == "adagrad":
-        arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}
+    arrays = copy.arrays() | collected["young"]() | collected["usage"]
     candidates, words = collected["candidates"], string_column(collected["names"])
     digests = state.vocabulary.candidates.digests
     tables = {
@@ -238,19 +230,13 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
 def restore(state: ServerState, content: Content, where: str, parts: Sequence[Part] = ()) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
-    buckets = state.composer.buckets
-    shards, split = state.config.shards, state.config.split
-    if why := unreadable(facts.get("format", 0), READABLE):
-        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
-    for name, expected in (
-        *(("dim", state.dim), ("buckets", buckets), ("shards", shards), ("split", split)),
-    ):
-        held = facts.get(name, {"shards": 1, "split": "rows"}.get(name, 0))
-        if held != expected:
-            raise ConfigError(
-                f"state_dir {where}: its checkpoint has {name} {held}, the server was started "
-                f"with {expected}; use that or an empty folder."
-            )
+    started = {
+        "dim": state.dim,
+        "buckets": state.composer.buckets,
+        "shards": state.config.shards,
+        "split": state.config.split,
+    }
+    check_facts(facts, started, readable=READABLE, where=where, who="server")
     digest = facts["config_digest"]
     if state.reports.digest and digest and digest != state.reports.digest:
         raise ConfigError(

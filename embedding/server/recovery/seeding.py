@@ -48,9 +48,7 @@ def check_rollback(config: ServerConfig, *, buckets: int, biases: int) -> None:
         )
 
 
-def roll_back_state(
-    config: ServerConfig, to: str, *, dim: int, seed: int, sync: SyncConfig | None = None
-) -> Path:
+def roll_back_state(config: ServerConfig, to: str, *, dim: int, seed: int) -> Path:
     """Replace what a state folder holds by a checkpoint of the snapshot `to` (or `NOTHING`).
 
     No server may be using the folder. What it held is moved into a folder beside it, whose path is
@@ -69,12 +67,8 @@ def roll_back_state(
             )
     held = CheckpointFolder(folder, keep=config.keep_checkpoints)  # nobody else has it
     try:
-        fresh = _begun(
-            config,
-            snapshot,
-            store,
-            ServerState(config, sync or SyncConfig(), RowShape(dim, seed=seed)),
-        )
+        state = ServerState(config, SyncConfig(), RowShape(dim, seed=seed))
+        fresh = _begun(config, snapshot, store, state)
         kept = _exchanged(folder, fresh)
     finally:
         held.close()
@@ -99,10 +93,9 @@ def _begun(
             cut = [store.manifest(ref.id) for ref in series if ref.window_end <= end]
             seed_state(state, snapshot, cut)
     finally:
-        recovery.start()
-        recovery.stop()
-    if recovery.failed:
-        raise ConfigError(f"state_dir {folder}: {recovery.failed}; nothing has changed.")
+        failed = recovery.write_once()
+    if failed is not None:
+        raise ConfigError(f"state_dir {folder}: {failed}; nothing has changed.")
     return fresh
 
 
@@ -144,9 +137,8 @@ def seed_state(state: ServerState, snapshot: Snapshot, cut: Sequence[Manifest]) 
         candidates={},
     )
     state.tables.ensure(state.vocabulary.rows)
-    still = np.zeros(len(ids), dtype=np.float32)
     for table, rows in ((Table.IN, snapshot.vectors), (Table.OUT, snapshot.contexts)):
-        state.tables.restore(table, slots, rows, still)
+        state.tables.restore(table, slots, rows)
     accounts = state.accounts
     accounts.tracker.watermark = snapshot.ref.window_end.timestamp()
     for manifest in cut:

@@ -1,8 +1,8 @@
-"""The mean of what nodes moved rows by, over those nodes that moved them."""
+"""What pushes change of rows: each by itself, or their mean over those nodes that moved a row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +10,19 @@ import numpy as np
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import IntArray, Table
+
+
+def deltas_of(
+    pushes: Sequence[Push], scale: float, *, average: bool
+) -> Iterator[tuple[RowDelta, str | None]]:
+    """The deltas of pushes that are applied together, and who has each of them already.
+
+    That is the node itself where it keeps rows, and its deltas come into them as they are.
+    """
+    alone = scale == 1.0 and not average
+    for push in averaged(pushes) if average else pushes:
+        for delta in push.deltas:
+            yield delta, push.node if alone and push.keeps else None
 
 
 def averaged(pushes: Sequence[Push]) -> list[Push]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +17,12 @@ import numpy.typing as npt
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.gramindex import GramIndex
+from embedding.server.rows.copying import RowsCopy
 from embedding.server.rows.devices import beside, contiguous
 from embedding.server.rows.fetching import sum_rows
 from embedding.server.rows.tables import Tables
 
 _WordNames = Callable[[IntArray], Sequence[str]]
-
-
-class Copy(Protocol):
-    """A consistent copy of rows, wherever they lie."""
-
-    def pick(self, table: Table, slots: IntArray) -> FloatArray:
-        """float32 [n, dim] of some slots."""
-        ...
-
-    def rows(self, table: Table) -> FloatArray:
-        """float32 [n, dim], a whole table."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -116,7 +104,7 @@ class GramComposer:
         return rows if self._width == rows.shape[-1] else contiguous(rows[..., : self._width])
 
     def copied(
-        self, copy: Copy, ids: IntArray, slots: IntArray, words: Sequence[str]
+        self, copy: RowsCopy, ids: IntArray, slots: IntArray, words: Sequence[str]
     ) -> tuple[FloatArray, FloatArray]:
         """Vectors and context vectors, float32 [n, d], of words as a copy has them.
 

@@ -10,16 +10,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.devices import DeviceArray
-from embedding.kernel.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.devices import RowDevice
 
 _STEP_BYTES = 4 * 1024 * 1024
 _BREATH_S = 0.0002
+
+
+class RowsCopy(Protocol):
+    """All rows at one moment, wherever they lie; they are copied while training goes on."""
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Complete the copy; the longest time in seconds for which `lock` was held."""
+        ...
+
+    def pick(self, table: Table, slots: IntArray) -> FloatArray:
+        """float32 [n, dim] of some slots."""
+        ...
+
+    def rows(self, table: Table) -> FloatArray:
+        """float32 [n, dim], a whole table."""
+        ...
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
+        ...
 
 
 class RowCopy:

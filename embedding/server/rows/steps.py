@@ -18,8 +18,8 @@ class RowSteps(Protocol):
     delta  float32 or float16 [n, dim]
     """
 
-    def gather(self, rows: DeviceArray, where: DeviceArray, *, gaps: bool) -> DeviceArray:
-        """Rows float32 [n, dim]; with `gaps` a negative place gives zeros."""
+    def gather(self, rows: DeviceArray, where: DeviceArray) -> DeviceArray:
+        """Rows float32 [n, dim]; a negative place gives zeros."""
         ...
 
     def add(self, rows: DeviceArray, where: DeviceArray, delta: DeviceArray, scale: float) -> None:
@@ -51,8 +51,7 @@ class FetchingSteps:
     def __init__(self) -> None:
         load()
 
-    def gather(self, rows: FloatArray, where: IntArray, *, gaps: bool) -> FloatArray:
-        del gaps
+    def gather(self, rows: FloatArray, where: IntArray) -> FloatArray:
         found: FloatArray = np.empty((len(where), rows.shape[1]), dtype=np.float32)
         gather_rows(rows, _places(where), found)
         return found

@@ -6,12 +6,14 @@ of an n-gram row is its bucket.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -20,7 +22,7 @@ from embedding.models.starting import UniformDraws, first_vectors
 from embedding.server.rows.copying import RowCopy
 from embedding.server.rows.devices import RowDevice
 from embedding.server.rows.fetching import gather_rows
-from embedding.server.rows.sharing import SharedMemory
+from embedding.server.rows.memory import SharedMemory
 from embedding.server.rows.versions import RowVersions
 
 
@@ -37,16 +39,12 @@ class Optimizer:
     rate: float = 1.0
 
 
-class Saver(Protocol):
+class Watcher(Protocol):
     """Wants to see rows before they change."""
 
     def save(self, table: Table, slots: IntArray) -> None:
         """These rows (slots, none negative) are about to change."""
         ...
-
-
-class Watcher(Saver, Protocol):
-    """Wants to hear too when slots get other rows."""
 
     def replaced(self, slots: IntArray) -> None:
         """Words came or went: these slots of the words' tables have got other rows."""
@@ -115,7 +113,6 @@ class Tables:
         }
         self._moved = {table: device.zeros(self._size(table)) for table in kinds}
         self._start_grams(grams)
-        self._copies: list[Saver] = []
         self._watchers: list[Watcher] = []
         self.versions = RowVersions()
 
@@ -150,7 +147,7 @@ class Tables:
             self._before_change(table, slots)
         piece = max(1, _DRAWN // self.dim)
         for at in range(0, len(ids), piece):
-            where = self._index(slots[at : at + piece])
+            where = self.device.place(slots[at : at + piece])
             stretch = slice(self._first, self._first + self.dim)
             fresh = first_vectors(ids[at : at + piece], self._whole, self.seed, stretch)
             self._rows[Table.IN][where] = self.device.place(fresh)
@@ -166,29 +163,43 @@ class Tables:
 
     def gather(self, table: Table, slots: IntArray) -> DeviceArray:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
-        return self.take(table, self._index(slots), gaps=bool((slots < 0).any()))
-
-    def take(self, table: Table, where: DeviceArray, *, gaps: bool = False) -> DeviceArray:
-        """`gather` by slots that lie on the device; `gaps`: some of them are negative."""
-        return self._steps.gather(self._rows[table], where, gaps=gaps)
+        return self._steps.gather(self._rows[table], self.device.place(slots))
 
     def add(
         self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
     ) -> None:
         """Apply a delta [n, dim] to distinct, non-negative slots."""
         self._before_change(table, slots)
-        self.step(table, self._index(slots), self.device.place(values), scale)
-
-    def step(
-        self, table: Table, where: DeviceArray, delta: DeviceArray, scale: float = 1.0
-    ) -> None:
-        """`add` of what lies on the device already, while no copy is being taken."""
-        rows = self._rows[table]
+        rows, where, delta = self._rows[table], self.device.place(slots), self.device.place(values)
         if self.optimizer.name == "adagrad":
             moved, rate = self._moved[table], self.optimizer.rate
             self._steps.adagrad(rows, moved, where, delta, scale, rate)
         else:
             self._steps.add(rows, where, delta, scale)
+
+    def change(
+        self,
+        table: Table,
+        slots: IntArray,
+        values: FloatArray | HalfArray,
+        scale: float | None,
+        writer: str | None,
+    ) -> int:
+        """Add what a push moves rows by, all of it or nothing; how many rows there were.
+
+        slots   -1 for evicted words, which are left out
+        scale   None: past the optimiser
+        writer  who has these changes already
+        """
+        self.versions.writing(writer)
+        gone = slots < 0
+        if gone.any():
+            slots, values = slots[~gone], values[~gone]
+        if scale is None:
+            self.put(table, slots, self.read(table, slots) + values)
+        else:
+            self.add(table, slots, values, scale)
+        return len(slots)
 
     def read(self, table: Table, slots: IntArray) -> FloatArray:
         """Rows [n, dim] as a numpy array of their own."""
@@ -201,19 +212,22 @@ class Tables:
         `TablesCopy.finish` completes it while the tables go on changing. `sub` is copied whole.
         """
         copy = TablesCopy(self, n, accumulators=accumulators)
-        self._copies.append(copy)
+        self.watch(copy)
         return copy
+
+    def checkpoint_copy(self, n: int) -> TablesCopy:
+        """`copy` of all that `restore_from` needs: with accumulators, where there are such."""
+        return self.copy(n, accumulators=self.optimizer.name == "adagrad")
 
     def watch(self, watcher: Watcher) -> None:
         """Show `watcher` rows before they change, from now on."""
-        self._copies.append(watcher)
         self._watchers.append(watcher)
 
     def put(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
         """Set rows [n, dim] of distinct, non-negative slots; accumulators stay as they are."""
         self.versions.writing(None)
         self._before_change(table, slots)
-        self._rows[table][self._index(slots)] = self.device.place(rows)
+        self._rows[table][self.device.place(slots)] = self.device.place(rows)
 
     def source(self, table: Table, *, accumulators: bool) -> DeviceArray:
         """The whole array of rows, or of the optimiser's accumulators."""
@@ -221,13 +235,32 @@ class Tables:
 
     def forget(self, copy: TablesCopy) -> None:
         """A copy is complete."""
-        self._copies.remove(copy)
+        self._watchers.remove(copy)
 
-    def restore(self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray) -> None:
-        """Set rows and accumulators, as a checkpoint has them."""
-        where = self._index(slots)
+    def restore(
+        self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray | None = None
+    ) -> None:
+        """Set rows and accumulators, which without `moved` begin again."""
+        where = self.device.place(slots)
         self._rows[table][where] = self.device.place(rows)
-        self._moved[table][where] = self.device.place(moved)
+        self._moved[table][where] = 0.0 if moved is None else self.device.place(moved)
+
+    def restore_from(
+        self, arrays: Mapping[str, npt.NDArray[Any]], slots: IntArray, places: IntArray
+    ) -> None:
+        """Set what a checkpoint has (`TablesCopy.arrays`): n-grams' rows, and at `slots` words',
+        which are at `places` of its arrays; both int64 [n].
+        """
+        for table in self.kinds:
+            rows, moved = arrays[f"rows.{table}"], arrays.get(f"moved.{table}")
+            if table is Table.SUB:
+                slots = places = np.arange(len(rows))
+            self.restore(table, slots, rows[places], None if moved is None else moved[places])
+
+    def clear(self, slots: IntArray) -> None:
+        """Set words' rows and accumulators to zero."""
+        for table in WORD_TABLES:
+            self.restore(table, slots, np.zeros((len(slots), self.dim), dtype=np.float32))
 
     def _size(self, table: Table) -> int:
         return self.buckets if table is Table.SUB else self.capacity
@@ -251,11 +284,8 @@ class Tables:
         if self.optimizer.name != "sum":
             self.versions.writing(None)
         self.versions.changed(table, slots)
-        for copy in self._copies:
-            copy.save(table, slots)
-
-    def _index(self, slots: IntArray) -> DeviceArray:
-        return self.device.place(slots)
+        for watcher in self._watchers:
+            watcher.save(table, slots)
 
 
 class TablesCopy:
@@ -277,6 +307,9 @@ class TablesCopy:
         for (of, _), part in self._parts.items():
             if of is table:
                 part.save(slots)
+
+    def replaced(self, slots: IntArray) -> None:
+        """What the rows were is in the copy."""
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Complete the copy; returns the longest time that `lock` was held, in seconds."""
@@ -303,6 +336,11 @@ class TablesCopy:
         gather_rows(rows, np.require(slots, np.int64, ["C", "W"]), found)
         return found
 
-    def moved(self, table: Table) -> FloatArray:
-        """float32 [n] by slot, once finished; with `accumulators` only."""
-        return self._parts[table, True].rows
+    def arrays(self) -> dict[str, FloatArray]:
+        """All that was copied, by slot, once finished: rows.TABLE float32 [n, dim], and with
+        `accumulators` moved.TABLE float32 [n].
+        """
+        return {
+            f"{'moved' if moved else 'rows'}.{table}": part.rows
+            for (table, moved), part in self._parts.items()
+        }

@@ -90,12 +90,9 @@ class TorchDevice:
 class TorchSteps:
     """See RowSteps; by torch, on any device."""
 
-    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
-        if not gaps:
-            return rows.index_select(0, where)
+    def gather(self, rows: Tensor, where: Tensor) -> Tensor:
         found = rows.index_select(0, where.clamp(min=0))
-        found[where < 0] = 0.0
-        return found
+        return found.masked_fill_((where < 0)[:, None], 0.0)
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
         rows.index_add_(0, where, delta.float(), alpha=scale)

@@ -89,10 +89,9 @@ class TritonSteps:
             delta = torch.zeros((1, dim), dtype=dtype, device=device)
             self.add(rows, where, delta, 1.0)
             self.adagrad(rows, rows[:, 0].contiguous(), where, delta, 1.0, 1.0)
-        self.gather(rows, where, gaps=True)
+        self.gather(rows, where)
 
-    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
-        del gaps
+    def gather(self, rows: Tensor, where: Tensor) -> Tensor:
         n, dim = len(where), rows.shape[1]
         found = rows.new_empty((n, dim))
         if n:

@@ -83,11 +83,14 @@ class RowVersions:
         self.clock += 1
         self._lost.update(dict.fromkeys(nodes, self.clock))
 
-    def unknown(self, node: str, table: Table, slots: IntArray, since: IntArray) -> _BoolArray:
+    def unknown(
+        self, node: str, table: Table, slots: IntArray, since: IntArray | int
+    ) -> _BoolArray:
         """Which rows the node lacks, bool [n].
 
         slots  int64 [n], negative for a word that was evicted
-        since  int64 [n], the clock of the rows that the node keeps, -1 where it keeps none
+        since  int64 [n], or one for all: the clock of the rows that the node keeps, -1 where it
+               keeps none
         """
         self.start()
         marks = (self._marks or {})[table]

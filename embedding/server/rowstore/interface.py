@@ -15,7 +15,8 @@ from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.board import Instruction
-from embedding.server.rows.composing import Copy, GramComposer
+from embedding.server.rows.composing import GramComposer
+from embedding.server.rows.copying import RowsCopy
 from embedding.server.rows.tables import Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
@@ -71,18 +72,6 @@ class ReadRows:
     rows: Mapping[Table, DeviceArray]
     to_score: Callable[[], Iterator[Scorable] | list[str]]
     at: LogPosition | None = None
-
-
-class RowsCopy(Copy, Protocol):
-    """All rows at one moment; they are copied while training goes on."""
-
-    def finish(self, lock: AbstractContextManager[object]) -> float:
-        """Complete the copy; the longest time in seconds for which `lock` was held."""
-        ...
-
-    def release(self) -> None:
-        """The copy is needed no longer."""
-        ...
 
 
 class RowStore(Protocol):
@@ -168,12 +157,8 @@ class RowStore(Protocol):
 
     # -- reading all of them ----------------------------------------------------------------
 
-    def reading(self) -> AbstractContextManager[object]:
-        """What is held while `live` is called."""
-        ...
-
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
-        """Vectors or contexts [n, d] of words now, zeros for evicted ones (within `reading`)."""
+        """Vectors or contexts [n, d] of words now, zeros for evicted ones."""
         ...
 
     def copy(self) -> RowsCopy:

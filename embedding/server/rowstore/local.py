@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -114,17 +113,8 @@ class LocalRows(RowStore):
         )
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
-        self.tables.versions.writing(writer)
-        slots, values = self.slots(delta.table, delta.ids, "push"), delta.values
-        gone = slots < 0
-        if gone.any():
-            slots, values = slots[~gone], values[~gone]
-        if scale is None:
-            held = self.tables.read(delta.table, slots)
-            self.tables.put(delta.table, slots, held + values)
-        else:
-            self.tables.add(delta.table, slots, values, scale)
-        return len(slots)
+        slots = self.slots(delta.table, delta.ids, "push")
+        return self.tables.change(delta.table, slots, delta.values, scale, writer)
 
     def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
         found = {}
@@ -134,8 +124,7 @@ class LocalRows(RowStore):
             else:
                 ids = self._vocabulary.alive()
                 slots = self._vocabulary.slots(ids, "changes")
-            since = np.full(len(ids), seen, dtype=np.int64)
-            found[table] = ids[self.tables.versions.unknown(who, table, slots, since)]
+            found[table] = ids[self.tables.versions.unknown(who, table, slots, seen)]
         return found
 
     def make_room(self, words: int) -> int:
@@ -164,21 +153,18 @@ class LocalRows(RowStore):
         self.tables.ensure(self._vocabulary.rows)
         self.tables.start(admission.slots, admission.ids)
 
-    def reading(self) -> AbstractContextManager[object]:
-        return self._lock
-
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
-        slots = self._vocabulary.slots(ids, "evaluate")
-        if table is Table.IN:
-            return self.composer.centres(ids, slots)
-        return self.composer.columns(self.tables.gather(Table.OUT, slots))
+        with self._lock:
+            slots = self._vocabulary.slots(ids, "evaluate")
+            if table is Table.IN:
+                return self.composer.centres(ids, slots)
+            return self.composer.columns(self.tables.gather(Table.OUT, slots))
 
     def copy(self) -> TablesCopy:
         return self.tables.copy(self._vocabulary.rows, accumulators=False)
 
     def own_copy(self) -> TablesCopy:
-        adagrad = self.tables.optimizer.name == "adagrad"
-        return self.tables.copy(self._vocabulary.rows, accumulators=adagrad)
+        return self.tables.checkpoint_copy(self._vocabulary.rows)
 
     def facts(self) -> dict[str, Any]:
         return {"shards": 1}
@@ -192,9 +178,4 @@ class LocalRows(RowStore):
     ) -> None:
         del facts
         self.tables.ensure(self._vocabulary.rows)
-        for table in self.tables.kinds:
-            rows = arrays[f"rows.{table}"]
-            moved = arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
-            if table is Table.SUB:
-                slots = places = np.arange(len(rows))
-            self.tables.restore(table, slots, rows[places], moved[places])
+        self.tables.restore_from(arrays, slots, places)

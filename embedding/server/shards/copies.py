@@ -8,9 +8,7 @@ import threading
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.rows.slotmap import SlotMap
-from embedding.server.rows.tables import Tables
-from embedding.server.shards.buckets import ShardBuckets
+from embedding.server.shards.heldrows import HeldRows
 
 logger = logging.getLogger(__name__)
 
@@ -18,20 +16,12 @@ logger = logging.getLogger(__name__)
 class HeldCopy:
     """All rows at one position of the log; completed in the background."""
 
-    def __init__(
-        self,
-        places: SlotMap,
-        tables: Tables,
-        n: int,
-        lock: threading.RLock,
-        grams: ShardBuckets,
-    ) -> None:
-        """Begin to copy the first `n` slots, and all rows of `grams` (under `lock`)."""
-        self._grams = grams
-        slots = places.used()
-        self._ids = places.ids(slots)
-        self._slots = slots.copy()
-        self._rows = tables.copy(n, accumulators=False)
+    def __init__(self, held: HeldRows, lock: threading.RLock) -> None:
+        """Begin to copy (under `lock`)."""
+        self._held = held
+        self._slots = held.map.used()
+        self._ids = held.map.ids(self._slots)
+        self._rows = held.tables.copy(held.next_slot, accumulators=False)
         self._done = threading.Event()
         self._failed = False
         threading.Thread(target=self._finish, args=(lock,), daemon=True).start()
@@ -42,7 +32,7 @@ class HeldCopy:
         if self._failed:
             raise RefusedError("the copy of the shard's rows could not be completed.")
         if table is Table.SUB:
-            return self._rows.pick(table, self._grams.places(ids, "copied rows"))
+            return self._rows.pick(table, self._held.gram_places(ids, "copied rows"))
         at = positions(self._ids, ids)
         if bool((at < 0).any()):
             raise RefusedError("copied rows: an id that had no row then.")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.records import IntArray, Table
+from embedding.kernel.records import IntArray
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.shards.log import Admit
 from embedding.server.shards.recovery import ShardRecovery
@@ -33,14 +31,7 @@ def erase_rows(spec: ShardSpec, ids: IntArray) -> None:
     recovery = ShardRecovery(state, folder, every_s=3600.0)
     held, own = state.held, ids[spec.layout.held(ids, spec.index)]
     slots = held.map.slots(own)
-    slots = slots[slots >= 0]
-    still = np.zeros((len(slots), held.tables.dim), dtype=np.float32)
-    for table in held.tables.kinds:
-        if table is not Table.SUB:
-            held.tables.restore(table, slots, still, np.zeros(len(slots), dtype=np.float32))
+    held.tables.clear(slots[slots >= 0])
     held.admit(Admit(held.next_id, 0, own))
-    recovery.start()
-    failed = recovery.request(wait=True)
-    recovery.stop()
-    if failed is not None:
+    if (failed := recovery.write_once()) is not None:
         raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")

@@ -22,6 +22,10 @@ from embedding.server.shards.log import ShardLog
 logger = logging.getLogger(__name__)
 
 
+class LateError(UnavailableError):
+    """A shard has waited a moment and not carried out the log up to where it was asked."""
+
+
 @dataclass(frozen=True)
 class ShardEndpoint:
     """Where a shard is.
@@ -53,7 +57,7 @@ class ShardEndpoint:
 
 class ShardCalls:
     """Asks one shard for rows, on a stream of its own. For any thread; it raises UnavailableError
-    while the shard is away.
+    while the shard is away, and LateError while it is behind the position that is named.
     """
 
     def __init__(self, shard: ShardEndpoint, log: ShardLog) -> None:
@@ -62,28 +66,24 @@ class ShardCalls:
         self._lock = threading.Lock()
         self._channel: Channel | None = None
 
-    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | None:
-        """float32 [n, dim] at `at` or later; None when the shard is not there within a second."""
-        answer = self.fetch(Message({"op": "rows", "table": table, "at": list(at)}, {"ids": ids}))
-        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
+    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray:
+        """float32 [n, dim] at `at` or later."""
+        header = {"op": "rows", "table": table, "at": list(at)}
+        return self.fetch(Message(header, {"ids": ids})).array("rows", "f4", 2)
 
-    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray | None:
+    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray:
         """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`."""
         arrays = {"ids": bags.buckets.astype(np.int64), "offsets": bags.offsets.astype(np.int64)}
-        answer = self.fetch(Message({"op": "sums", "at": list(at)}, arrays))
-        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
+        return self.fetch(Message({"op": "sums", "at": list(at)}, arrays)).array("rows", "f4", 2)
 
-    def copied(
-        self, number: int, at: tuple[int, int], table: Table = Table.IN, ids: IntArray | None = None
-    ) -> FloatArray | None:
-        """float32 [n, dim] of a copy, or without ids nothing; None while it was not begun."""
+    def copy_begun(self, number: int, at: tuple[int, int]) -> None:
+        """Return when the copy at `at` was begun."""
+        self.fetch(Message({"op": "copied", "number": number, "at": list(at)}))
+
+    def copied(self, number: int, at: tuple[int, int], table: Table, ids: IntArray) -> FloatArray:
+        """float32 [n, dim] of the copy at `at`."""
         header = {"op": "copied", "number": number, "table": table, "at": list(at)}
-        answer = self.fetch(Message(header, {} if ids is None else {"ids": ids}))
-        if answer.header["status"] != "ok":
-            return None
-        if ids is None:
-            return np.empty((0, 0), dtype=np.float32)
-        return answer.array("rows", "f4", 2)
+        return self.fetch(Message(header, {"ids": ids})).array("rows", "f4", 2)
 
     def forget(self, number: int) -> None:
         """A copy is needed no longer; a shard that does not answer is told with the next one."""
@@ -102,22 +102,20 @@ class ShardCalls:
             self._channel, answer = self._shard.greeted(self._log)
             return whole(answer.header, "epoch")
 
-    def moves(self, table: Table, at: tuple[int, int], first: int, most: int) -> Moved | None:
-        """Some of the rows that had moved at the entry `at`, by id; None: it is not there yet."""
+    def moves(self, table: Table, at: tuple[int, int], first: int, most: int) -> Moved:
+        """Some of the rows that had moved at the entry `at`, by id."""
         header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
         answer = self.fetch(Message(header))
-        if answer.header["status"] != "ok":
-            return None
         rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
         return Moved(answer.array("ids", "i8", 1), *rows)
 
     def adopt(
         self, table: Table, ids: IntArray, rows: FloatArray, at: tuple[int, int] | None
-    ) -> int | None:
-        """The leader has these rows; how many of their words have one there (`FollowingShard`)."""
+    ) -> int:
+        """The leader has these rows; how many of their words have one there (`FollowingCalls`)."""
         header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
         answer = self.fetch(Message(header, {"ids": ids, "rows": rows}))
-        return None if answer.header["status"] != "ok" else whole(answer.header, "rows")
+        return whole(answer.header, "rows")
 
     def fetch(self, message: Message) -> Message:
         """The answer to one request."""
@@ -125,10 +123,13 @@ class ShardCalls:
             try:
                 if self._channel is None:
                     self._channel, _ = self._shard.greeted(self._log)
-                return self._channel.request(message)
+                answer = self._channel.request(message)
             except UnavailableError:
                 self._drop()
                 raise
+        if answer.header["status"] != "ok":
+            raise LateError(f"shard {self._shard.index} has not carried out the log up to there.")
+        return answer
 
     def close(self) -> None:
         """Close the stream."""

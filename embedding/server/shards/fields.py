@@ -1,6 +1,4 @@
-"""What messages to shards have in common: a table, a place in the primary's log, the answer that it
-is not reached.
-"""
+"""What messages to shards have in common: a table, a place in the primary's log."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.state import ShardState
 
 
 def at_of(message: Message) -> LogPosition:
@@ -26,8 +23,3 @@ def table_of(message: Message) -> Table:
         return Table(string(message.header, "table"))
     except ValueError as error:
         raise RefusedError("`table`: in, out or sub is accepted.") from error
-
-
-def not_yet(state: ShardState) -> Message:
-    """The answer while the log is not carried out up to the place that is named."""
-    return Message({"status": "waiting", "waits_for": state.inbox.waits_for})

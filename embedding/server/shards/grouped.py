@@ -14,7 +14,7 @@ from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
 from embedding.kernel.records import IntArray, Table
-from embedding.server.shards.fields import at_of, not_yet
+from embedding.server.shards.fields import at_of
 from embedding.server.shards.state import ShardState
 
 
@@ -58,8 +58,7 @@ class GroupStream:
         at = at_of(message)
         seen, self.speaks = whole(message.header, "seen", least=-1), True
         with state.changed:
-            if not state.reach(at):
-                return not_yet(state)
+            state.reach(at)
             if whole(message.header, "epoch") != state.epoch:
                 seen = -1
             ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}
@@ -77,6 +76,5 @@ class GroupStream:
         grams = table is Table.SUB
         slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.held.map.used()
         ids = state.held.ids(table, slots)
-        since = np.full(len(ids), seen, dtype=np.int64)
-        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]
+        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, seen)]
         return found

@@ -10,9 +10,9 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.devices import pick_device
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables, TablesPart
-from embedding.server.shards.buckets import ShardBuckets
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
+from embedding.server.validation import check_buckets
 
 
 class HeldRows:
@@ -37,7 +37,6 @@ class HeldRows:
             part=TablesPart(spec.dim, spec.columns.start, spec.index, spec.count),
         )
         self._in_order = in_order
-        self.grams = ShardBuckets(spec.buckets, spec.index, spec.count)
         self.map = SlotMap()
         self.next_id = 0
         self.next_slot = 0
@@ -91,13 +90,28 @@ class HeldRows:
         """RefusedError when a row of a push is none of this shard's."""
         for delta in push.deltas:
             if delta.table is Table.SUB:
-                self.grams.places(delta.ids, "push")
+                self.gram_places(delta.ids, "push")
             else:
                 self.own(delta.ids, "push")
 
     def places(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Where rows lie, -1 for ids without a row."""
-        return self.grams.places(ids, what) if table is Table.SUB else self.map.slots(ids)
+        return self.gram_places(ids, what) if table is Table.SUB else self.map.slots(ids)
+
+    def gram_places(self, ids: IntArray, what: str) -> IntArray:
+        """Rows int64 [n] of n-gram buckets: b lies on shard b mod `count`, at b div `count`.
+
+        RefusedError for one that there is not, or of others.
+        """
+        spec = self.spec
+        check_buckets(ids, spec.buckets, what)
+        if bool(np.any(ids % spec.count != spec.index)):
+            raise RefusedError(
+                f"{what}: an n-gram bucket that is not of shard {spec.index} of {spec.count}, "
+                f"which holds those with bucket mod {spec.count} = {spec.index}."
+            )
+        found: IntArray = ids // spec.count
+        return found
 
     def ids(self, table: Table, slots: IntArray) -> IntArray:
         """Ids of used slots; of n-grams their buckets."""
@@ -114,10 +128,10 @@ class HeldRows:
                 f"those with id mod {spec.count} = {spec.index}."
             )
 
-    def slots(self, ids: IntArray, what: str, table: Table = Table.IN) -> IntArray:
+    def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
         if table is Table.SUB:
-            return self.grams.places(ids, what)
+            return self.gram_places(ids, what)
         self.own(ids, what)
         if len(ids) and int(ids.max()) >= self.next_id:
             raise RefusedError(

@@ -15,7 +15,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.server.ledger.sequence import Ledger, NodeLedger
 from embedding.server.shards.log import Change, PushNumber
-from embedding.server.shards.sums import HeldSums, Key
+from embedding.server.shards.sums import Key
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class ShardInbox:
         self.waits_for: PushNumber | None = None
         self._index = index
         self._pushes: dict[PushNumber, Push | None] = {}
-        self._sums = HeldSums()
+        self._sums: dict[Key, Push] = {}
         self._again: set[PushNumber] = set()
 
     def hello(self, node: str, first: int, last: int | None) -> NodeLedger:
@@ -76,8 +76,8 @@ class ShardInbox:
                 )
 
     def put_sum(self, key: Key, push: Push) -> None:
-        """Hold the sum of several nodes' pushes."""
-        self._sums.put(key, push)
+        """Hold the sum of several nodes' pushes, in the name of the first of them."""
+        self._sums[key] = push
         for ticket in key:
             self._accept(ticket)
 
@@ -89,7 +89,7 @@ class ShardInbox:
 
     def wants(self, entry: Change) -> bool:
         """Whether a push of this entry is not here yet; `waits_for` says which."""
-        summed = self._sums.of(entry, self.is_fresh)
+        summed = self._summed(entry)
         self.waits_for = next(
             (
                 ticket
@@ -102,7 +102,7 @@ class ShardInbox:
 
     def named(self, entry: Change) -> dict[PushNumber, Push | None]:
         """The pushes of an entry that are not in the rows; None for one that nobody has."""
-        summed = self._sums.of(entry, self.is_fresh)
+        summed = self._summed(entry)
         tickets = [ticket for ticket in entry.tickets if self.is_fresh(ticket)]
         return {ticket: summed.get(ticket, self._pushes.get(ticket)) for ticket in tickets}
 
@@ -114,7 +114,7 @@ class ShardInbox:
                 self.lost += 1
             self._pushes.pop((node, sequence), None)
             self.ledger.apply(node, sequence)
-        self._sums.drop(self.is_fresh)
+        self._sums = {key: push for key, push in self._sums.items() if self._all_fresh(key)}
 
     def accepted(self, node: str) -> int:
         """The last push of a node that is here; the log may want one that came in a sum alone."""
@@ -129,6 +129,21 @@ class ShardInbox:
             entry.applied = sequence
             entry.accepted = max(entry.accepted, sequence)
         self._pushes = {key: push for key, push in self._pushes.items() if self.is_fresh(key)}
+
+    def _summed(self, entry: Change) -> dict[PushNumber, Push]:
+        """What is applied for each push that came in a sum; none of sums that are not here."""
+        found: dict[PushNumber, Push] = {}
+        for key in entry.sums:
+            push = self._sums.get(key)
+            if push is not None and self._all_fresh(key):
+                found |= {
+                    (node, sequence): Push(node, sequence, push.clock) for node, sequence in key
+                }
+                found[key[0]] = push
+        return found
+
+    def _all_fresh(self, key: Key) -> bool:
+        return all(map(self.is_fresh, key))
 
     def _accept(self, ticket: PushNumber) -> None:
         node, sequence = ticket

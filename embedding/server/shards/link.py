@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,14 @@ BEAT_S = 0.5
 """How often a shard without news is asked how it is."""
 _PAUSE_S = 0.2
 """Between two tries to reach a shard."""
+
+
+class LateShardsError(UnavailableError):
+    """Some shards are away or behind; `shards` are their names."""
+
+    def __init__(self, late: Sequence[ShardLink]) -> None:
+        self.shards = [f"shard {link.index}" for link in late]
+        super().__init__(f"{', '.join(self.shards)} did not answer.")
 
 
 class ShardLink:
@@ -268,8 +275,8 @@ class PrimaryLinks:
             if link.checkpoint() < position:
                 raise UnavailableError(f"shard {link.index} was started again meanwhile")
 
-    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | list[str]:
-        """float32 [n, dim] from all shards, or names of those that do not answer yet."""
+    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray:
+        """float32 [n, dim] from all shards; LateShardsError when some do not answer yet."""
         layout = self.layout
         found = np.zeros((len(ids), layout.dim), dtype=np.float32)
         late = []
@@ -277,14 +284,15 @@ class PrimaryLinks:
             where = np.flatnonzero(layout.held(ids, link.index))
             if not len(where):
                 continue
-            part = _here(partial(link.calls.rows, table, ids[where], at))
-            if part is None:
-                late.append(f"shard {link.index}")
-            else:
-                found[where, layout.columns(link.index)] = part
-        return late or found
+            try:
+                found[where, layout.columns(link.index)] = link.calls.rows(table, ids[where], at)
+            except UnavailableError:
+                late.append(link)
+        if late:
+            raise LateShardsError(late)
+        return found
 
-    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray | list[str]:
+    def sums(self, bags: GramBags, at: tuple[int, int]) -> FloatArray:
         """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`.
 
         Each shard adds up its own, so that no such row travels.
@@ -295,12 +303,13 @@ class PrimaryLinks:
             own = bags.picked(self.layout.held(bags.buckets.astype(np.int64), link.index))
             if not len(own.buckets):
                 continue
-            part = _here(partial(link.calls.sums, own, at))
-            if part is None:
-                late.append(f"shard {link.index}")
-            else:
-                total += part
-        return late or total
+            try:
+                total += link.calls.sums(own, at)
+            except UnavailableError:
+                late.append(link)
+        if late:
+            raise LateShardsError(late)
+        return total
 
     def describe(self) -> list[dict[str, Any]]:
         """Each shard, as the status shows it."""
@@ -321,11 +330,3 @@ class PrimaryLinks:
     def total(self, name: str) -> int:
         """Sum of a figure over the shards."""
         return sum(int(link.figures.get(name, 0)) for link in self.links)
-
-
-def _here(fetch: Callable[[], FloatArray | None]) -> FloatArray | None:
-    """What a shard answers; None also while it is away."""
-    try:
-        return fetch()
-    except UnavailableError:
-        return None

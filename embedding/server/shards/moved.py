@@ -52,7 +52,7 @@ class MovedRows:
         if rows.shape != (len(ids), held.tables.dim):
             raise RefusedError(f"adopt: rows of shape {rows.shape} for {len(ids)} ids.")
         if table is Table.SUB:
-            self._drift.adopt(table, held.grams.places(ids, "adopt"), rows)
+            self._drift.adopt(table, held.gram_places(ids, "adopt"), rows)
             return len(ids)
         held.own(ids, "adopt")
         if give:

@@ -9,17 +9,16 @@ from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.wire import Message
 from embedding.kernel.records import Table
 from embedding.server.flight.keeping import answered, lacking
-from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
+from embedding.server.limits import check_rows
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.fields import not_yet
 from embedding.server.shards.state import ShardState
 
 
 def answer_pull(
     state: ShardState, node: str, message: Message, at: LogPosition, mirror: StreamMirror
 ) -> Message:
-    """The rows that a node asks for at `at` or later, or that they are not there yet.
+    """The rows that a node asks for at `at` or later; NotReachedError.
 
     mirror  what the node at the other end of the stream has, where it asks for changes
     """
@@ -33,9 +32,8 @@ def answer_pull(
     check_rows(sum(map(len, asked.values())), state.spec.dim, most, half=half)
     kept, wanted = CachedRows.read(message, asked), Wanted.read(message.header)
     with state.changed:
-        if not state.reach(at):
-            return not_yet(state)
-        slots = {table: state.held.slots(ids, "pull", table) for table, ids in asked.items()}
+        state.reach(at)
+        slots = {table: state.held.slots(table, ids, "pull") for table, ids in asked.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.inbox.ledger.of(node).applied

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.kernel.errors import ConfigError
-from embedding.kernel.formats import unreadable
-from embedding.kernel.records import IntArray, Table
-from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.kernel.records import IntArray
+from embedding.server.recovery.checkpoint import CheckpointFolder, Content, check_facts
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
+from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 
 logger = logging.getLogger(__name__)
@@ -40,11 +39,10 @@ class ShardRecovery(Checkpointer):
                 return
             began = time.perf_counter()
             facts, slots = collect(state)
-            adagrad = state.tables.optimizer.name == "adagrad"
-            copy = state.tables.copy(state.held.next_slot, accumulators=adagrad)
+            copy = state.tables.checkpoint_copy(state.held.next_slot)
             pause = time.perf_counter() - began
         longest = copy.finish(state.lock)
-        self._folder.write(self._folder.next_number(), assemble(state, facts, slots, copy))
+        self._folder.write(self._folder.next_number(), assemble(facts, slots, copy))
         self._written = mark
         with state.lock:
             state.meters.checkpoint_pause_s = max(pause, longest)
@@ -68,11 +66,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
     spec = state.spec
     facts = {
         "format": SHARD_FORMAT,
-        "dim": spec.dim,
-        "index": spec.index,
-        "count": spec.count,
-        "split": spec.server.split,
-        "buckets": spec.buckets,
+        **_layout(spec),
         "seed": state.tables.seed,
         "identity": state.identity,
         "next_id": state.held.next_id,
@@ -85,34 +79,15 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
     return facts, state.held.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
 
 
-def assemble(
-    state: ShardState, facts: dict[str, Any], slots: IntArray, copy: TablesCopy
-) -> Content:
+def assemble(facts: dict[str, Any], slots: IntArray, copy: TablesCopy) -> Content:
     """Files of a checkpoint; rows are in the order of slots."""
-    arrays: dict[str, Any] = {f"rows.{table}": copy.rows(table) for table in state.tables.kinds}
-    if state.tables.optimizer.name == "adagrad":
-        arrays |= {f"moved.{table}": copy.moved(table) for table in state.tables.kinds}
-    return Content(facts, {**arrays, "ids": slots}, {})
+    return Content(facts, {**copy.arrays(), "ids": slots}, {})
 
 
 def restore(state: ShardState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts, spec = content.facts, state.spec
-    if why := unreadable(facts.get("format", 0), (SHARD_FORMAT,)):
-        raise ConfigError(f"state_dir {where}: its checkpoint cannot be read: {why}.")
-    for name, expected in (
-        ("dim", spec.dim),
-        ("index", spec.index),
-        ("count", spec.count),
-        ("split", spec.server.split),
-        ("buckets", spec.buckets),
-    ):
-        held = facts.get(name, {"split": "rows", "buckets": 0}.get(name))
-        if held != expected:
-            raise ConfigError(
-                f"state_dir {where}: its checkpoint has {name} {held}, the shard was started with "
-                f"{expected}; use that or an empty folder."
-            )
+    check_facts(facts, _layout(spec), readable=(SHARD_FORMAT,), where=where, who="shard")
     state.identity = facts["identity"]
     state.tables.seed = facts["seed"]
     ids: IntArray = np.array(content.arrays["ids"], dtype=np.int64)
@@ -121,11 +96,7 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     used = np.flatnonzero(ids >= 0)
     state.held.free = np.flatnonzero(ids < 0).tolist()
     state.held.map.put(used, ids[used])
-    for table in state.tables.kinds:
-        rows = content.arrays[f"rows.{table}"]
-        moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
-        held = np.arange(len(rows)) if table is Table.SUB else used
-        state.tables.restore(table, held, rows[held], moved[held])
+    state.tables.restore_from(content.arrays, used, used)
     for node, sequence in facts["applied"].items():
         entry = state.inbox.ledger.of(node)
         entry.accepted = entry.applied = entry.durable = sequence
@@ -133,3 +104,14 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.cursor.durable = state.cursor.position
     state.meters.pushes, state.inbox.lost = facts["pushes"], facts["lost_pushes"]
     state.inbox.repeated = facts.get("repeated_pushes", 0)
+
+
+def _layout(spec: ShardSpec) -> dict[str, object]:
+    """What a checkpoint and a shard that goes on from it have in common."""
+    return {
+        "dim": spec.dim,
+        "index": spec.index,
+        "count": spec.count,
+        "split": spec.server.split,
+        "buckets": spec.buckets,
+    }

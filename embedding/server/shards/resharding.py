@@ -8,7 +8,8 @@ learnt again, so such checkpoints are refused.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, Table
 from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, Content
 from embedding.server.shards.recovery import SHARD_FORMAT
@@ -43,9 +45,7 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
     ConfigError where that cannot be, and where a checkpoint is damaged.
     """
     check_reshard(was, now)
-    held = CheckpointFolder(folder, keep=1)
-    fresh = CheckpointFolder(into, keep=1)
-    try:
+    with _opened(folder) as held, _opened(into) as fresh:
         found = held.newest()
         _keep_notes(folder, into)
         if found is None:
@@ -65,11 +65,17 @@ def reshard(folder: Path, into: Path, was: Layout, now: Layout, *, buckets: int)
             log = {"applied": facts["applied"], "next_id": facts["next_id"], "entries": []}
             facts |= {"shards": now.shards, "split": now.split, "log": log}
             fresh.write(number, Content(facts, others, content.tables))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[CheckpointFolder]:
+    """A state folder that is used by nobody else meanwhile, and has no lock file afterwards."""
+    folder = CheckpointFolder(path, keep=1)
+    try:
+        yield folder
     finally:
-        held.close()
-        fresh.close()
-        for one in (folder, into):
-            (one / "lock").unlink(missing_ok=True)
+        folder.close()
+        (path / "lock").unlink(missing_ok=True)
 
 
 _OF_SHARDS = frozenset(("shards", "split", "log"))
@@ -99,11 +105,9 @@ class _Part:
     def places(self, ids: IntArray) -> IntArray:
         held = np.asarray(self.arrays["ids"])
         order = np.argsort(held, kind="stable")
-        at = np.minimum(np.searchsorted(held[order], ids), max(0, len(held) - 1))
-        if not len(held):
-            return np.full(len(ids), -1, dtype=np.int64)
-        found = order[at]
-        return np.where(held[found] == ids, found, -1)
+        # The -1 behind all is what an id at -1, which is not there, picks.
+        found: IntArray = np.append(order, -1)[positions(held[order], ids)]
+        return found
 
 
 def _gathered(folder: Path, content: Content, ids: IntArray, was: Layout, buckets: int) -> _Arrays:
@@ -152,12 +156,8 @@ def _grams(name: str) -> bool:
 
 
 def _read(folder: Path, primary: Mapping[str, Any]) -> _Part:
-    held = CheckpointFolder(folder, keep=1)
-    try:
+    with _opened(folder) as held:
         found = held.newest()
-    finally:
-        held.close()
-        (folder / "lock").unlink(missing_ok=True)
     if found is None:
         raise ConfigError(f"{folder}: there is no checkpoint of this shard.")
     facts = found[1].facts
@@ -207,9 +207,5 @@ def _write_shards(
             "lost_pushes": 0,
             "repeated_pushes": 0,
         }
-        folder = CheckpointFolder(fresh.path / f"shard-{index}", keep=1)
-        try:
+        with _opened(fresh.path / f"shard-{index}") as folder:
             folder.write(1, Content(header, arrays, {}))
-        finally:
-            folder.close()
-            (folder.path / "lock").unlink(missing_ok=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,8 @@ from embedding.server.rowstore.interface import (
     Scorable,
     Vectors,
 )
-from embedding.server.shards.link import PrimaryLinks
+from embedding.server.shards.fetching import LateError
+from embedding.server.shards.link import LateShardsError, PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
 from embedding.server.shards.unsplit import (
@@ -42,6 +43,8 @@ from embedding.server.shards.unsplit import (
 )
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
+
+T = TypeVar("T")
 
 _PIECE_BYTES = 8 * 1024 * 1024
 _COPY_S = 120.0
@@ -63,11 +66,11 @@ class ShardedRows(RowStore):
     def __init__(self, setup: RowSetup) -> None:
         config, shape = setup.config, setup.shape
         check_bucket_count(shape.buckets, config.shards)
+        if config.split == "columns":
+            check_columns(config, shape)
+        self._shards, self._split = config.shards, config.split
         self.nodes_hold_rows = config.split == "rows"
-        if self.nodes_hold_rows:
-            check_pushing(setup.sync, config.shards)
-        else:
-            check_columns(config, setup.sync, shape)
+        self.check(setup.sync, setup.sync)
         self.tables = Tables(
             shape.dim,
             device=pick_device(config.device),
@@ -82,7 +85,6 @@ class ShardedRows(RowStore):
             buckets=shape.buckets,
             biases=shape.biases,
         )
-        self._shards, self._split = config.shards, config.split
         self.log = ShardLog(setup.epoch, config.max_message_bytes)
         self._changes = LoggedSums(self.log)
         self.links = PrimaryLinks(
@@ -137,17 +139,32 @@ class ShardedRows(RowStore):
         centres = np.unique(np.concatenate([pairs.centres for pairs in score]))
         parts = [part.reshape(-1) for pairs in score for part in (pairs.contexts, pairs.negatives)]
         others = np.unique(np.concatenate(parts))
-        rows_in = self.links.rows(Table.IN, centres, at)
-        rows_out = self.links.rows(Table.OUT, others, at)
-        sums = None if bags is None else self.links.sums(bags, at)
-        if isinstance(rows_in, list) or isinstance(rows_out, list) or isinstance(sums, list):
-            return sorted({*_names(rows_in), *_names(rows_out), *_names(sums)})
-        columns, inputs = self.composer.columns, self.tables.device.place(rows_in)
-        if bags is not None and sums is not None:
-            inputs = mean(inputs, self.tables.device.place(sums), bags)
-        outputs = columns(self.tables.device.place(rows_out))
-        held = FetchedRows(centres, columns(inputs), others, outputs)
-        return ((pairs, each, held.of(pairs)) for pairs, each in zip(score, slots, strict=True))
+        try:
+            inputs = self._vectors(Table.IN, centres, bags, at)
+            outputs = self._vectors(Table.OUT, others, None, at)
+        except LateShardsError as error:
+            return error.shards
+
+        def vectors(pairs: ScorePairs) -> Vectors:
+            return (
+                _picked(inputs, centres, pairs.centres),
+                _picked(outputs, others, pairs.contexts),
+                _picked(outputs, others, pairs.negatives),
+            )
+
+        return ((pairs, each, vectors(pairs)) for pairs, each in zip(score, slots, strict=True))
+
+    def _vectors(
+        self, table: Table, ids: IntArray, bags: GramBags | None, at: LogPosition
+    ) -> DeviceArray:
+        """Vectors [n, d] of words at `at` or later; LateShardsError.
+
+        bags  their n-grams, where a vector is a mean with those
+        """
+        rows = self.tables.device.place(self.links.rows(table, ids, at))
+        if bags is not None:
+            rows = mean(rows, self.tables.device.place(self.links.sums(bags, at)), bags)
+        return self.composer.columns(rows)
 
     def released(self, instructions: Sequence[Instruction]) -> None:
         """See RowStore: the log says it to the shards."""
@@ -185,10 +202,6 @@ class ShardedRows(RowStore):
         first = self._vocabulary.next_id - len(admission.ids)
         self.log.admit(first, len(admission.ids), admission.evicted)
 
-    def reading(self) -> AbstractContextManager[object]:
-        """Nothing: the shards answer while nodes train."""
-        return nullcontext()
-
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
         """See RowStore: with all that is in the log now."""
         bags = None
@@ -196,11 +209,17 @@ class ShardedRows(RowStore):
             at = self.position()
             if table is Table.IN:
                 bags = self.composer.bags(ids, self._vocabulary.slots(ids, "evaluate"))
-        rows = self.tables.device.place(_once_all(lambda: self.links.rows(table, ids, at)))
-        if bags is not None:
-            sums = _once_all(lambda: self.links.sums(bags, at))
-            rows = mean(rows, self.tables.device.place(sums), bags)
-        return self.composer.columns(rows)
+        deadline = time.monotonic() + _CATCH_UP_S
+        while True:
+            try:
+                return self._vectors(table, ids, bags, at)
+            except LateShardsError as error:
+                if time.monotonic() > deadline:
+                    raise UnavailableError(
+                        f"{', '.join(error.shards)} did not answer within {_CATCH_UP_S:.0f} s; "
+                        "ask again."
+                    ) from error
+            time.sleep(_PAUSE_S)
 
     def copy(self) -> RemoteCopy:
         self._copies += 1
@@ -211,7 +230,7 @@ class ShardedRows(RowStore):
 
     def own_copy(self) -> TablesCopy:
         """See RowStore: there are none."""
-        return self.tables.copy(0, accumulators=self.tables.optimizer.name == "adagrad")
+        return self.tables.checkpoint_copy(0)
 
     def keep_first(self) -> None:
         """See RowStore.
@@ -258,116 +277,73 @@ class ShardedRows(RowStore):
         return self.links.describe()
 
 
+def _picked(rows: DeviceArray, ids: IntArray, wanted: IntArray) -> DeviceArray:
+    """Rows of wanted ids; those of `rows` are `ids`, int64 [n], increasing."""
+    return rows[beside(np.searchsorted(ids, wanted), rows)]
+
+
 @dataclass(frozen=True)
-class FetchedRows:
-    """Rows of words that are to be scored, each once.
-
-    centres, others   int64 [n], [m], increasing ids
-    inputs, outputs   float32 [n, d], [m, d] on the server's device
-    """
-
-    centres: IntArray
-    inputs: DeviceArray
-    others: IntArray
-    outputs: DeviceArray
-
-    def of(self, pairs: ScorePairs) -> Vectors:
-        """Vectors of a source's centres, contexts and negatives."""
-        return (
-            self._picked(self.inputs, self.centres, pairs.centres),
-            self._picked(self.outputs, self.others, pairs.contexts),
-            self._picked(self.outputs, self.others, pairs.negatives),
-        )
-
-    @staticmethod
-    def _picked(rows: DeviceArray, ids: IntArray, wanted: IntArray) -> DeviceArray:
-        return rows[beside(np.searchsorted(ids, wanted), rows)]
-
-
 class RemoteCopy:
     """All rows at one position of the log, as the shards copied them.
 
+    number   under which they did, at position `at`
     ids      int64 [n], id of each slot of the vocabulary then
     buckets  rows of n-grams
     """
 
-    def __init__(
-        self, links: PrimaryLinks, number: int, at: tuple[int, int], ids: IntArray, buckets: int
-    ) -> None:
-        self._links = links
-        self._number = number
-        self._at = at
-        self._ids = ids
-        self._buckets = buckets
+    links: PrimaryLinks
+    number: int
+    at: LogPosition
+    ids: IntArray
+    buckets: int
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Wait until every shard has begun its copy; the lock is not needed."""
         del lock
-        for link in self._links.links:
-            self._until(lambda link=link: link.calls.copied(self._number, self._at))
+        for link in self.links.links:
+            self._until(partial(link.calls.copy_begun, self.number, self.at))
         return 0.0
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
         """float32 [m, dim] of some slots; UnavailableError when a shard lost its copy."""
-        return self._fetched(table, self._ids[slots])
+        return self._fetched(table, self.ids[slots])
 
     def rows(self, table: Table) -> FloatArray:
         """float32 [buckets, dim], all rows of n-grams; of words there are only those picked."""
         if table is not Table.SUB:
             raise RefusedError(f"table {table}: its rows are picked by slot.")
-        return self._fetched(table, np.arange(self._buckets, dtype=np.int64))
+        return self._fetched(table, np.arange(self.buckets, dtype=np.int64))
 
     def _fetched(self, table: Table, ids: IntArray) -> FloatArray:
-        layout = self._links.layout
+        layout = self.links.layout
         found = np.empty((len(ids), layout.dim), dtype=np.float32)
         piece = max(1, _PIECE_BYTES // (4 * layout.dim))
-        for link in self._links.links:
-            where, columns = (
-                np.flatnonzero(layout.held(ids, link.index)),
-                layout.columns(link.index),
-            )
+        for link in self.links.links:
+            columns = layout.columns(link.index)
+            where = np.flatnonzero(layout.held(ids, link.index))
             for start in range(0, len(where), piece):
                 part = where[start : start + piece]
                 found[part, columns] = self._until(
-                    lambda link=link, part=part: link.calls.copied(
-                        self._number, self._at, table, ids[part]
-                    )
+                    partial(link.calls.copied, self.number, self.at, table, ids[part])
                 )
         return found
 
     def release(self) -> None:
         """The copy is needed no longer."""
-        for link in self._links.links:
-            link.calls.forget(self._number)
+        for link in self.links.links:
+            link.calls.forget(self.number)
 
-    def _until(self, fetch: Any) -> FloatArray:
+    def _until(self, fetch: Callable[[], T]) -> T:
         """Fetch, again while a shard is away or behind."""
         deadline = time.monotonic() + _COPY_S
         while True:
             try:
-                found: FloatArray | None = fetch()
+                return fetch()
+            except LateError:
+                pass  # it has waited already
             except UnavailableError:
-                found = None
                 time.sleep(0.2)
             except RefusedError as error:
                 raise UnavailableError(str(error)) from error
-            if found is not None:
-                return found
             if time.monotonic() > deadline:
                 raise UnavailableError(f"a shard did not copy its rows within {_COPY_S:.0f} s.")
-
-
-def _once_all(fetch: Callable[[], FloatArray | list[str]]) -> FloatArray:
-    """What shards answer, once all do; UnavailableError when some do not."""
-    deadline = time.monotonic() + _CATCH_UP_S
-    while isinstance(found := fetch(), list):
-        if time.monotonic() > deadline:
-            raise UnavailableError(
-                f"{', '.join(found)} did not answer within {_CATCH_UP_S:.0f} s; ask again."
-            )
-        time.sleep(_PAUSE_S)
-    return found
-
-
-def _names(rows: FloatArray | list[str] | None) -> list[str]:
-    return rows if isinstance(rows, list) else []

@@ -9,11 +9,9 @@ it, however that died.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -33,20 +31,21 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
-from embedding.server.flight.limits import check_lost, check_name
 from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import Call, FlightService, called, received
+from embedding.server.limits import check_lost, check_name
+from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
-from embedding.server.shards.fields import at_of, not_yet, table_of
-from embedding.server.shards.following import following_calls, following_shard
+from embedding.server.shards.fields import at_of, table_of
+from embedding.server.shards.following import FollowingCalls, following_shard
 from embedding.server.shards.grouped import GroupStream
 from embedding.server.shards.log import from_json
 from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
+from embedding.server.shards.state import NotReachedError, ShardState
 from embedding.server.shards.sums import check_tickets
 
 if TYPE_CHECKING:
@@ -145,7 +144,6 @@ class ShardSession:
             "step": self._step,
             "learnt": self._learnt,
             "confirm": self._confirm,
-            "bye": self._bye,
             **self._group.calls(),
         }
         self._leading: dict[str, Call] = {
@@ -154,8 +152,9 @@ class ShardSession:
             "sums": self._sums,
             "copied": self._copied,
             "forget": self._forget,
-            **following_calls(state),
         }
+        if state.moved is not None:
+            self._leading |= FollowingCalls(state, state.moved).calls()
 
     @property
     def meters(self) -> Meters:
@@ -180,7 +179,10 @@ class ShardSession:
         call = called(calls, operation)
         if self.node:
             self.state.check_session(self.node, self.number)
-        return call(message)
+        try:
+            return call(message)
+        except NotReachedError as error:
+            return Message({"status": "waiting", "waits_for": error.waits_for})
 
     def ended(self) -> None:
         """The stream is over."""
@@ -225,8 +227,6 @@ class ShardSession:
         if not len(batch.examples.inputs):
             raise RefusedError("open: the block has no example.")
         rows = self.state.open(batch, at_of(message))
-        if rows is None:
-            return not_yet(self.state)
         from embedding.server.shards.columns import Workspace  # brings the kernels with it
 
         self._workspace = Workspace(batch, *rows)
@@ -261,11 +261,6 @@ class ShardSession:
         del message
         return self._acknowledged()
 
-    def _bye(self, message: Message) -> Message:
-        del message
-        self.node = ""
-        return Message({"status": "ok"})
-
     def _acknowledged(self) -> Message:
         accepted = self.state.inbox.accepted(self.node)
         durable = self.state.durable(self.node)
@@ -275,8 +270,10 @@ class ShardSession:
     # -- the primary ------------------------------------------------------------------------
 
     def _lead(self, message: Message) -> Message:
-        _same_version(message)
         header = message.header
+        # A primary and its shards are started by one program.
+        if (version := whole(header, "version")) != PROTOCOL_VERSION:
+            raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")
         self._leads = whole(header, "number")
         found = self.state.lead(self._leads, string(header, "identity"))
         return Message({"status": "ok", **found})
@@ -293,8 +290,6 @@ class ShardSession:
 
     def _rows(self, message: Message) -> Message:
         rows = self.state.rows(table_of(message), message.array("ids", "i8", 1), at_of(message))
-        if rows is None:
-            return not_yet(self.state)
         return Message({"status": "ok"}, {"rows": rows})
 
     def _sums(self, message: Message) -> Message:
@@ -304,53 +299,34 @@ class ShardSession:
         if ends != [0, len(ids)] or np.any(np.diff(offsets) < 0):
             raise RefusedError("sums: `offsets` must rise from 0 to the number of ids.")
         rows = self.state.gram_sums(ids, offsets, at_of(message))
-        if rows is None:
-            return not_yet(self.state)
         return Message({"status": "ok"}, {"rows": rows})
 
     def _copied(self, message: Message) -> Message:
         """Rows of a copy; without a table only whether it was begun."""
-        if not self.state.has_copy(at_of(message)):
-            return not_yet(self.state)
+        self.state.reach(at_of(message))
         if "ids" not in message.arrays:
             return Message({"status": "ok"})
         number, ids = whole(message.header, "number"), message.array("ids", "i8", 1)
-        return Message(
-            {"status": "ok"}, {"rows": self.state.copied(number, table_of(message), ids)}
-        )
+        rows = self.state.copied(number, table_of(message), ids)
+        return Message({"status": "ok"}, {"rows": rows})
 
     def _forget(self, message: Message) -> Message:
         self.state.forget_copy(whole(message.header, "number"))
         return Message({"status": "ok"})
 
 
-def _same_version(message: Message) -> None:
-    """A primary and its shards are started by one program."""
-    version = whole(message.header, "version")
-    if version != PROTOCOL_VERSION:
-        raise RefusedError(f"protocol {version}; this shard speaks {PROTOCOL_VERSION}.")
-
-
 def main() -> None:
     """The process: serve until SIGTERM or the end of standard input."""
     begin_logging("shard")
     ended = stop_on_signals()
-    stdin = sys.stdin.fileno()
-
-    def wait_for_parent() -> None:
-        while os.read(stdin, 1):
-            pass
-        ended.set()
-
-    threading.Thread(target=wait_for_parent, daemon=True).start()
+    end_with_parent(ended.set)
     try:
         server = ShardServer(ShardSpec.model_validate_json(sys.argv[1]))
         server.start()
     except YeoronError as error:
         logger.error("%s", error)
         os._exit(error.exit_code)
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
-        out.write(json.dumps({"location": server.location}) + "\n")
+    announce(location=server.location)
     ended.wait()
     server.stop()
     failed = None if server.recovery is None else server.recovery.failed

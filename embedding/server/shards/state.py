@@ -23,7 +23,7 @@ from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import NodeLedger
-from embedding.server.rows.averaging import averaged
+from embedding.server.rows.averaging import deltas_of
 from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
@@ -44,6 +44,17 @@ SHARD_WAIT_S = 1.0
 """How long a read is held before it is answered `waiting`."""
 
 UNBOUND = 2**62 - 1
+
+
+class NotReachedError(Exception):
+    """The log is not carried out up to the position that was named; the same may be asked again.
+
+    waits_for  the push that it wants next and that is not here, if any
+    """
+
+    def __init__(self, waits_for: PushNumber | None) -> None:
+        super().__init__("the log is not carried out up to there")
+        self.waits_for = waits_for
 
 
 @dataclass
@@ -97,7 +108,7 @@ class ShardState:
 
     def lead(self, number: int, identity: str) -> dict[str, Any]:
         """The primary greets: where this shard stands. Another incarnation of it starts the log
-        again.
+        again; UnavailableError while what the former one's began cannot be finished.
         """
         with self.changed:
             if identity != self.identity:
@@ -110,7 +121,9 @@ class ShardState:
                 # What was begun is finished first: the new log may order the same pushes in other
                 # entries, and half of one is in the rows. The ledger stays: by it what is in the
                 # rows is not applied again.
-                self._finish_change()
+                if self.changing.begun:
+                    self._advance()
+                    self.check_whole()
                 self.cursor.restart(number)
                 self._copies.clear()
             return {
@@ -127,20 +140,18 @@ class ShardState:
             self._advance()
             return self.progress()
 
-    def rows(self, table: Table, ids: IntArray, at: LogPosition) -> FloatArray | None:
-        """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
+    def rows(self, table: Table, ids: IntArray, at: LogPosition) -> FloatArray:
+        """float32 [n, dim] at `at` or later, zeros for evicted ids; NotReachedError."""
         with self.changed:
-            if not self.reach(at):
-                return None
-            return self.tables.read(table, self.held.slots(ids, "rows", table))
+            self.reach(at)
+            return self.tables.read(table, self.held.slots(table, ids, "rows"))
 
-    def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray | None:
+    def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
-        places = self.held.grams.places(ids, "sums")
+        places = self.held.gram_places(ids, "sums")
+        bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
         with self.changed:
-            if not self.reach(at):
-                return None
-            bags = GramBags(places.astype(np.int32), offsets.astype(np.int32))
+            self.reach(at)
             sums = bags.sums(self.tables.source(Table.SUB, accumulators=False))
             return self.tables.device.host(sums)
 
@@ -175,11 +186,6 @@ class ShardState:
         """A copy is needed no longer."""
         with self.lock:
             self._copies.pop(number, None)
-
-    def has_copy(self, at: LogPosition) -> bool:
-        """Whether the copy at this position was begun; waits a moment for it."""
-        with self.changed:
-            return self.reach(at)
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -238,12 +244,11 @@ class ShardState:
         """
         return UNBOUND if self.moved is not None else self.inbox.ledger.of(node).durable
 
-    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray] | None:
-        """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
+    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray]:
+        """Copies of the columns here of a block's rows at `at` or later; NotReachedError."""
         with self.changed:
-            if not self.reach(at):
-                return None
-            self.held.slots(batch.ids, "open")
+            self.reach(at)
+            self.held.slots(Table.OUT, batch.ids, "open")
             return self._taken(batch)
 
     def progress(self) -> dict[str, Any]:
@@ -285,12 +290,6 @@ class ShardState:
         if self.changing.begun:
             self.changing.refuse()
 
-    def _finish_change(self) -> None:
-        """What was begun belongs to the log that began it; UnavailableError when it cannot be."""
-        if self.changing.begun:
-            self._advance()
-            self.check_whole()
-
     def _advance(self) -> None:
         """Carry out entries until one needs a push that is not here yet (under the lock)."""
         cursor, before = self.cursor, self.cursor.position
@@ -323,9 +322,7 @@ class ShardState:
         )
 
     def _copy(self, entry: CopyRows) -> None:
-        self._copies[entry.number] = HeldCopy(
-            self.held.map, self.tables, self.held.next_slot, self.lock, self.held.grams
-        )
+        self._copies[entry.number] = HeldCopy(self.held, self.lock)
 
     def _change(self, entry: Change) -> Iterator[Step]:
         """Rows change table by table, and the pushes are booked once all of them have."""
@@ -333,11 +330,9 @@ class ShardState:
         held = [push for push in pushes.values() if push is not None]
         if entry.scale:
             moved = [self._moved(push) for push in held]
-            alone = entry.scale == 1.0 and not entry.average
-            for push in averaged(moved) if entry.average else moved:
-                writer = push.node if alone and push.keeps else None
-                for delta in push.deltas:
-                    yield partial(self._add, delta, None if entry.plain else entry.scale, writer)
+            scale = None if entry.plain else entry.scale
+            for delta, writer in deltas_of(moved, entry.scale, average=entry.average):
+                yield partial(self._add, delta, scale, writer)
         yield partial(self._book, entry, pushes)
 
     def _book(self, entry: Change, pushes: Mapping[PushNumber, Push | None]) -> None:
@@ -348,20 +343,11 @@ class ShardState:
         self.meters.pushes += len(pushes)
 
     def _add(self, delta: RowDelta, scale: float | None, writer: str | None) -> None:
-        """All of these rows change, or none. Without a scale past the optimiser.
-
-        writer  whose versions of them stay
-        """
-        self.tables.versions.writing(writer)
-        slots, values = self.held.places(delta.table, delta.ids, "push"), delta.values
-        gone = slots < 0
-        slots, values = (slots[~gone], values[~gone]) if gone.any() else (slots, values)
-        if scale is None:
-            self.tables.put(delta.table, slots, self.tables.read(delta.table, slots) + values)
-        else:
-            self.tables.add(delta.table, slots, values, scale)
-            self.meters.rows_in += len(slots)
-        self.meters.dropped_rows += int(gone.sum())
+        """All of these rows change, or none; see Tables.change."""
+        slots = self.held.places(delta.table, delta.ids, "push")
+        changed = self.tables.change(delta.table, slots, delta.values, scale, writer)
+        self.meters.rows_in += 0 if scale is None else changed
+        self.meters.dropped_rows += len(slots) - changed
 
     def _moved(self, push: Push) -> Push:
         """Where columns lie here, how a block moves the rows as they are now."""
@@ -379,12 +365,11 @@ class ShardState:
             self.tables.read(Table.OUT, slots),
         )
 
-    def reach(self, at: LogPosition) -> bool:
-        """Wait a moment for a position (under the lock)."""
-        deadline = time.monotonic() + SHARD_WAIT_S
-        while not self.cursor.has_reached(at):
-            left = deadline - time.monotonic()
-            if left <= 0 or self.closing:
-                return False
-            self.changed.wait(left)
-        return True
+    def reach(self, at: LogPosition) -> None:
+        """Wait a moment for a position; NotReachedError. Who then reads holds the lock already."""
+        with self.changed:
+            self.changed.wait_for(
+                lambda: self.closing or self.cursor.has_reached(at), timeout=SHARD_WAIT_S
+            )
+            if not self.cursor.has_reached(at):
+                raise NotReachedError(self.inbox.waits_for)

@@ -7,44 +7,14 @@ that lacks a sum, having been started again, adds up what the nodes send it inst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.server.shards.log import Change, PushNumber, ShardLog
 
 Key = tuple[PushNumber, ...]
-
-
-class HeldSums:
-    """On a shard: sums that wait until the log says that they are to be applied."""
-
-    def __init__(self) -> None:
-        self._held: dict[Key, Push] = {}
-
-    def put(self, key: Key, push: Push) -> None:
-        """Hold the sum of these pushes, in the name of the first of them."""
-        self._held[key] = push
-
-    def of(self, entry: Change, fresh: Callable[[PushNumber], bool]) -> dict[PushNumber, Push]:
-        """What is applied for each push that came in a sum; none of sums that are not here.
-
-        fresh  whether a push was not applied yet
-        """
-        found: dict[PushNumber, Push] = {}
-        for key in entry.sums:
-            push = self._held.get(key)
-            if push is not None and all(map(fresh, key)):
-                found |= {ticket: Push(ticket[0], ticket[1], push.clock) for ticket in key}
-                found[key[0]] = push
-        return found
-
-    def drop(self, fresh: Callable[[PushNumber], bool]) -> None:
-        """Forget sums of which a push was applied."""
-        if self._held:
-            self._held = {key: push for key, push in self._held.items() if all(map(fresh, key))}
 
 
 class LoggedSums:

@@ -27,7 +27,7 @@ def check_pushing(sync: SyncConfig, shards: int) -> None:
     SHARDS.check(sync.policy, f"{shards} shards", ", or 1 shard")
 
 
-def check_columns(config: ServerConfig, sync: SyncConfig, shape: RowShape) -> None:
+def check_columns(config: ServerConfig, shape: RowShape) -> None:
     """ConfigError for what a split by columns does not go with."""
     if config.shards > shape.dim:
         raise ConfigError(
@@ -44,7 +44,6 @@ def check_columns(config: ServerConfig, sync: SyncConfig, shape: RowShape) -> No
             "split columns: the bias of a row is one more column, which no minibatch names; "
             f"{', '.join(COLUMN_MODEL.accepted)} are accepted."
         )
-    check_column_policy(sync)
 
 
 def check_column_policy(sync: SyncConfig) -> None:

@@ -1,16 +1,17 @@
-"""Word similarity of a snapshot against the gold file of the configuration."""
+"""Word similarity of rows against gold pairs: those of a question, or of the configured file."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 
@@ -32,12 +33,18 @@ def measure_gold(path: Path, words: Sequence[str], vectors: FloatArray) -> dict[
         logger.warning("gold file %s: the server measures word pairs; this has analogies.", path)
         return {}
     index = {word: at for at, word in enumerate(words)}
+    found = similarity_figures(gold, index, vectors)
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
-    def rows(asked: Sequence[str]) -> IntArray:
-        return np.array([index.get(word, -1) for word in asked], dtype=np.int64)
 
-    result = similarity(vectors, rows, gold)
-    found = {f"coverage/{gold.name}": result.coverage}
-    if math.isfinite(result.rho):
-        found[f"similarity/{gold.name}"] = result.rho
-    return found
+def similarity_figures(
+    gold: PairGold, index: Mapping[str, int], vectors: DeviceArray
+) -> dict[str, float]:
+    """`similarity/NAME`, which may be NaN, and `coverage/NAME` of vectors [n, dim] by word."""
+    result = similarity(vectors, rows_of(index), gold)
+    return {f"similarity/{gold.name}": result.rho, f"coverage/{gold.name}": result.coverage}
+
+
+def rows_of(index: Mapping[str, int]) -> Callable[[Sequence[str]], IntArray]:
+    """Looks up the rows int64 [n] of words, -1 for one without."""
+    return lambda words: np.array([index.get(word, -1) for word in words], dtype=np.int64)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,12 @@ import numpy as np
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
-from embedding.evaluation.similarity import similarity
 from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
 from embedding.server.figures.reports import read_held_out
 from embedding.server.rows.devices import beside
+from embedding.server.snapshotting.gold import rows_of, similarity_figures
 from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows, KnownContexts, RareWordReading
 from embedding.snapshots.nearness import centre_of, frequent, sureness
@@ -115,8 +115,7 @@ class LiveModel:
     def _similarity(self, gold: PairGold) -> dict[str, float]:
         words = sorted({form for a, b, _ in gold.pairs for w in (a, b) for form in (w, w.lower())})
         ids, index = self._find(words)
-        result = similarity(self._copied(ids, Table.IN), _rows_of(index), gold)
-        return {f"similarity/{gold.name}": result.rho, f"coverage/{gold.name}": result.coverage}
+        return similarity_figures(gold, index, self._copied(ids, Table.IN))
 
     def _analogy(self, gold: AnalogyGold) -> dict[str, float]:
         state = self._state
@@ -126,7 +125,7 @@ class LiveModel:
             ids = np.sort(ids[np.argsort(-counts, kind="stable")[:MAX_JUDGED]])
             names = state.vocabulary.names(ids)
         index = {word: at for at, word in enumerate(names)}
-        total = analogy(self._copied(ids, Table.IN), _rows_of(index), gold).total
+        total = analogy(self._copied(ids, Table.IN), rows_of(index), gold).total
         return {
             f"analogy/{gold.name}": total.accuracy,
             f"asked/{gold.name}": total.asked / total.questions if total.questions else math.nan,
@@ -167,8 +166,7 @@ class LiveModel:
             if not state.accounts.rare.mentions:
                 return None
             taught, ids = state.accounts.rare.taught(), state.accounts.rare.contexts()
-        with state.rows.reading():
-            vectors = to_host(state.rows.live(Table.IN, taught.ids))
+        vectors = to_host(state.rows.live(Table.IN, taught.ids))
         contexts = to_host(self._copied(ids, Table.OUT))
         return taught.reading(IdRows(taught.ids, vectors), IdRows(ids, contexts))
 
@@ -188,7 +186,7 @@ class LiveModel:
         state = self._state
         for at in range(0, len(ids), self.block):
             part = ids[at : at + self.block]
-            with state.rows.reading():
+            with state.lock if state.rows.local else nullcontext():  # shards answer meanwhile
                 began = time.perf_counter()
                 found = state.rows.live(table, part)
                 rare = self._rare(part) if table is Table.IN else None
@@ -237,10 +235,6 @@ class LiveModel:
         finally:
             self._reading = None
             self._turn.release()
-
-
-def _rows_of(index: dict[str, int]) -> Callable[[Sequence[str]], IntArray]:
-    return lambda words: np.array([index.get(word, -1) for word in words], dtype=np.int64)
 
 
 def read_gold_set(body: dict[str, Any]) -> PairGold | AnalogyGold | None:

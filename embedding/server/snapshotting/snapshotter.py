@@ -34,7 +34,7 @@ from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
-from embedding.server.rowstore.interface import RowsCopy
+from embedding.server.rows.copying import RowsCopy
 from embedding.server.snapshotting.convergence import WindowConvergence
 from embedding.server.snapshotting.gold import measure_gold
 from embedding.server.state import ServerState
@@ -205,11 +205,12 @@ class Snapshotter:
             known = self._futures.get(key)
             if known is not None and not (known.done() and known.exception() is not None):
                 return known
-            if self._store is None:
+            store = self._store
+            if store is None:
                 raise RefusedError("cut: the server has no snapshot store (setting `snapshots`).")
             self._refuse_overlap(key, window)
             copied = self._copy(window)
-            future = self._pool.submit(self._publish, copied)
+            future = self._pool.submit(self._publish, copied, store)
             self._futures[key] = future
             return future
 
@@ -298,7 +299,7 @@ class Snapshotter:
             **self._state.composer.described(),
         }
 
-    def _publish(self, copied: Copied) -> SnapshotRef:
+    def _publish(self, copied: Copied, store: SnapshotStore) -> SnapshotRef:
         state, window = self._state, copied.data.window
         began = time.time()
         try:
@@ -308,12 +309,8 @@ class Snapshotter:
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
                 quality |= measure_gold(self._config.gold, data.words, data.vectors)
-            quality |= self._weights() | self._readability(data) | self._convergence.ended(window)
-            if self._store is None:
-                raise RefusedError("cut: the server has no snapshot store.")
-            ref = self._store.publish(
-                replace(data, quality=quality), copied.usage(), copied.pulls()
-            )
+            quality |= self._reported(data) | self._convergence.ended(window)
+            ref = store.publish(replace(data, quality=quality), copied.usage(), copied.pulls())
         except Exception as error:
             with state.lock:
                 state.accounts.cut -= copied.closed
@@ -336,21 +333,18 @@ class Snapshotter:
         )
         return ref
 
-    def _weights(self) -> dict[str, float]:
-        """weight.SOURCE, as the nodes that are there tell of it."""
+    def _reported(self, data: SnapshotData) -> dict[str, float]:
+        """weight.SOURCE, as the nodes that are there tell of it, and whether the snapshot can be
+        read (snapshots/readability.py).
+        """
         with self._state.lock:
-            reports = self._reports()
-        return {f"weight.{name}": weight for name, weight in read_weights(reports).items()}
-
-    def _readability(self, data: SnapshotData) -> dict[str, float]:
-        """Whether the snapshot can be read (snapshots/readability.py)."""
-        with self._state.lock:
-            reports = self._reports() or list(self._state.reports.last.values())
+            reports, last = self._reports(), list(self._state.reports.last.values())
         vectors = np.asarray(data.vectors[frequent(data.counts)])
         return {
+            **{f"weight.{name}": weight for name, weight in read_weights(reports).items()},
             "words_read": float(np.asarray(data.counts).sum()),
             **spread(vectors),
-            **read_held_out(reports),
+            **read_held_out(reports or last),
         }
 
     def _reports(self) -> list[dict[str, Any]]:

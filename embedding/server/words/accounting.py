@@ -15,7 +15,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
-from embedding.server.figures.meters import Meters
+from embedding.server.figures.meters import Meters, SourceMeter
 from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
@@ -34,14 +34,18 @@ MOST_PHRASES = 1_000_000
 
 @dataclass(frozen=True)
 class PushArrival:
-    """A push with what could be worked out about it before the lock was taken."""
+    """A push with what could be worked out about it before the lock was taken.
+
+    seen    float64 [n], when each word was read (Unix seconds); nbytes  of the push as it came
+    """
 
     push: Push
     seen: TimeArray
+    nbytes: int
 
     @classmethod
-    def prepare(cls, push: Push) -> PushArrival:
-        """When each word was read; RefusedError for windows outside any calendar."""
+    def prepare(cls, push: Push, nbytes: int) -> PushArrival:
+        """The arrival of a checked push; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
         starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
@@ -53,7 +57,7 @@ class PushArrival:
         published = {p.source: p.published for p in push.progress}
         times = [published.get(group.source, float(group.window)) for group in groups]
         lengths = np.diff([0, *(group.stop for group in groups)])
-        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths))
+        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths), nbytes)
 
 
 class Accounts:
@@ -76,7 +80,9 @@ class Accounts:
             in_step=config.in_step,
         )
         self.meters = Meters()
-        self.rare = InferredVectors.of(config, vocabulary)
+        self.rare = InferredVectors(
+            vocabulary, mentions=config.rare_mentions, limit=config.rare_words
+        )
         self.tokenizers: dict[str, None] = {}
         self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
@@ -91,14 +97,12 @@ class Accounts:
     def learnt(self, arrival: PushArrival, now: float) -> None:
         """A push was applied."""
         push = arrival.push
-        self._count(arrival)
+        self.meters.dropped_counts += self._count(arrival, _listed(push.counts.words))
         self.windows.add(push.counts, self.cut)
         self.usage.learnt(push, self.cut)
         self.shifts.learnt(push, self.cut)
-        self.meters.learnt(push.node, push.tokens, now)
+        self.meters.learnt(push, now)
         self.meters.replayed_tokens += push.replayed
-        self.meters.loss_sum += push.loss_sum
-        self.meters.pairs += push.pairs
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
         self.note(push.phrases)
@@ -114,17 +118,19 @@ class Accounts:
         while len(self.phrases) > MOST_PHRASES:
             del self.phrases[next(iter(self.phrases))]
 
-    def _count(self, arrival: PushArrival) -> None:
-        """Words with a row are counted by id, others by name."""
+    def _count(self, arrival: PushArrival, words: Sequence[str]) -> int:
+        """Words with a row are counted by id, others by name, if `words` has these; how many
+        occurrences were dropped."""
         counts, seen = arrival.push.counts, arrival.seen
         known = counts.ids >= 0
-        self.meters.dropped_counts += self.vocabulary.count(
+        named = ~known if len(words) else np.zeros_like(known)
+        return self.vocabulary.count(
             counts.ids[known],
             counts.counts[known],
             seen[known],
-            _listed(counts.words),
-            counts.counts[~known],
-            seen[~known],
+            words,
+            counts.counts[named],
+            seen[named],
             arrival.push.tokens,
         )
 
@@ -154,19 +160,7 @@ class Accounts:
     def close(self, starts: list[int], ref: SnapshotRef) -> None:
         """A snapshot holds these windows: their counts are needed no longer."""
         window = Window(ref.window_start, ref.window_end)
-        figures = {
-            name: sum(sum(held.get(start, {}).values()) for start in starts)
-            for name, held in (
-                ("documents", self.windows.documents),
-                ("tokens", self.windows.tokens),
-            )
-        }
-        self.closed[window.label] = {
-            "start": window.start.isoformat(),
-            "end": window.end.isoformat(),
-            **figures,
-            "snapshot": ref.id,
-        }
+        self.closed[window.label] = self._described(window, starts, ref.id)
         self.cut |= {*starts, int(window.start.timestamp())}
         for start in starts:
             self.windows.free(start)
@@ -178,23 +172,34 @@ class Accounts:
         found = dict(self.closed)
         for start in self.windows.windows():
             window = self.tracker.window(start)
-            found[window.label] = {
-                "start": window.start.isoformat(),
-                "end": window.end.isoformat(),
-                "documents": sum(self.windows.documents.get(start, {}).values()),
-                "tokens": sum(self.windows.tokens.get(start, {}).values()),
-                "snapshot": None,
-            }
+            found[window.label] = self._described(window, [start], None)
         return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
 
-    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
+    def _described(self, window: Window, starts: list[int], snapshot: str | None) -> dict[str, Any]:
+        held = {"documents": self.windows.documents, "tokens": self.windows.tokens}
+        return {
+            "start": window.start.isoformat(),
+            "end": window.end.isoformat(),
+            **{
+                name: sum(sum(each.get(start, {}).values()) for start in starts)
+                for name, each in held.items()
+            },
+            "snapshot": snapshot,
+        }
+
+    def read(self, node: str, progress: SourceProgress, now: float) -> SourceMeter:
+        """A node has read so much more of a source; the figures of that source."""
         self.meters.documents += progress.documents
         meter = self.meters.source(progress.source)
         meter.documents += progress.documents
         meter.tokens += progress.tokens
+        self.tracker.progress(progress.source, progress.published, now=now, node=node)
+        return meter
+
+    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
+        meter = self.read(node, progress, now)
         meter.lags.add(progress.lags)
         self.meters.lags.add(progress.lags)
-        self.tracker.progress(progress.source, progress.published, now=now, node=node)
         if progress.window in self.cut:
             meter.late += progress.documents
         else:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from embedding.exchange.contributors import Contributors
 from embedding.kernel.errors import RefusedError
-from embedding.server.config import ServerConfig
 from embedding.text.generations import Generations
 
 
@@ -37,16 +36,6 @@ class AnonymityThreshold:
         self._reading = reading
         self._heard: Generations[str, _WordContributors] = Generations(capacity)
 
-    @classmethod
-    def of(cls, config: ServerConfig, reading: Sized) -> AnonymityThreshold:
-        """As the settings say."""
-        return cls(config.min_authors, config.min_sources, config.max_waiting_words, reading)
-
-    @property
-    def needed(self) -> bool:
-        """Whether a word needs any."""
-        return self.authors > 1 or self.sources > 1
-
     def __len__(self) -> int:
         return len(self._heard)
 
@@ -58,7 +47,7 @@ class AnonymityThreshold:
         contributors  of `words`; None: they come from a corpus, where nobody asks. RefusedError
                       when they are of another number of words
         """
-        if contributors is None or not self.needed:
+        if contributors is None or (self.authors <= 1 and self.sources <= 1):
             return list(fresh)
         if len(contributors) != len(words):
             raise RefusedError(

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, IntArray, TimeArray
 from embedding.models.contextbags import ContextBag, ContextBags
-from embedding.server.config import ServerConfig
 from embedding.server.words.reading import KnownContexts, Taught
 from embedding.server.words.vocabulary import Vocabulary
 
@@ -53,11 +52,6 @@ class InferredVectors:
         self._known: ContextBags[int] = ContextBags(KNOWN_WORDS)
         self._grown = np.zeros(0, dtype=np.bool_)
         self._steps: IntArray | None = None
-
-    @classmethod
-    def of(cls, config: ServerConfig, vocabulary: Vocabulary) -> InferredVectors:
-        """As a server's settings say."""
-        return cls(vocabulary, mentions=config.rare_mentions, limit=config.rare_words)
 
     def __len__(self) -> int:
         return len(self._rare)

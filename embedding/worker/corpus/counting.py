@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.kernel.positions import ranges
 from embedding.kernel.records import IntArray, SourceProgress, TokenBlock, WindowUnit
 from embedding.models.jit import kernel
 from embedding.worker.corpus.authors import Authors
@@ -75,8 +76,7 @@ def _count(
     if len(which) == block.n_documents:
         codes = block.codes.astype(np.int64)
     else:
-        offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
+        codes = block.codes[ranges(ends[which], lengths)].astype(np.int64)
     counts = np.bincount(codes, minlength=size)
     named = authors if len(block.voices) else None
     if named is None:

@@ -68,15 +68,7 @@ class DatedLines:
         return len(self.numbers)
 
     def __getitem__(self, part: slice) -> DatedLines:
-        return DatedLines(
-            self.numbers[part],
-            self.texts[part],
-            self.lengths[part],
-            self.when[part],
-            self.done[part],
-            self.sources[part],
-            self.passed[part],
-        )
+        return DatedLines(*(column[part] for column in vars(self).values()))
 
     @property
     def name_sources(self) -> bool:
@@ -88,38 +80,31 @@ class DatedLines:
 
     def take(self, at: IntArray) -> DatedLines:
         """Those at places int64 [m]."""
-        sources = self.sources
-        return DatedLines(
-            self.numbers[at],
-            self.texts.take(pa.array(at)),
-            self.lengths[at],
-            self.when[at],
-            self.done[at],
-            sources.take(pa.array(at))
-            if isinstance(sources, pa.StringArray)
-            else [sources[i] for i in at.tolist()],
-            self.passed[at] if len(self.passed) else self.passed,
-        )
+
+        def taken(column: Any) -> Any:
+            if isinstance(column, pa.StringArray):
+                return column.take(pa.array(at))
+            if isinstance(column, np.ndarray):
+                return column[at] if len(column) else column
+            return [column[i] for i in at.tolist()]
+
+        return DatedLines(*map(taken, vars(self).values()))
 
     @classmethod
     def joined(cls, parts: Sequence[DatedLines]) -> DatedLines:
         """One after the other."""
         if len(parts) == 1:
             return parts[0]
-        sources: pa.StringArray | Sequence[object]
-        if all(isinstance(part.sources, pa.StringArray) for part in parts):
-            sources = pa.concat_arrays([part.sources for part in parts])
-        else:
-            sources = [source for part in parts for source in listed(part.sources)]
-        return cls(
-            np.concatenate([part.numbers for part in parts]),
-            pa.concat_arrays([part.texts for part in parts]),
-            np.concatenate([part.lengths for part in parts]),
-            np.concatenate([part.when for part in parts]),
-            np.concatenate([part.done for part in parts]),
-            sources,
-            np.concatenate([part.passed for part in parts]),
-        )
+
+        def behind(columns: Sequence[Any]) -> Any:
+            if all(isinstance(column, pa.StringArray) for column in columns):
+                return pa.concat_arrays(columns)
+            if isinstance(columns[0], np.ndarray):
+                return np.concatenate(columns)
+            return [source for column in columns for source in listed(column)]
+
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*map(behind, columns))
 
     def by_window(self, unit: WindowUnit | None) -> Iterator[tuple[int, DatedLines]]:
         """Runs of lines of one window, each with its start (Unix seconds); one where unit is None.

@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,13 +19,13 @@ import numpy as np
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.logs import begin_logging
-from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.records import CodeArray, Document, TimeArray, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
-from embedding.text.plain import code_documents, code_lines
+from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.tokenizers import as_written
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
@@ -173,22 +173,9 @@ class _Cutter:
             return replace(block, progress=done)
         coded = code_lines(text.split("\n"), config)
         self._learn_size(len(text), len(coded.codes))
-        when = np.full(1, self._undated)
-        now = np.full(1, time.time())
-        return TokenBlock(
-            source=self._share.source,
-            words=coded.words,
-            codes=coded.codes,
-            sentences=coded.sentences,
-            documents=np.asarray([0, len(coded.sentences) - 1], dtype=np.int32),
-            published=when,
-            available=now,
-            fetched=now,
-            keys=(key,),
-            priority=np.ones(1, dtype=np.float32),
-            tokenizer_digest=self._pipeline.digest,
-            progress=done,
-        )
+        ends = np.asarray([0, len(coded.sentences) - 1], dtype=np.int32)
+        block = self._coded(self._share.source, coded, ends, np.full(1, self._undated), [key])
+        return replace(block, progress=done)
 
     def _by_source(self, lines: DatedLines) -> list[TokenBlock]:
         """A tick: a block for each source, in the order in which they come."""
@@ -214,7 +201,7 @@ class _Cutter:
 
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
         keys = [document_key(self._share.source, number) for number in lines.numbers.tolist()]
-        now, config = time.time(), self._config
+        config = self._config
         if config.mask or not as_written(config.tokenizer):
             documents = [
                 self._document(key, source, text, when)
@@ -222,23 +209,29 @@ class _Cutter:
                     keys, lines.texts.to_pylist(), lines.when.tolist(), strict=True
                 )
             ]
-            block = self._pipeline.block(documents, [now] * len(lines))
+            block = self._pipeline.block(documents, [time.time()] * len(lines))
             return replace(block, passed=lines.passed)
-        coded, documents_end = code_documents(lines.texts, config, self._pipeline.words)
-        read = np.full(len(lines), now)
+        coded, ends = code_documents(lines.texts, config, self._pipeline.words)
+        block = self._coded(source, coded, ends, lines.when, keys)
+        return replace(block, passed=lines.passed)
+
+    def _coded(
+        self, source: str, coded: PlainText, ends: CodeArray, when: TimeArray, keys: Sequence[str]
+    ) -> TokenBlock:
+        """Documents whose words are coded; ends: int32 [d + 1], sentence offsets of documents."""
+        read = np.full(len(keys), time.time())
         return TokenBlock(
             source=source,
             words=coded.words,
             codes=coded.codes,
             sentences=coded.sentences,
-            documents=documents_end,
-            published=lines.when,
+            documents=ends,
+            published=when,
             available=read,
             fetched=read,
             keys=tuple(keys),
-            priority=np.ones(len(lines), dtype=np.float32),
+            priority=np.ones(len(keys), dtype=np.float32),
             tokenizer_digest=self._pipeline.digest,
-            passed=lines.passed,
         )
 
     def _document(self, key: str, source: str, text: str, when: float) -> Document:

@@ -15,8 +15,8 @@ from embedding.kernel.tracing import Traces
 from embedding.stream.faults import QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.text.pool import TextPool
-from embedding.worker.corpus.stages import Stages
 from embedding.worker.crawling.inflight import InFlightDocuments
+from embedding.worker.crawling.stages import Stages
 from embedding.worker.spec import NodeSpec
 
 _PUT_SECONDS = 0.5

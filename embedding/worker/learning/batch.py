@@ -17,10 +17,9 @@ import numpy as np
 from embedding.exchange.batch import Offer, PortionInput, Result, Task, ready, work
 from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import PulledRows
-from embedding.exchange.wire import Message
+from embedding.exchange.session import Requests
 from embedding.kernel.errors import RoundError, UnavailableError
-from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.models.base import LocalBlock
+from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.config import ModelConfig
 from embedding.models.objective import Objective
 from embedding.stream.config import StreamConfig
@@ -29,19 +28,9 @@ from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.rehearsal import Rehearsal
 from embedding.worker.learning.ticks import hash_seed
 
-_NONE: FloatArray = np.empty(0, dtype=np.float32)
-
-
-class RoundSink(Protocol):
-    """What takes the messages of a round."""
-
-    def batch(self, message: Message) -> Message:
-        """The server's answer."""
-        ...
-
 
 class Remembers(Protocol):
-    """A learner, as far as a round needs it."""
+    """A node's past, as far as a round needs it."""
 
     @property
     def pace(self) -> Pace:
@@ -73,7 +62,7 @@ class BatchWork:
     stop    set when the node is to end
     """
 
-    line: RoundSink
+    line: Requests
     model: ModelConfig
     stream: StreamConfig
     node: str
@@ -85,39 +74,38 @@ class BatchWork:
         """For a node that replays nothing otherwise."""
         return make_replay(self.stream, self.model.seed)
 
-    def pulled(
-        self, pull: Callable[[], PulledRows], learner: Remembers
-    ) -> tuple[PulledRows, float]:
+    def pulled(self, pull: Callable[[], PulledRows], past: Remembers) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
         began = last = time.monotonic()
         while True:
             try:
                 return pull(), last - began
             except RoundError:
-                self.take_part(learner, learner.pace)
+                self.take_part(past)
                 last = time.monotonic()
 
-    def take_part(self, learner: Remembers, pace: Pace) -> None:
+    def take_part(self, past: Remembers) -> None:
         """Until the round is over; UnavailableError when told to stop meanwhile."""
         kept: dict[tuple[str, int], Objective] = {}
         if self.model.traits.minibatches:
-            for number, (plan, seed) in enumerate(self._recall(learner, pace)):
+            for number, (plan, seed) in enumerate(self._recall(past)):
                 kept[self.node, number] = self._offer(number, plan, seed)
-        self.line.batch(ready(learner.learning_rate))
+        self.line.request(ready(past.learning_rate))
         result: Result | None = None
         while not self.stop.is_set():
-            answer = self.line.batch(work(result))
+            answer = self.line.request(work(result))
             what = answer.header.get("do")
             if what == "read":
                 return
             result = self._compute(Task.read(answer), kept) if what == "compute" else None
         raise UnavailableError(f"{self.node}: told to stop in a round of L-BFGS.")
 
-    def _recall(self, learner: Remembers, pace: Pace) -> Iterator[tuple[BlockPlan, int]]:
+    def _recall(self, past: Remembers) -> Iterator[tuple[BlockPlan, int]]:
         """What the node gives to a batch, portion by portion, each with a seed."""
-        if learner.rehearsal is None:
+        if past.rehearsal is None:
             return
-        sample = learner.rehearsal.recall(pace.batch_tokens)
+        pace = past.pace
+        sample = past.rehearsal.recall(pace.batch_tokens)
         self._rounds += 1
         start, ends = 0, sample.sentences
         while start < len(ends) - 1:
@@ -125,7 +113,7 @@ class BatchWork:
             end = max(start + 1, int(np.searchsorted(ends, wanted, side="right")) - 1)
             seed = hash_seed(self.model.seed, self.node, (self._rounds << 32) + start)
             ids = sample.tokens[ends[start] : ends[end]]
-            plan = learner.portion(ids, ends[start : end + 1] - ends[start], seed)
+            plan = past.portion(ids, ends[start : end + 1] - ends[start], seed)
             weights = sample.weights[start:end].astype(np.float32)
             if not (weights == 1.0).all():
                 plan = replace(plan, block=replace(plan.block, weights=weights))
@@ -143,9 +131,9 @@ class BatchWork:
             outward=outward,
             pairs=objective.pairs,
             tokens=objective.tokens,
-            material=material(plan.block, seed) if self.shares else None,
+            material=PortionInput(plan.block, seed) if self.shares else None,
         )
-        self.line.batch(offer.message())
+        self.line.request(offer.message())
         return objective
 
     def _compute(self, task: Task, kept: dict[tuple[str, int], Objective]) -> Result | None:
@@ -153,19 +141,7 @@ class BatchWork:
         name = task.node, task.number
         objective = kept.get(name)
         if objective is None and task.material is not None:
-            objective = kept[name] = Objective(self.model, block(task.material), task.material.seed)
+            objective = kept[name] = Objective(self.model, task.material.block, task.material.seed)
         if objective is None:
             return None
         return Result.of(task, *objective.evaluate(task.vectors, task.contexts))
-
-
-def material(of: LocalBlock, seed: int) -> PortionInput:
-    """What another node needs to compute a block's loss."""
-    weights = _NONE if of.weights is None else of.weights
-    return PortionInput(of.tokens, of.sentences, of.keep, of.pool, weights, seed)
-
-
-def block(of: PortionInput) -> LocalBlock:
-    """Inverse of `material`."""
-    weights = of.weights if len(of.weights) else None
-    return LocalBlock(of.tokens, of.sentences, of.keep, of.pool, weights=weights)

@@ -78,7 +78,7 @@ class CopyTraining:
         Raises YeoronError when the loss is not finite or explodes.
         """
         parts, planned = self._parts, prepared.planned
-        parts.link.begin(prepared.rate)
+        parts.past.begin(prepared.rate)
         parts.observer.remember(prepared)
         clock, base = self._copies.rows(prepared)
         if not len(planned.words):

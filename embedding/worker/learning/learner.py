@@ -27,11 +27,10 @@ from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink
-from embedding.worker.learning.nodeclock import NodeClock, Start
+from embedding.worker.learning.nodeclock import NodeClock, PushStopwatch, Start
 from embedding.worker.learning.observing import Observer
 from embedding.worker.learning.replaying import Replaying
 from embedding.worker.learning.scoring import PairSampler
-from embedding.worker.learning.stopwatch import PushStopwatch
 from embedding.worker.learning.ticks import (
     Close,
     Prepared,
@@ -97,12 +96,18 @@ class Learner:
         self.setup = setup
         lexicon = NodeLexicon() if extras.lexicon is None else extras.lexicon
         self.words = WordTables(server, lexicon, model, every=config.vocabulary_blocks, start=start)
-        self.past = Replaying(config, self.words, memory, extras.held_out, extras.rounds)
-        self.observer = Observer(RareWords.of(model, start.rare_mentions), extras.usage)
         self.turn = NodeClock(start, extras.unacknowledged, extras.stopwatch)
-        self.link = LearnerLink(
-            server, setup.node, setup.unit, self.turn, self.past, model.learning_rate
+        self.past = Replaying(
+            config,
+            self.words,
+            self.turn,
+            model.learning_rate,
+            memory,
+            extras.held_out,
+            extras.rounds,
         )
+        self.observer = Observer(RareWords.of(model, start.rare_mentions), extras.usage)
+        self.link = LearnerLink(server, setup.node, setup.unit, self.turn, self.past)
         self._training = kind(
             LearnerParts(setup, trainer, self.link, self.words, self.past, self.observer)
         )
@@ -146,11 +151,10 @@ class Learner:
             seed = hash_seed(model.seed, self.setup.node, self._prepared)
             held = None if order is None else self.past.held_pairs()
             if order is None:
-                rounds = self.turn.pace.batch_tokens > 0
-                parts, sentences = self.past.fresh(blocks, fresh, seed, rounds=rounds)
+                parts, sentences = self.past.fresh(blocks, fresh, seed)
             else:
                 parts, sentences = self.past.again(order, held)
-            decay = self.past.decay(order, self.turn.active)
+            decay = self.past.decay(order)
             noise = self.words.noise(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.

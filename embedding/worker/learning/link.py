@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.pace import Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
-from embedding.kernel.records import CodeArray, FloatArray, IntArray, ScorePairs, Table, WindowUnit
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, WindowUnit
 from embedding.worker.learning.nodeclock import NodeClock
 from embedding.worker.learning.planning import BlockPlan
-from embedding.worker.learning.rehearsal import Rehearsal
 from embedding.worker.learning.replaying import Replaying
 from embedding.worker.learning.work import Work
 
@@ -24,9 +22,8 @@ class LearnerLink:
 
     A pull may be held back for rounds of L-BFGS; the node takes part in them meanwhile.
 
-    turn           where the node stands with the server
-    past           what it remembers, for rounds
-    learning_rate  of the last block
+    turn  where the node stands with the server
+    past  what it remembers, for rounds
     """
 
     def __init__(
@@ -36,29 +33,13 @@ class LearnerLink:
         unit: WindowUnit,
         turn: NodeClock,
         past: Replaying,
-        learning_rate: float,
     ) -> None:
         self.server = server
         self.turn = turn
-        self.learning_rate = learning_rate
         self._node = node
         self._unit = unit
         self._past = past
         self._unseen: tuple[int, tuple[RowDelta, ...]] = (0, ())
-
-    @property
-    def pace(self) -> Pace:
-        """Of the policy."""
-        return self.turn.pace
-
-    @property
-    def rehearsal(self) -> Rehearsal | None:
-        """What the node remembers; None while it remembers nothing."""
-        return self._past.rehearsal
-
-    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
-        """Remembered text with noise words of its own; see `Replaying.portion`."""
-        return self._past.portion(ids, sentences, seed)
 
     def pull(
         self, planned: BlockPlan, scores: Sequence[ScorePairs] = (), clock: int | None = None
@@ -79,17 +60,15 @@ class LearnerLink:
         self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int
     ) -> PulledRows:
         """Pull these rows."""
-        request = PullRequest(
-            ids[Table.IN], ids[Table.OUT], clock, score=scores, grams=ids.get(Table.SUB)
-        )
-        rows, before = self._past.pulled(partial(self.server.pull, request), self)
+        request = PullRequest.of(ids, clock, scores)
+        rows, before = self._past.pulled(partial(self.server.pull, request))
         self.turn.stopwatch.held(rows, before)
         self.turn.prepared(rows.clock)
         return rows
 
     def vectors(self, clock: int, ids: IntArray) -> FloatArray:
         """Rows float32 [n, dim] of `in` as they are now."""
-        return widen(self.server.pull(PullRequest(ids, ids[:0], clock)).vectors)
+        return widen(self.server.pull(PullRequest.of({Table.IN: ids}, clock)).vectors)
 
     def push(
         self, work: Work, clock: int, deltas: tuple[RowDelta, ...], *, kept: bool = False
@@ -108,10 +87,6 @@ class LearnerLink:
         """The node's last delta, unless it is in these rows."""
         sequence, deltas = self._unseen
         return {} if rows.sequence >= sequence else {delta.table: delta for delta in deltas}
-
-    def begin(self, learning_rate: float) -> None:
-        """A block is trained at this rate now."""
-        self.learning_rate = learning_rate
 
     def restart(self, clock: int, sequence: int) -> None:
         """Go on from where the server stands."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.protocol import Ack, Push, Welcome
+from embedding.exchange.protocol import Ack, PulledRows, Push, Welcome
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.stopwatch import PushStopwatch
 from embedding.worker.learning.work import Work
 
 
@@ -41,6 +41,31 @@ class Start:
             min_count=welcome.min_count,
             rare_mentions=welcome.rare_mentions,
         )
+
+
+class PushStopwatch:
+    """Runs from push to push; waiting for text counts, waiting for other nodes does not."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._held = 0.0
+
+    def start(self) -> None:
+        """A push has ended."""
+        self._began, self._held = time.monotonic(), 0.0
+
+    def held(self, rows: PulledRows, before: float = 0.0) -> None:
+        """A pull was held back, and for `before` seconds by a round of L-BFGS."""
+        self._held += before + rows.waited_s
+
+    def busy(self) -> float:
+        """Seconds since the last push, less those held back; 0 before the first push.
+
+        The first stretch is not measured: kernels are compiled in it.
+        """
+        if self._began is None:
+            return 0.0
+        return max(time.monotonic() - self._began - self._held, 1e-3)
 
 
 class NodeClock:

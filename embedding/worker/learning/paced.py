@@ -75,7 +75,6 @@ class PacedTraining:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether rows are kept from block to block, so that they are pulled when they are due."""
         return not self._turn.pace.every_block or self._period.work is not None
 
     def train(self, prepared: Prepared) -> Trained:
@@ -120,7 +119,6 @@ class PacedTraining:
 
     @property
     def pending(self) -> bool:
-        """Whether something was learnt that is not pushed."""
         return self._period.work is not None or self._under_way
 
     def restart(self, clock: int, sequence: int) -> None:

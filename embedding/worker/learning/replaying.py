@@ -7,15 +7,17 @@ from functools import partial
 
 import numpy as np
 
+from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import PulledRows
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.batch import BatchWork, Remembers
+from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldOut, HeldPairs
 from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.nodeclock import NodeClock
 from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.learning.wordtables import WordTables
@@ -27,37 +29,50 @@ class Replaying:
     rehearsal  None while nothing is remembered
     held_out   None where nothing is measured by held-out sentences
     rounds     of L-BFGS; None where the node takes part in none
+    learning_rate  of the last block
     """
 
     def __init__(
         self,
         config: NodeConfig,
         words: WordTables,
+        turn: NodeClock,
+        learning_rate: float,
         memory: ReplayMemory | None,
         held_out: HeldOut | None,
         rounds: BatchWork | None,
     ) -> None:
         self.mixing = Mixing(config.source_weights)
+        self.learning_rate = learning_rate
         self.rehearsal = None if memory is None else Rehearsal(memory, self.mixing)
         self._config = config
         self._words = words
+        self._turn = turn
         self._held_out = held_out
         self._rounds = rounds
 
+    @property
+    def pace(self) -> Pace:
+        return self._turn.pace
+
+    def begin(self, learning_rate: float) -> None:
+        """A block is trained at this rate now."""
+        self.learning_rate = learning_rate
+
     def fresh(
-        self, blocks: Sequence[TokenBlock], parts: list[CodedText], seed: int, *, rounds: bool
+        self, blocks: Sequence[TokenBlock], parts: list[CodedText], seed: int
     ) -> tuple[list[CodedText], Rehearsed]:
         """Fresh sentences, which are remembered, and sentences of the past to train on too.
 
-        rounds  the past is learnt in rounds of L-BFGS, not along with what is fresh
+        Where there are rounds of L-BFGS the past is learnt in them, not along with what is fresh.
         """
         fresh = self._without_held_out(parts, seed)
-        rounds = rounds and self._rounds is not None
-        if self.rehearsal is None and rounds and self._rounds is not None:
-            self.rehearsal = Rehearsal(self._rounds.memory(), self.mixing)
+        rounds = self._rounds if self.pace.batch_tokens > 0 else None
+        if self.rehearsal is None and rounds is not None:
+            self.rehearsal = Rehearsal(rounds.memory(), self.mixing)
         if self.rehearsal is None:
             return fresh, Rehearsed(weights=self.mixing.fresh(blocks))
-        ratio = 0.0 if rounds else replay_ratio(self._config, self._words.tokens)
+        ratio = 0.0 if rounds is not None else replay_ratio(self._config, self._words.tokens)
         wanted = int(sum(len(part.codes) for part in fresh) * ratio)
         past, held = self.rehearsal.draw(blocks, fresh, wanted)
         return [*fresh, *map(self._words.known, past)], held
@@ -89,21 +104,19 @@ class Replaying:
         lexicon = self._words.lexicon
         return self._held_out.pairs(lexicon.known, lexicon.ids)
 
-    def decay(self, order: Order | None, active: int) -> float:
+    def decay(self, order: Order | None) -> float:
         """By which part of itself a row of this tick shrinks (weight decay).
 
         Told when the tick is prepared: by the time it is trained the next may have been read.
         """
         if order is None or self.rehearsal is None:
             return 0.0
-        held = max(self.rehearsal.tokens * max(active, 1), 1)
+        held = max(self.rehearsal.tokens * max(self._turn.active, 1), 1)
         return order.decay * order.rate * min(1.0, order.tokens / held)
 
-    def pulled(
-        self, pull: Callable[[], PulledRows], learner: Remembers
-    ) -> tuple[PulledRows, float]:
+    def pulled(self, pull: Callable[[], PulledRows]) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
-        return (pull(), 0.0) if self._rounds is None else self._rounds.pulled(pull, learner)
+        return (pull(), 0.0) if self._rounds is None else self._rounds.pulled(pull, self)
 
     def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
         """The memory hears of the losses."""

@@ -82,7 +82,6 @@ class WordTables:
         return CodedText(self.lexicon.known(part.table), part.codes, part.sentences)
 
     def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
-        """Which rows a tick needs, and its tokens in them."""
         planned = plan(parts, noise, self.lexicon, self.keep)
         return planned if self.grams is None else self.grams.into(planned)
 
@@ -102,7 +101,6 @@ class WordTables:
         return self._noise.some(n, seed, self.lexicon)
 
     def rows(self, planned: BlockPlan) -> RowCounts:
-        """The words of a tick by local row."""
         counts = self.lexicon.counts
         return RowCounts(planned.words, counts[self.lexicon.places(planned.words)], counts)
 

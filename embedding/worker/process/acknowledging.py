@@ -1,9 +1,15 @@
-"""What a gradient process tells whoever sends it text: what the server has, and where to begin."""
+"""What a gradient process tells whoever sends it text: what the server has, and where to begin.
+
+A node that has learnt its corpus ends once its pushes are safe from a crash of the server: until
+then it keeps those that are in no checkpoint and would send them again, after it nobody can.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
+import time
 from typing import Any
 
 from embedding.exchange.client import ParameterClient
@@ -11,9 +17,16 @@ from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 
+logger = logging.getLogger(__name__)
+
 DURABLE_POLL_SECONDS = 0.3
 _MANY_DOCUMENTS = 4096
 """Documents in no checkpoint, above which one is asked for."""
+_LOOK_SECONDS = 0.2
+ASK_SECONDS = 5.0
+"""How often the checkpoint at the end of a corpus is asked for."""
+PATIENCE_SECONDS = 300.0
+"""How long a server that answers, but writes no checkpoint, is waited for then."""
 
 
 class Acknowledgements:
@@ -89,3 +102,25 @@ class Acknowledgements:
     def _report(self, more: dict[str, Any]) -> None:
         with contextlib.suppress(PeerLost, QueueClosed):
             self._queue.send_report({"offset": self._offset, **more})
+
+
+def secure(client: ParameterClient, stop: threading.Event) -> None:
+    """Wait until all pushes of this node, also of its earlier processes, are in a checkpoint.
+
+    Where the server keeps none they are as soon as they are applied. Others need not wait for this
+    node meanwhile. Returns at once when `stop` is set.
+    """
+    _, last = client.log.held
+    if stop.is_set() or client.durable() >= last:
+        return
+    client.idle()
+    began = time.monotonic()
+    asked = -ASK_SECONDS
+    while not stop.wait(_LOOK_SECONDS) and client.durable() < last:
+        waited = time.monotonic() - began
+        if waited > PATIENCE_SECONDS:
+            logger.warning("%s: its last pushes came into no checkpoint", client.node)
+            return
+        if waited - asked >= ASK_SECONDS:
+            asked = waited
+            client.checkpoint(wait=False)

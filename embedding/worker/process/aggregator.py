@@ -16,23 +16,21 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.exchange.asking import TokenRequired
+from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
-from embedding.exchange.protocol import Push
 from embedding.exchange.token import read_token
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.stopping import stop_on_signals
-from embedding.worker.lifetime import end_with_parent
+from embedding.worker.lifetime import end_process, end_with_parent
 from embedding.worker.process.forking import adopt, current_environment, processes
 from embedding.worker.process.gathering import Gathering, NodePush
 from embedding.worker.process.upstreams import Upstreams
@@ -41,17 +39,6 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 _END_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Given:
-    """A push and the session of its node."""
-
-    push: Push
-    session: int
-
-
-Sum = list[NodePush[Given]]
 
 
 class Aggregator:
@@ -65,19 +52,18 @@ class Aggregator:
         self._server = server
         self._config = config
         self._wait_s = wait_s
-        self._gathering: Gathering[Given] = Gathering()
+        self._gathering = Gathering()
         self._answers: dict[tuple[str, int], dict[str, Any]] = {}
         self._changed = threading.Condition()
         self._upstream = threading.Lock()
         self._upstreams: Upstreams | None = None
         self._closing = False
 
-    def push(self, given: Given) -> dict[str, Any]:
+    def push(self, given: NodePush) -> dict[str, Any]:
         """The server's answer to this push, once its sum has left; `direct`: send it yourself."""
-        push = given.push
-        key = (push.node, push.sequence)
+        key = (given.node, given.push.sequence)
         with self._changed:
-            due = self._gathering.push(NodePush(push.node, push.clock, given))
+            due = self._gathering.push(given)
         self._send(due)
         with self._changed:
             self._changed.wait_for(
@@ -107,23 +93,23 @@ class Aggregator:
             self._upstreams.close()
             self._upstreams = None
 
-    def _send(self, sums: list[Sum]) -> None:
+    def _send(self, sums: list[list[NodePush]]) -> None:
         for parts in sums:
             with self._upstream:
                 answers = self._ask(parts)
             with self._changed:
                 for part, answer in zip(parts, answers, strict=True):
-                    self._answers[part.node, part.push.push.sequence] = answer
+                    self._answers[part.node, part.push.sequence] = answer
                 self.sums += 1
                 self._changed.notify_all()
 
-    def _ask(self, parts: Sum) -> list[dict[str, Any]]:
+    def _ask(self, parts: list[NodePush]) -> list[dict[str, Any]]:
         """The server's answers in order; `direct` to all when it has none."""
         try:
-            pushes = [part.push.push for part in parts]
+            pushes = [part.push for part in parts]
             if self._upstreams is None:
                 self._upstreams = Upstreams(self._server, self._config)
-            answers = self._upstreams.send(pushes, [part.push.session for part in parts])
+            answers = self._upstreams.send(pushes, [part.session for part in parts])
         except RefusedError as error:
             logger.info("a sum of %d pushes was refused: %s", len(parts), error)
         except YeoronError as error:
@@ -181,7 +167,7 @@ class AggregatorService(flight.FlightServerBase):  # type: ignore[misc]
                 return Message({"status": "ok"})
             push = decode_push(message)
             nodes.add(push.node)
-            given = Given(push, whole(message.header, "session"))
+            given = NodePush(push, whole(message.header, "session"))
             return Message({"status": "ok", **self._aggregator.push(given)})
         except ExchangeError as error:
             return Message({"status": "refused", "reason": str(error)})
@@ -212,13 +198,7 @@ def running_aggregator(
         raise PlatformError(f"{group}: its aggregator ended before it listened.") from error
     finally:
         ours.close()
-        if process.is_alive():
-            process.terminate()
-        process.join(_END_SECONDS)
-        if process.is_alive():
-            process.kill()
-            process.join(_END_SECONDS)
-        process.close()
+        end_process(process, _END_SECONDS)
 
 
 def aggregate_forever(

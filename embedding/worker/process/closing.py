@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from embedding.worker.learning.ticks import Close
-from embedding.worker.usage.usage import UsageReader
 
 
 class Closings:
-    """Of a node; `usage` None: it reads none again.
+    """Of a node; `reads`: whether it reads any window again.
 
     A stream's window is read once more when the server says that it is complete.
     """
 
-    def __init__(self, usage: UsageReader | None) -> None:
-        self._usage = usage
+    def __init__(self, *, reads: bool) -> None:
+        self._reads = reads
         self._complete: int | None = None
+        self._given: int | None = None
         self._acknowledged: int | None = None
 
     def complete(self, window: int | None) -> None:
@@ -23,14 +23,19 @@ class Closings:
 
     def due(self, unconverged: int | None) -> Close | None:
         """The window of a stream to read now, before `unconverged`, which is still rehearsed."""
-        usage, window = self._usage, self._complete
-        if usage is None or window is None or (usage.closed is not None and usage.closed >= window):
+        window, given = self._complete, self._given
+        if not self._reads or window is None or (given is not None and given >= window):
             return None
         return None if unconverged is not None and unconverged <= window else Close(window)
 
+    def give(self, close: Close) -> Close:
+        """It is read now, and not again: the next tick is asked for before this one has begun."""
+        self._given = close.window
+        return close
+
     def of_corpus(self, window: int | None, until: int | None) -> Close | None:
         """The window of a corpus that is over, to be read now; until: the next one, if any."""
-        return None if self._usage is None or window is None else Close(window, until)
+        return Close(window, until) if self._reads and window is not None else None
 
     def acknowledge(self, window: int) -> None:
         """The server has what was read."""
@@ -38,8 +43,7 @@ class Closings:
 
     def go_back(self) -> None:
         """The server refused something: what it has not, is read again."""
-        if self._usage is not None:
-            self._usage.go_back(self._acknowledged)
+        self._given = self._acknowledged
 
     @property
     def latest(self) -> int | None:
@@ -47,6 +51,6 @@ class Closings:
 
         None: this node never reads a window again. The server takes no snapshot before it knows.
         """
-        if self._usage is None:
+        if not self._reads:
             return None
         return -1 if self._acknowledged is None else self._acknowledged

@@ -34,7 +34,7 @@ OF_A_STREAM = (
 """What the two processes of a node run."""
 
 
-UNCOLLECTED, WARMED = "embedding.worker.crawling.gcfreeze", "embedding.worker.process.warmed"
+UNCOLLECTED, WARMED = "embedding.worker.process.gcfreeze", "embedding.worker.process.warmed"
 _STARTING = threading.Lock()
 
 

@@ -7,31 +7,39 @@ has pushed at that clock. A node takes part from its first push until it falls i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
-P = TypeVar("P")
+from embedding.exchange.protocol import Push
 
 
 @dataclass(frozen=True)
-class NodePush(Generic[P]):
-    """What a node gave: the clock of its push, and the push."""
+class NodePush:
+    """A push and the session of its node."""
 
-    node: str
-    clock: int
-    push: P
+    push: Push
+    session: int
+
+    @property
+    def node(self) -> str:
+        """Who pushed."""
+        return self.push.node
+
+    @property
+    def clock(self) -> int:
+        """Of the push."""
+        return self.push.clock
 
 
 @dataclass
-class Gathering(Generic[P]):
+class Gathering:
     """Holds parts until those of their clock are all there.
 
     done  by node that takes part: the clock of its last push
     """
 
     done: dict[str, int] = field(default_factory=dict)
-    waiting_pushes: list[NodePush[P]] = field(default_factory=list)
+    waiting_pushes: list[NodePush] = field(default_factory=list)
 
-    def push(self, part: NodePush[P]) -> list[list[NodePush[P]]]:
+    def push(self, part: NodePush) -> list[list[NodePush]]:
         """A node pushed; the sums that are due now, each a list of parts of different nodes."""
         # A node that sends again, because it heard no answer, is held once.
         self.waiting_pushes = [each for each in self.waiting_pushes if each.node != part.node]
@@ -39,18 +47,18 @@ class Gathering(Generic[P]):
         self.done[part.node] = max(part.clock, self.done.get(part.node, part.clock))
         return self._due()
 
-    def leave(self, node: str) -> list[list[NodePush[P]]]:
+    def leave(self, node: str) -> list[list[NodePush]]:
         """A node has nothing to push for now, or is gone; what it gave stays."""
         self.done.pop(node, None)
         return self._due()
 
-    def expire(self) -> list[list[NodePush[P]]]:
+    def expire(self) -> list[list[NodePush]]:
         """Whoever keeps the others waiting takes part no longer; all that is held is due."""
         waiting = {part.node for part in self.waiting_pushes}
         self.done = {node: clock for node, clock in self.done.items() if node in waiting}
         return self._due(everything=True)
 
-    def _due(self, *, everything: bool = False) -> list[list[NodePush[P]]]:
+    def _due(self, *, everything: bool = False) -> list[list[NodePush]]:
         found = []
         for clock in sorted({part.clock for part in self.waiting_pushes}):
             if not everything and any(done < clock for done in self.done.values()):

@@ -29,14 +29,12 @@ from embedding.worker.corpus.counting import window_of
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.ticks import Close, StepResult
 from embedding.worker.lifetime import end_with_parent, peak_memory
-from embedding.worker.process.acknowledging import Acknowledgements
+from embedding.worker.process.acknowledging import Acknowledgements, secure
 from embedding.worker.process.closing import Closings
 from embedding.worker.process.intake import ticks
-from embedding.worker.process.making import listener_of, make_learner
+from embedding.worker.process.making import listener_of, make_learner, make_transport, relay_of
 from embedding.worker.process.pipeline import Pipeline, When
 from embedding.worker.process.rehearsing import rehearsals_of
-from embedding.worker.process.routing import make_transport, relay_of
-from embedding.worker.process.securing import secure
 from embedding.worker.process.tracing import DocumentTraces
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import NodeSpec
@@ -109,7 +107,7 @@ class GradientProcess:
             rehearses=self.rehearsals.any,
             trainer=trainer,
         )
-        self.closings = Closings(self.learner.observer.usage)
+        self.closings = Closings(reads=self.learner.observer.usage is not None)
         self.acknowledgements = Acknowledgements(
             queue, self.client, welcome.offset, self.learner.turn.unacknowledged
         )
@@ -188,7 +186,7 @@ class GradientProcess:
                 yield blocks
             elif (close := self._closing()) is not None:
                 self._idle = False
-                yield close
+                yield self.closings.give(close)
             elif (order := self._ordered()) is not None:
                 self._idle = False
                 yield order

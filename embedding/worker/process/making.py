@@ -1,18 +1,23 @@
-"""A node's learner, put together of what its specification and the server's greeting ask for."""
+"""A node's learner and the way of its rows, as its specification and the server's greeting ask."""
 
 from __future__ import annotations
 
+import os
 import threading
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Welcome
+from embedding.exchange.relay import Relay
 from embedding.exchange.shards.columns import ColumnsOnShards
+from embedding.exchange.topologies.base import JoiningNode
+from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
 from embedding.kernel.records import WindowUnit
 from embedding.models.base import Trainer
 from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
+from embedding.worker.corpus.offset import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.columns import on_columns
@@ -30,6 +35,36 @@ from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
 from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.lookahead import LookAhead
+
+
+def relay_of(spec: NodeSpec) -> Relay | None:
+    """The node's line to the aggregator of its group; None where it pushes by itself."""
+    if spec.ring is not None or not spec.aggregator:
+        return None
+    return Relay(
+        spec.aggregator,
+        group=spec.group,
+        config=spec.exchange,
+        timeout_s=spec.topology.peer_timeout_s,
+    )
+
+
+def make_transport(
+    spec: NodeSpec, server: Transport, welcome: Welcome, stop: threading.Event
+) -> Transport:
+    """The transport over `server`; waits for the other nodes when rows are all-reduced."""
+    node = JoiningNode(
+        name=spec.name,
+        incarnation=str(os.getpid()),
+        config=spec.topology,
+        exchange=spec.exchange,
+        meeting=spec.ring,
+        welcome=welcome,
+        buckets=spec.model.gram_rows,
+        tokens=lambda offset: Offset.of(offset).tokens,
+        stop=stop,
+    )
+    return TOPOLOGIES.get(spec.topology.kind)(server, node)
 
 
 def make_learner(
@@ -60,7 +95,7 @@ def make_learner(
     extras = Extras(
         lexicon=_lexicon(spec, welcome, unit, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
-        rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
+        rounds=BatchWork(client.session, model, spec.stream, spec.name, shares, stop),
         usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
@@ -84,7 +119,7 @@ def _peers(spec: NodeSpec, client: ParameterClient) -> CorpusPeers | None:
         return None
     nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
     most = spec.exchange.max_message_bytes // TOKEN_BYTES
-    return CorpusPeers(client, nodes, most) if nodes > 1 else None
+    return CorpusPeers(client.session, nodes, most) if nodes > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:

@@ -21,6 +21,7 @@ from embedding.kernel.errors import BehindError, PlatformError, UnavailableError
 from embedding.kernel.private import leave_no_core, write_privately
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
+from embedding.worker.lifetime import end_process
 from embedding.worker.process.forking import (
     OF_A_CORPUS,
     OF_A_STREAM,
@@ -142,13 +143,7 @@ class _Pair:
         """End the crawler first, so that the gradient process learns what is already queued."""
         deadline = time.monotonic() + STOP_SECONDS
         for process in self.processes.values():
-            if process.is_alive():
-                process.terminate()
-            process.join(max(0.5, deadline - time.monotonic()))
-            if process.is_alive():
-                process.kill()
-                process.join(5)
-            process.close()
+            end_process(process, max(0.5, deadline - time.monotonic()))
         self._reasons.close()
 
 

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from embedding.exchange.headers import INTEGER, rows
 from embedding.exchange.pasttexts import END, LEAVE_WINDOW, read, written
+from embedding.exchange.session import Requests
 from embedding.exchange.wire import Message
 from embedding.worker.usage.past import PastTexts
-
-
-class Line(Protocol):
-    """What takes a message to the server."""
-
-    def batch(self, message: Message) -> Message:
-        """The server's answer."""
-        ...
 
 
 class CorpusPeers:
@@ -25,7 +16,7 @@ class CorpusPeers:
     most_tokens  in a message
     """
 
-    def __init__(self, line: Line, nodes: int, most_tokens: int) -> None:
+    def __init__(self, line: Requests, nodes: int, most_tokens: int) -> None:
         self._line = line
         self._nodes = nodes
         self._most = most_tokens
@@ -46,7 +37,7 @@ class CorpusPeers:
             "enough": min(past.most, self._most),
             "past": described,
         }
-        answer = self._line.batch(Message(header, arrays))
+        answer = self._line.request(Message(header, arrays))
         fields = {"window": INTEGER}
         due = rows(answer.header.get("close"), "close", fields, most=1_000, of=LEAVE_WINDOW)
         texts = read(answer)

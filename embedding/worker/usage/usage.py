@@ -67,7 +67,6 @@ class UsageReader:
         self.window = window
         self.past = past
         self.peers = peers
-        self.closed: int | None = None
 
     @classmethod
     def of(
@@ -82,10 +81,6 @@ class UsageReader:
             return None
         return cls(model.window, past, peers)
 
-    def go_back(self, closed: int | None) -> None:
-        """The server has heard of no window after `closed`: what was closed since is read again."""
-        self.closed = closed
-
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
         self.past.add(blocks, tables)
@@ -95,7 +90,6 @@ class UsageReader:
 
         window, until  as in `CorpusPeers.leave`
         """
-        self.closed = window
         if self.peers is None:
             return [(window, self.past)]
         return self.peers.leave(window, until, self.past)
@@ -111,7 +105,6 @@ class UsageReader:
         vectors from counts, the window, the one before it, all older ones, and what its busiest
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
-        self.closed = window
         past = self.past if past is None else past
         read = [
             (min(1 + at, BUSIEST - 1), stretch)

@@ -9,20 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.crawl.keys import key_digest
 from embedding.kernel.records import IntArray, TokenBlock
 from embedding.snapshots.evidence import DAY, EVIDENCE_SCHEMA, EvidenceStore, page_of, sampled
-
-Hashes = npt.NDArray[np.uint64]
+from embedding.worker.corpus.authors import GOLDEN, finished
 
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 20.0
 MOST_ROWS = 400_000
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 class EvidenceKeeper:
@@ -68,7 +65,7 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
     at, word = np.divmod(pairs, max(len(block.words), 1))
     pages = [page_of(key) for key in block.keys]
     digests = np.array([key_digest(page) for page in pages], dtype=np.uint64)
-    mixed = _mixed(digests[at] + np.asarray(ids)[word].astype(np.uint64) * _STEP)
+    mixed = finished(digests[at] + np.asarray(ids)[word].astype(np.uint64) * GOLDEN)
     return pa.table(
         {
             "word": pa.array(block.words, pa.string()).take(pa.array(word)),
@@ -80,11 +77,3 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
         },
         schema=EVIDENCE_SCHEMA,
     )
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """Splitmix64 (Steele et al. 2014): every bit of the result depends on all bits."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Hashes = values ^ (values >> np.uint64(31))
-    return mixed

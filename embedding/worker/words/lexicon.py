@@ -69,10 +69,6 @@ class NodeLexicon:
         self._order(np.array(delta.alive, np.int64), np.array(delta.alive_counts, np.float64))
         self._version = delta.version
 
-    def look_ahead_with(self, look_ahead: LookAhead | None) -> None:
-        """From now on this one says how often words will come again."""
-        self.look_ahead = look_ahead
-
     def listen(self, listener: ContributorCollector | None) -> None:
         """From now on this one remembers who used the words without a row."""
         self._listener = listener

@@ -15,7 +15,7 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService, Pages
-from embedding.server.figures.textmetrics import text_metrics
+from embedding.server.figures.metrics import text_metrics
 from embedding.server.service import ParameterServer, running_server
 from waiting import until
 

@@ -29,8 +29,8 @@ from embedding.exchange.strictjson import loads
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
+from embedding.server import limits
 from embedding.server.config import ServerConfig
-from embedding.server.flight import limits
 from embedding.server.service import running_server
 from generated import examples
 

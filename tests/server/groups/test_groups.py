@@ -26,8 +26,7 @@ from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server import controls
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groups.shares import group_shares
-from embedding.server.groups.taking import Cut, NewPushes, compose
+from embedding.server.groups.taking import Cut, NewPushes, compose, group_shares
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 from waiting import until

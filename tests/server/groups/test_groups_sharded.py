@@ -201,11 +201,11 @@ def test_words_that_come_between_the_answers_of_primary_and_shards(leader, conne
         node, rows = connect(leader, "n0"), b.link.client.rows
         answers = rows.answers
 
-        def late(calls):
+        def late(*calls):
             rows.answers = answers
             node.words("봄")
             leader.state.rows.catch_up()
-            return answers(calls)
+            return answers(*calls)
 
         rows.answers = late
         b.link.exchange()

@@ -92,8 +92,6 @@ def portion(node: str, number: int) -> tuple[LocalBlock, int]:
 def offer(node: str, number: int, *, shared: bool) -> Offer:
     block, seed = portion(node, number)
     objective = Objective(MODEL, block, seed)
-    none = np.empty(0, dtype=np.float32)
-    material = PortionInput(block.tokens, block.sentences, block.keep, block.pool, none, seed)
     return Offer(
         number=number,
         words=np.arange(WORDS),
@@ -102,7 +100,7 @@ def offer(node: str, number: int, *, shared: bool) -> Offer:
         outward=objective.touches(WORDS, WORDS)[1],
         pairs=objective.pairs,
         tokens=len(block.tokens),
-        material=material if shared else None,
+        material=PortionInput(block, seed) if shared else None,
     )
 
 

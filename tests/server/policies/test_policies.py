@@ -76,7 +76,7 @@ class World:
         if ROUND in waiting_for and self.come_together(node):
             return self._pull(node, clock)
         if waiting_for:
-            assert self.machine.policy.running not in NOBODY_WAITS
+            assert self.machine.policy.name not in NOBODY_WAITS
             return False
         assert at >= clock
         self.reading[node].append(at)
@@ -106,7 +106,7 @@ class World:
         self.carry_out(self.machine.push(ticket, now=self.now))
         assert (ticket in self.dropped) == (late and not again)
         assert (self.machine.policy.name == "backup") >= (ticket in self.dropped)
-        if self.machine.policy.running in (*NOBODY_WAITS, "ssp", "sandblaster"):
+        if self.machine.policy.name in (*NOBODY_WAITS, "ssp", "sandblaster"):
             assert ticket in self.applied  # as it came, not with others (Petuum's ESSP)
         self.clock[node] = board.members[node].clock
 
@@ -128,7 +128,7 @@ class World:
         return [m.name for m in self.machine.board.members.values() if m.active]
 
     def check_read(self, node: str, clock: int) -> None:
-        name, staleness = self.machine.policy.running, self.machine.config.staleness
+        name, staleness = self.machine.policy.name, self.machine.config.staleness
         done = set(self.applied)
         members = self.machine.board.members
         if name in ("bsp", "averaging"):
@@ -183,7 +183,7 @@ policies = pytest.mark.parametrize(
 def test_a_policy_goes_by_the_name_that_it_is_registered_under(policy):
     made = POLICIES.get(policy)(SyncConfig(policy=policy))
     assert made.name == policy
-    assert made.running in POLICIES
+    assert made.ruling.name in POLICIES
 
 
 @policies

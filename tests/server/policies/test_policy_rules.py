@@ -218,10 +218,10 @@ def test_alike_rates_keep_the_barrier_and_unlike_ones_lift_it():
     machine = auto("a", "b", "c", "d")
     for now in range(20):
         hear(machine, float(now), 100, 110, 95, 105)
-    assert machine.policy.running == "bsp"
+    assert machine.policy.name == "bsp"
     for now in range(20, 80):
         hear(machine, float(now), 100, 110, 95, 10)
-    assert machine.policy.running == "asp"
+    assert machine.policy.name == "asp"
     assert "above 0.4" in machine.switches[-1].reason
     assert [switch.after for switch in machine.switches] == ["ssp", "asp"]
 
@@ -229,11 +229,11 @@ def test_alike_rates_keep_the_barrier_and_unlike_ones_lift_it():
 def test_rates_that_differ_a_little_take_ssp_and_it_takes_more_to_come_back():
     machine = auto("a", "b", auto_stay_s=0.0)
     hear(machine, 1.0, 100, 60)  # 0.25
-    assert machine.policy.running == "ssp"
+    assert machine.policy.name == "ssp"
     for now, slower, ruling in ((100.0, 70, "ssp"), (200.0, 90, "bsp")):  # 0.18, 0.05
         for _ in range(3):
             hear(machine, now, 100, slower)
-        assert machine.policy.running == ruling
+        assert machine.policy.name == ruling
     assert "well below 0.2" in machine.switches[-1].reason
     assert machine.switched == len(machine.switches) >= 2
 
@@ -241,11 +241,11 @@ def test_rates_that_differ_a_little_take_ssp_and_it_takes_more_to_come_back():
 def test_none_rules_for_less_than_its_time():
     machine = auto("a", "b", auto_stay_s=10.0)
     hear(machine, 5.0, 100, 10)
-    assert machine.policy.running == "bsp"
+    assert machine.policy.name == "bsp"
     hear(machine, 10.0, 100, 10)
-    assert machine.policy.running == "asp"
+    assert machine.policy.name == "asp"
     hear(machine, 15.0, 100, 100)
-    assert machine.policy.running == "asp"
+    assert machine.policy.name == "asp"
 
 
 def test_each_switch_is_logged_with_its_reason(caplog):
@@ -270,9 +270,9 @@ def test_auto_keeps_its_thresholds_its_margin_and_its_time_whatever_it_hears(hea
     machine = auto("a", "b", auto_stay_s=10.0)
     ladder, began, now = ("bsp", "ssp", "asp"), 0.0, 0.0
     for seconds, node, rate in heard:
-        before, now = machine.policy.running, now + seconds
+        before, now = machine.policy.name, now + seconds
         machine.measured(node, {f"source of {node}": rate}, 1.0, now=now)
-        after = machine.policy.running
+        after = machine.policy.name
         if after == before:
             continue
         variation = machine.board.speeds.variation(["a", "b"])
@@ -296,12 +296,12 @@ def test_rates_between_the_two_thresholds_of_a_way_never_switch():
     for first, ruling in ((100, "bsp"), (60, "ssp")):
         machine = auto("a", "b", auto_stay_s=0.0)
         hear(machine, 1.0, 100, first)
-        assert machine.policy.running == ruling
+        assert machine.policy.name == ruling
         for now in range(100, 4000, 100):
             # One old figure is kept: so long that only this one counts, 0.16 and 0.19 in turn.
             hear(machine, float(now), 100, 72 if now % 200 else 68)
             hear(machine, float(now), 100, 72 if now % 200 else 68)
-        assert machine.policy.running == ruling
+        assert machine.policy.name == ruling
         assert machine.switched == (ruling == "ssp")
 
 
@@ -313,7 +313,7 @@ def test_one_source_or_a_node_that_was_not_heard_tells_nothing():
     machine.measured("a", {"another": 1}, 1.0, now=2.0)
     machine.measured("b", {"third": 100}, 0.0, now=2.0)  # not measured
     assert machine.board.speeds.variation(machine.board.active()) is None
-    assert machine.policy.running == "bsp"
+    assert machine.policy.name == "bsp"
 
 
 def test_what_the_barrier_held_is_applied_when_it_is_lifted():

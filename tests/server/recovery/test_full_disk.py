@@ -81,7 +81,7 @@ def test_a_node_gets_its_words_once_there_is_room_and_they_keep_their_ids(
     with running_server(chosen, dim=4) as server:
         ids = connect(server).words("말", "글")
         assert len(tries) == 3
-        server._recovery._try_write = lambda: "killed"
+        server.recovery._try_write = lambda: "killed"
     with running_server(chosen, dim=4) as server:
         assert connect(server).words("말", "글").tolist() == ids.tolist() == [0, 1]
 
@@ -117,7 +117,7 @@ def test_no_copy_of_the_tables_is_left_where_not_even_a_file_can_be_made(
         connect(server).words("말")
         monkeypatch.setattr("embedding.server.recovery.restoring.Journal", full)
         assert "No space left" in server.recovery.request(wait=True)
-        assert server.state.tables._copies == []
+        assert server.state.tables._watchers == []
         monkeypatch.undo()
 
 

@@ -283,7 +283,7 @@ def test_words_noted_after_an_unfinished_checkpoint_and_a_restart_keep_their_ids
             for at, word in enumerate(("말", "글", "집")):
                 known |= {f"{word}{incarnation}": int(node.words(f"{word}{incarnation}")[0])}
                 if at == incarnation:
-                    server._recovery._try_write()
+                    server.recovery._try_write()
             crash(server)
     with running_server(chosen, dim=DIM) as server:
         ids = connect(server).words(*known)

@@ -215,7 +215,6 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
             ids, columns = shard.ids, shard.spec.columns
             found = shard.state.rows(Table.IN, ids, at)
             wanted = [self.rows.get(i, np.zeros(DIM, np.float32)) for i in ids.tolist()]
-            assert found is not None
             wanted = np.array(wanted, np.float32).reshape(-1, DIM)[:, columns]
             np.testing.assert_allclose(found, wanted, atol=self.within, rtol=0)
             assert shard.state.inbox.lost == 0

@@ -19,11 +19,11 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.tables import Tables
-from embedding.server.shards.following import FollowingShard, following_shard
+from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import Admit, Change, TakeMoves
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import ShardState
+from embedding.server.shards.state import NotReachedError, ShardState
 from waiting import until
 
 DIM = 2
@@ -71,7 +71,8 @@ def test_a_push_counts_once_its_rows_have_changed(
         assert (told["position"], told["pushes"], state.inbox.ledger.of("a").applied) == (1, 0, 0)
         assert told["stuck"].startswith("shard 0 could not change its rows, and tries again: ")
         assert type(error).__name__ in told["stuck"]
-        assert not state.has_copy((1, 2))
+        with pytest.raises(NotReachedError):
+            state.reach((1, 2))
         recovery = ShardRecovery(state, CheckpointFolder(tmp_path, keep=2), every_s=3600)
         # Half a push would be added again by a shard that goes on from there.
         assert (recovery._try_write() is not None) == (after > 0)
@@ -140,7 +141,7 @@ def test_what_moved_is_kept_until_all_of_it_could_be_read(monkeypatch) -> None:
     mend()
     assert state.take(1, 4, [])["position"] == 3
     for table in (Table.IN, Table.OUT):
-        found = FollowingShard(state, state.moved).moves(table, (1, 3), 0, 10)
+        found = state.moved.fetched(table, 3, 0, 10)
         assert np.allclose(found.now - found.bases, np.ones((3, DIM)))
 
 

@@ -22,7 +22,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
-from embedding.server.shards.fleet import Fleet, shard_specs
+from embedding.server.shards.sharding import Fleet, shard_specs
 from waiting import until
 
 CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)

@@ -325,7 +325,7 @@ def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_
         node.client.checkpoint()
         # What follows is what kill -9 leaves.
         server.state.flush = lambda: None
-        server._recovery._try_write = lambda: "killed"
+        server.recovery._try_write = lambda: "killed"
         killed.set()
     assert store.list() == []
     monkeypatch.undo()

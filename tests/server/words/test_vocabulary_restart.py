@@ -20,7 +20,7 @@ def start(folder) -> ParameterServer:
 def crash(server: ParameterServer) -> None:
     """End it as kill -9 would: without flush and last checkpoint."""
     server.state.flush = lambda: None
-    server._recovery._try_write = lambda: "crashed"
+    server.recovery._try_write = lambda: "crashed"
     server.stop()
 
 
@@ -44,7 +44,7 @@ def test_after_a_crash_the_same_words_have_been_evicted(tmp_path):
     server = start(tmp_path)
     server.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
     admit(server, *range(40))
-    server._recovery.request(wait=True)
+    server.recovery.request(wait=True)
     # Counted after the checkpoint: by what the checkpoint knows, 말0 would be the first to go.
     for i in range(20):
         read(server, i + 1, i, 5)

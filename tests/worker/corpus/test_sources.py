@@ -20,8 +20,8 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.stream.faults import QueueClosed
 from embedding.text.config import TextConfig
-from embedding.training import sources as counting
-from embedding.training.sources import SourceCounter
+from embedding.training import survey
+from embedding.training.survey import SourceCounter
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.corpus import named_source
 from embedding.worker.corpus.datedlines import DatedLines, dated_lines
@@ -194,7 +194,7 @@ def test_those_with_the_most_text_are_told_apart_and_the_number_of_others_is_sai
 def test_names_are_counted_in_bounded_memory(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(counting, "COUNTED", 50)
+    monkeypatch.setattr(survey, "COUNTED", 50)
     count = SourceCounter(Path("c.jsonl"), 1)
     for at in range(1_000):
         count.add(line(f"이름{at}"))

@@ -75,7 +75,7 @@ class Node:
     def __init__(self, server: ParameterServer, name: str, kind: type[BatchWork] = BatchWork):
         self.client = ParameterClient(server.location, node=name, config=LINE)
         self.client.hello()
-        self.work = kind(self.client, MODEL, StreamConfig(), name, shares=True)
+        self.work = kind(self.client.session, MODEL, StreamConfig(), name, shares=True)
         self.memory = Memory(len(name))
         server.state.machine.board.members[name].clock = 1
 
@@ -147,11 +147,11 @@ def test_a_round_goes_on_when_a_nodes_stream_breaks(shares: bool) -> None:
 
         def dying() -> None:
             try:
-                other.work.take_part(other.memory, PACE)
+                other.work.take_part(other.memory)
             finally:
                 other.client.session.drop()
 
-        one_did, other_did = together(lambda: one.work.take_part(one.memory, PACE), dying)
+        one_did, other_did = together(lambda: one.work.take_part(one.memory), dying)
         assert one_did is None
         assert isinstance(other_did, KeyError)
         found = server.status()["sync"]["rounds"]
@@ -176,10 +176,10 @@ def test_a_stalled_node_is_not_waited_for_where_others_may_compute_its_portions(
         one, other = nodes
 
         def quick() -> None:
-            one.work.take_part(one.memory, PACE)
+            one.work.take_part(one.memory)
             other.work.stop.set()
 
-        assert together(quick, lambda: other.work.take_part(other.memory, PACE)) == [None, None]
+        assert together(quick, lambda: other.work.take_part(other.memory)) == [None, None]
         found = server.status()["sync"]["rounds"]
         assert found["rounds"] == 1
         assert found["copies_won"] >= 1
@@ -191,7 +191,7 @@ def test_a_node_that_is_told_to_stop_leaves_the_round() -> None:
     with serving() as server, two(server) as nodes:
         nodes[0].work.stop.set()
         with pytest.raises(UnavailableError, match="told to stop"):
-            nodes[0].work.take_part(nodes[0].memory, PACE)
+            nodes[0].work.take_part(nodes[0].memory)
 
 
 def test_another_policy_lets_everybody_go() -> None:
@@ -213,9 +213,9 @@ def test_what_is_no_message_of_a_round_is_refused_and_the_stream_lives() -> None
         rows = np.full((2, 2), np.nan, dtype=np.float32)
         bad = work(Result(1, 1, "one", 0, 1.0, rows, rows))
         with pytest.raises(RefusedError, match="not finite"):
-            client.batch(bad)
+            client.session.request(bad)
         with pytest.raises(RefusedError, match="offer, ready or work"):
-            client.batch(type(bad)({"op": "batch", "do": "dance"}))
+            client.session.request(type(bad)({"op": "batch", "do": "dance"}))
         with pytest.raises(RefusedError, match="learning rate"):
-            client.batch(type(bad)({"op": "batch", "do": "ready", "rate": -1}))
+            client.session.request(type(bad)({"op": "batch", "do": "ready", "rate": -1}))
         assert client.vocabulary().words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,26 @@ def test_a_window_is_closed_when_the_server_has_what_was_read(
 ) -> None:
     said: list[int] = []
     while_reading: list[int] = []
+    calls: list[int] = []
     close = UsageReader.close
 
     def slowly(self: UsageReader, *given: Any) -> Any:
         since = len(said)
+        calls.append(since)
         found = close(self, *given)
         until(lambda: len(said) > since + 3)
         while_reading.extend(said[since:])
         return found
 
+    leave = UsageReader.leave
+
+    def held_back(self: UsageReader, *given: Any) -> Any:
+        until(lambda: len(said) > 3 + len(calls))
+        time.sleep(0.5)
+        return leave(self, *given)
+
     monkeypatch.setattr(UsageReader, "close", slowly)
+    monkeypatch.setattr(UsageReader, "leave", held_back)
     config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     with running_server(config, SyncConfig(policy="asp"), dim=MODEL.dim) as server:
         crawler, gradient = BlockQueue.pair(10_000, multiprocessing.get_context("spawn"))
@@ -69,3 +80,4 @@ def test_a_window_is_closed_when_the_server_has_what_was_read(
             thread.join(60)
     assert not thread.is_alive()
     assert set(while_reading) == {-1}
+    assert len(calls) == 1, "the window was read more than once"

@@ -6,10 +6,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from embedding.exchange.protocol import Push
 from embedding.worker.process.gathering import Gathering, NodePush
 from generated import examples
 
 NODES = st.sampled_from("abc")
+
+
+def pushed(node: str, clock: int, sequence: int = 1) -> NodePush:
+    return NodePush(Push(node, sequence, clock), session=0)
 
 
 class GroupOfThree(RuleBasedStateMachine):
@@ -17,13 +22,13 @@ class GroupOfThree(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gathering: Gathering[int] = Gathering()
+        self.gathering = Gathering()
         self.clock = dict.fromkeys("abc", 0)
         self.waiting: set[str] = set()
         self.left: list[tuple[str, int]] = []
         self.pushed: list[tuple[str, int]] = []
 
-    def take(self, sums: list[list[NodePush[int]]], *, forced: bool = False) -> None:
+    def take(self, sums: list[list[NodePush]], *, forced: bool = False) -> None:
         for parts in sums:
             assert len({part.clock for part in parts}) == 1
             assert [part.node for part in parts] == sorted({part.node for part in parts})
@@ -41,7 +46,7 @@ class GroupOfThree(RuleBasedStateMachine):
         self.clock[node] += 1
         self.waiting.add(node)
         self.pushed.append((node, clock))
-        self.take(self.gathering.push(NodePush(node, clock, 0)))
+        self.take(self.gathering.push(pushed(node, clock)))
 
     @rule(node=NODES)
     def leave(self, node: str) -> None:
@@ -77,10 +82,10 @@ TestGroup = GroupOfThree.TestCase
 
 
 def test_a_node_that_sends_again_is_held_once() -> None:
-    gathering: Gathering[str] = Gathering()
-    gathering.push(NodePush("a", 0, "first"))
-    gathering.push(NodePush("b", 0, "b"))
-    assert gathering.push(NodePush("a", 1, "again")) == []
-    assert gathering.push(NodePush("a", 1, "and again")) == []
-    (parts,) = gathering.push(NodePush("b", 1, "b"))
-    assert [part.push for part in parts] == ["and again", "b"]
+    gathering = Gathering()
+    gathering.push(pushed("a", 0, 1))
+    gathering.push(pushed("b", 0, 1))
+    assert gathering.push(pushed("a", 1, 2)) == []
+    assert gathering.push(pushed("a", 1, 3)) == []
+    (parts,) = gathering.push(pushed("b", 1, 2))
+    assert [part.push.sequence for part in parts] == [3, 2]

@@ -121,7 +121,9 @@ class Nodes:
             ),
             start=Start.of(welcome),
             extras=Extras(
-                rounds=BatchWork(client, MODEL, StreamConfig(), f"n{node}", shares=self.shares)
+                rounds=BatchWork(
+                    client.session, MODEL, StreamConfig(), f"n{node}", shares=self.shares
+                )
             ),
             kind=at_a_pace,
         )

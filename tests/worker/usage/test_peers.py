@@ -43,7 +43,7 @@ class Line:
         session = state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0).session
         self._calls = LeavingCalls(state, lambda: (node, session)).calls()
 
-    def batch(self, message: Message) -> Message:
+    def request(self, message: Message) -> Message:
         return self._calls[str(message.header["op"])](message)
 
 
@@ -157,7 +157,7 @@ def test_a_message_that_is_none_is_refused():
     from embedding.kernel.errors import RefusedError
 
     state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM))
-    send = partial(Line(state, "n0").batch)
+    send = partial(Line(state, "n0").request)
     whole = {
         "op": "leave_window",
         "window": 0,

@@ -120,7 +120,6 @@ def test_times_lie_apart():
     parts = usage.close(int(8 * DAY), Lexicon(), rows).sums
     assert [added(parts, time, "a")[1] for time in range(TIMES)] == [5, 5, 5, 10, 0]
     assert {part.window for part in parts} == {int(8 * DAY)}
-    assert usage.closed == int(8 * DAY)
 
 
 def test_words_of_few_documents_are_not_sent():
@@ -227,7 +226,6 @@ def test_a_window_without_text_says_nothing():
     usage = reader()
     keep(usage, block(["abc"] * 9, 8))
     assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
-    assert usage.closed == int(9 * DAY)
 
 
 def test_unknown_words_and_words_that_are_gone_say_nothing():

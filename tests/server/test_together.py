@@ -13,7 +13,6 @@ from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.together import push_together
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 
@@ -49,7 +48,7 @@ def rows(state: ServerState) -> list[float]:
 @pytest.mark.parametrize("policy", ["bsp", "ssp", "asp"])
 def test_all_are_booked_with_the_rows(policy: str) -> None:
     state = a_state(policy)
-    acks = push_together(state, pushes(), sessions(state))
+    acks = state.push_together(pushes(), sessions(state))
     assert [(ack.sequence, ack.clock) for ack in acks] == [(1, 1), (1, 1)]
     assert rows(state) == [3.0, 3.0]
     assert state.meters.tokens == 12
@@ -97,7 +96,7 @@ def test_when_one_cannot_be_taken_none_is(
     spoil(state, parts)
     before = state.meters.tokens
     with pytest.raises(RefusedError):
-        push_together(state, parts, numbers)
+        state.push_together(parts, numbers)
     assert rows(state) == [0.0, 0.0]
     assert state.meters.tokens == before
     assert state.ledger.of("a").accepted == 0

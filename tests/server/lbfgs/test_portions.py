@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.server.policies.portions import Name, Portions
+from embedding.server.lbfgs.portions import Name, Portions
 from generated import examples
 
 NODES = ("a", "b", "c")

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import IntArray, ScorePairs
-from embedding.server.state import ServerState
+from embedding.kernel.records import ScorePairs
 
 MAX_NODES = 10_000
 MAX_SOURCES = 10_000
@@ -25,11 +24,6 @@ MAX_COUNT = 2**40
 """Most occurrences of a word, tokens or pairs in one push: sums of them stay exact."""
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-
-
-def check_node(state: ServerState, node: str) -> None:
-    """RefusedError for a name that cannot be shown, or one node too many."""
-    check_nodes(state.machine.board.members, [node])
 
 
 def check_nodes(known: Collection[str], nodes: Collection[str]) -> None:
@@ -45,9 +39,8 @@ def check_nodes(known: Collection[str], nodes: Collection[str]) -> None:
         )
 
 
-def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
-    """RefusedError for a report that is too large, or of one node too many."""
-    check_node(state, node)
+def check_report(node: str, report: dict[str, Any], known: Collection[str]) -> None:
+    """RefusedError for a report that is too large, or names sources too many beside those known."""
     size = len(json.dumps(report))
     if size > MAX_REPORT_BYTES:
         raise RefusedError(
@@ -56,14 +49,14 @@ def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
         )
     sources = report.get("sources")
     if isinstance(sources, dict):
-        _check_sources(sources, state.accounts.tracker.sources)
+        _check_sources(sources, known)
 
 
-def check_push(state: ServerState, push: Push) -> None:
-    """RefusedError for names, counts or words that no node has."""
+def check_push(push: Push, known: Collection[str]) -> None:
+    """RefusedError for names, counts or words that no node has; sources that are known."""
     counts = push.counts
     named = {g.source for g in counts.groups} | {each.source for each in push.usage}
-    _check_sources(named | {p.source for p in push.progress}, state.accounts.tracker.sources)
+    _check_sources(named | {p.source for p in push.progress}, known)
     most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
     if len(counts.counts):
         most = max(most, int(counts.counts.max()))
@@ -88,18 +81,14 @@ def check_words(words: pa.Array) -> None:
         )
 
 
-def check_answer(
-    state: ServerState, asked: list[IntArray], score: Sequence[ScorePairs], *, half: bool
+def check_gathered(
+    score: Sequence[ScorePairs], known: Collection[str], dim: int, most_bytes: int
 ) -> None:
-    """RefusedError when the rows that a pull asks for do not fit into one message.
-
-    Those to score are gathered here, of one source at a time; its name is kept.
-    """
-    rows = sum(len(ids) for ids in asked)
+    """RefusedError when the rows to score, which are gathered of one source at a time, do not fit
+    into one message, or are of sources too many beside those known."""
     gathered = max((2 * len(each.centres) + each.negatives.size for each in score), default=0)
-    check_rows(rows, state.dim, state.config.max_message_bytes, half=half)
-    check_rows(gathered, state.dim, state.config.max_message_bytes, what="rows to score")
-    _check_sources({each.source for each in score}, state.scores.sources)
+    check_rows(gathered, dim, most_bytes, what="rows to score")
+    _check_sources({each.source for each in score}, known)
 
 
 def check_rows(
