@@ -25,7 +25,6 @@ from embedding.web.api import PREFIXES, api_routes, unknown_routes
 from embedding.web.api_compare import comparing_routes
 from embedding.web.api_headlines import headline_routes
 from embedding.web.config import WebConfig
-from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes
 from embedding.web.filters import FilterError
@@ -101,7 +100,6 @@ def create_app(
     if team is not None:
         app.include_router(team_routes(site, team, guards))
     _program_routes(app, site, guards, programs)
-    app.include_router(differing_routes(site, guards))
     app.include_router(page_routes(site, guards))
     app.include_router(exploring_routes(site, guards))
     app.include_router(handout_routes(site, guards))
