@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from embedding.bench.results import RESULTS, facts, hardware, keep
+from embedding.bench.results import facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
@@ -169,9 +169,7 @@ def over_the_wire(device: TorchDevice, rows: int, dim: int, repeats: int) -> dic
     }
 
 
-def bench_gpu(
-    rows: int = 1_000_000, dim: int = 100, repeats: int = 20, *, results: Path = RESULTS
-) -> dict[str, Any]:
+def bench_gpu(rows: int, dim: int, repeats: int, *, results: Path) -> dict[str, Any]:
     """Measure and write a dated result; ConfigError without a GPU."""
     on_gpu("cuda")
     device = gpu()

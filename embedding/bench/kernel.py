@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from embedding.bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from embedding.bench.results import RESULTS, facts, keep, need
+from embedding.bench.results import facts, keep, need
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import LearningRateSchedule, ModelConfig
@@ -214,14 +214,13 @@ def _ratio(values: dict[str, list[dict[str, float]]], name: str) -> float:
 
 def bench_kernel(
     corpus: Path,
-    threads: Sequence[int] = (1, 2),
-    words: int = 3_000_000,
-    repeats: int = 3,
+    threads: Sequence[int],
+    words: int,
+    repeats: int,
     *,
-    epochs: int = 1,
-    gold: Path | None = None,
-    config: ModelConfig | None = None,
-    results: Path = RESULTS,
+    epochs: int,
+    gold: Path | None,
+    results: Path,
 ) -> dict[str, Any]:
     """Compare, print a table, write a dated JSON and Markdown file; returns what was written.
 
@@ -230,7 +229,7 @@ def bench_kernel(
     gold     directory with wordsim353.tsv, simlex999.txt, questions-words.txt; None: speed only
     """
     need("gensim", "the kernel is measured beside it")
-    config = config or ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR)
+    config = ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR)
     lines = list(sentences(corpus, words))
     encoded = encode(lines)
     Kernel(encode([["a", "b"] * MIN_COUNT]), config, 1).train(1, 1)  # compile before the clock runs

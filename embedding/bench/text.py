@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from embedding.bench.results import RESULTS, facts, keep
+from embedding.bench.results import facts, keep
 from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.text.collecting import Collecting
@@ -174,12 +174,12 @@ def _alike(one: list[list[str]], other: list[list[str]]) -> tuple[int, int]:
 def bench_text(
     corpora: Sequence[Path],
     *,
-    documents: int | None = None,
-    every: int = 8,
-    contexts: Sequence[str] = ("both",),
-    new_words: int = 0,
-    tokenizer: str = "kiwi",
-    results: Path = RESULTS,
+    documents: int | None,
+    every: int,
+    contexts: Sequence[str],
+    new_words: int,
+    tokenizer: str,
+    results: Path,
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
     runs = []

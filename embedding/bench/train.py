@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from embedding.bench.corpora import sentences
-from embedding.bench.results import RESULTS, facts, hardware, keep, need
+from embedding.bench.results import facts, hardware, keep, need
 from embedding.kernel.errors import InputError, YeoronError
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
@@ -235,20 +235,19 @@ def summary(runs: dict[str, list[_Run]]) -> dict[str, dict[str, float]]:
 
 def bench_train(
     corpus: Path,
-    sides: Sequence[str] = SIDES,
-    setting: Setting | None = None,
+    sides: Sequence[str],
+    setting: Setting,
     *,
-    words: int | None = None,
-    repeats: int = 3,
-    gold: Sequence[Path] = (),
-    results: Path = RESULTS,
+    words: int | None,
+    repeats: int,
+    gold: Sequence[Path],
+    results: Path,
 ) -> dict[str, Any]:
     """Compare, print a table, write a dated JSON and Markdown file; returns what was written.
 
     words  of the corpus to use; None takes all
     gold   files of word pairs or analogies; none: speed only
     """
-    setting = setting or Setting()
     trainers = {parse_side(side)[0] for side in sides}
     if "gensim" in trainers and setting.model not in _MODELS:
         raise InputError(f"model {setting.model!r}: gensim has {', '.join(_MODELS)}.")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from embedding.bench.results import RESULTS, facts, hardware, keep
+from embedding.bench.results import facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
@@ -205,12 +205,12 @@ def figures(times: dict[str, list[float]], rows: int) -> dict[str, float]:
 
 def bench_wire(
     *,
-    sides: Sequence[str] = tuple(WIRE_SIDES),
-    rows: int = 8_192,
-    dim: int = 128,
-    rounds: int = 200,
-    threads: int = 1,
-    results: Path = RESULTS,
+    sides: Sequence[str],
+    rows: int,
+    dim: int,
+    rounds: int,
+    threads: int,
+    results: Path,
 ) -> dict[str, Any]:
     """Measure each way of sending; write a dated result file."""
     load = hardware()

@@ -64,14 +64,13 @@ def track_snapshot(
     config: EvaluationConfig,
     *,
     tracking_uri: str,
-    parent_run: str | None = None,
 ) -> TrackedRun:
     """Evaluate a snapshot and log it to MLflow; a second call continues the first's run.
 
     The run's metrics have the window's place in the store's series as step and the window's end
-    as time. They are also logged, at the same step, into `parent_run`, or without one into the
-    experiment's run `stream`, where MLflow draws them as one line over the windows. The run is a
-    child of `parent_run` alone: MLflow's list folds children away. The gate
+    as time. They are also logged, at the same step, into the experiment's run `stream`, where
+    MLflow draws them as one line over the windows. The run is no child of it: MLflow's list folds
+    children away. The gate
     (`config.floors`, `max_rise`) alone moves the aliases `newest` and `best` (by `best_by`).
 
     Raises SnapshotError for a snapshot that cannot be read, InputError for a floors file that
@@ -84,8 +83,8 @@ def track_snapshot(
     with runs.reported(tracking_uri):
         place = runs.experiment_id(client, config.experiment)
         client.set_experiment_tag(place, *views.snapshots_view())
-        line = parent_run or _stream(client, place)
-        run = _open(client, place, snapshot, parent_run)
+        line = _stream(client, place)
+        run = _open(client, place, snapshot)
         with _closing(client, run):
             runs.log_params(client, run, _params(snapshot))
             evaluation = evaluate_snapshot(snapshot, config.gold, config.device)
@@ -190,10 +189,10 @@ def _stream(client: MlflowClient, experiment: str) -> str:
     return str(run.info.run_id)
 
 
-def _open(client: MlflowClient, experiment: str, snapshot: Snapshot, parent: str | None) -> Run:
-    tags = lineage(snapshot.manifest) | ({runs.PARENT: parent} if parent else {})
+def _open(client: MlflowClient, experiment: str, snapshot: Snapshot) -> Run:
+    tags = lineage(snapshot.manifest)
     run = runs.open_run(client, experiment, _KIND, snapshot.id, snapshot.id, tags)
-    if parent is None and runs.PARENT in run.data.tags:
+    if runs.PARENT in run.data.tags:
         client.delete_tag(run.info.run_id, runs.PARENT)  # of a run that `stream` once held
     return run
 

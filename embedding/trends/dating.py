@@ -69,19 +69,14 @@ def change_dates(snapshots: Sequence[Snapshot], words: Sequence[str]) -> list[Ch
     return _dated(labels, used) if len(used) > 1 else [None] * len(words)
 
 
-def word_change(
-    store: Snapshots,
-    word: str,
-    config: TrendsConfig | None = None,
-    *,
-    id: str = "latest",  # noqa: A002 - as the store names it
-) -> WordChange:
-    """One word's change date over the windows up to snapshot `id`, and whether it stands out.
+def word_change(store: Snapshots, word: str, config: TrendsConfig | None = None) -> WordChange:
+    """One word's change date over all windows, and whether it stands out.
 
-    Raises SnapshotError when that snapshot cannot be read; earlier ones that cannot are left out.
+    Raises SnapshotError when the last snapshot cannot be read; earlier ones that cannot are left
+    out.
     """
     config = config or TrendsConfig()
-    last = store.open(id)
+    last = store.open()
     snapshots, _ = windows_up_to(store, last, config.history_windows)
     row = last.index(word)
     if row is None:
@@ -148,7 +143,7 @@ def _best(height: TestArray, clearness: TestArray) -> TestArray:
 
 
 def _profile(used: Sequence[UsedWords], without: int | None = None) -> tuple[TestArray, TestArray]:
-    """T and e² over its variance, float64 [n, windows - 1]; NaN as in `replicas.distance`.
+    """T and e² over its variance, float64 [n, windows - 1]; NaN as in `replicas.unbiased`.
 
     without  a replica that is left out
     """

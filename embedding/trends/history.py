@@ -103,12 +103,11 @@ def word_history(
     word: str,
     config: TrendsConfig | None = None,
     *,
-    id: str = "latest",  # noqa: A002 - as the store names it
     reports: Mapping[str, TrendReport] | None = None,
     neighbour_cache: NeighbourCache | None = None,
     alike: UsedAlike | None = None,
 ) -> WordHistory:
-    """Follow `word` through the windows up to snapshot `id`.
+    """Follow `word` through all windows.
 
     reports  saved reports by snapshot id: where one is there, a shift is set against its noise
              floor
@@ -124,7 +123,7 @@ def word_history(
     config = config or TrendsConfig()
     neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
     alike = alike or UsedAlike(config)
-    last = store.open(id)
+    last = store.open()
     snapshots, notes = windows_up_to(store, last, config.history_windows)
     near: list[_Nearby] = []
     for snapshot in snapshots:

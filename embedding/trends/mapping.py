@@ -23,6 +23,8 @@ from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
 from embedding.trends.neighbourcache import NeighbourCache
 
+NEAR, MOST_MAPPED = 12, 48
+"""Nearest words of a window, and words of the whole map."""
 Plane = npt.NDArray[np.float64]
 
 
@@ -64,12 +66,9 @@ def neighbour_map(
     word: str,
     config: TrendsConfig | None = None,
     *,
-    id: str = "latest",  # noqa: A002 - as the store names it
-    near: int = 12,
-    most: int = 48,
     neighbour_cache: NeighbourCache | None = None,
 ) -> NeighbourMap:
-    """Map the `near` nearest words of all windows up to snapshot `id`, at most `most` in all.
+    """Map the NEAR nearest words of each window, at most MOST_MAPPED in all.
 
     A window whose vectors cannot be read yet is left out.
 
@@ -77,8 +76,7 @@ def neighbour_map(
     """
     config = config or TrendsConfig()
     neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
-    last = store.open(id)
-    chain = lineage(store.list(), last.ref)[-config.history_windows :]
+    chain = lineage(store.list(), store.open().ref)[-config.history_windows :]
     known: list[tuple[Snapshot, int, list[str]]] = []
     guess = -1
     for ref in chain:
@@ -87,9 +85,9 @@ def neighbour_map(
         if row is None or snapshot.unreadable is not None:
             continue
         guess = row
-        codes = neighbour_cache.nearest(snapshot, row, near)[0]
+        codes = neighbour_cache.nearest(snapshot, row, NEAR)[0]
         known.append((snapshot, row, [neighbour_cache.names[code] for code in codes.tolist()]))
-    words = _chosen([names for _, _, names in known], most)
+    words = _chosen([names for _, _, names in known])
     windows: list[MapWindow] = []
     earlier: dict[str, Plane] = {}
     rows = np.full(len(words), -1, dtype=np.int64)
@@ -100,12 +98,12 @@ def neighbour_map(
     return NeighbourMap(word, tuple(windows))
 
 
-def _chosen(lists: Sequence[Sequence[str]], most: int) -> list[str]:
+def _chosen(lists: Sequence[Sequence[str]]) -> list[str]:
     """The words of the last window, then those that were near in most windows."""
     often = Counter(name for names in lists for name in names)
     last = list(lists[-1]) if lists else []
     others = sorted((name for name in often if name not in last), key=lambda n: (-often[n], n))
-    return [*last, *others][:most]
+    return [*last, *others][:MOST_MAPPED]
 
 
 def _rows(snapshot: Snapshot, words: Sequence[str], guesses: IntArray) -> IntArray:

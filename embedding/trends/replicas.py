@@ -1,13 +1,12 @@
-"""The replicas of two times side by side, and how far two groups of them lie apart.
+"""The replicas of two times side by side, and how far both times lie apart.
 
 A replica of a window holds what the contexts of its words say in some of the window's texts
-(`snapshots/usage.py`). Replicas of several windows make one time; any split of the replicas into
-two groups can be compared, also one that has nothing to do with time.
+(`snapshots/usage.py`). Replicas of several windows make one time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,30 +84,6 @@ class Replicas:
         means = np.concatenate([side[1] for side in sides], axis=1, dtype=np.float64)
         return cls(pairs, means, sum(side[0].shape[1] for side in sides[: len(before)]))
 
-    @property
-    def observed(self) -> tuple[IntArray, IntArray]:
-        """The replicas of the earlier time, and of the later one."""
-        return np.arange(self.earlier), np.arange(self.earlier, self.pairs.shape[1])
-
-
-SplitGroups = tuple[IntArray, IntArray]
-"""Two groups of a source's replicas."""
-
-
-SourceSplit = Callable[[Replicas], SplitGroups]
-"""Which replicas of a source are compared with which."""
-
-
-def observed(replicas: Replicas) -> SplitGroups:
-    """Those of the earlier time with those of the later one."""
-    return replicas.observed
-
-
-def distance(sources: Iterable[Replicas], split: SourceSplit) -> TestArray:
-    """√e² with its sign, float64 [n]; NaN where no source has two replicas in each group."""
-    squared, _ = unbiased(sources, [split])
-    return signed_root(squared[0])
-
 
 def signed_root(squares: TestArray) -> TestArray:
     """√|e²| with the sign of e²: an unbiased e² of nothing is below 0 as often as above."""
@@ -116,37 +91,32 @@ def signed_root(squares: TestArray) -> TestArray:
     return roots
 
 
-def unbiased(
-    sources: Iterable[Replicas], splits: Sequence[SourceSplit]
-) -> tuple[TestArray, TestArray]:
-    """e² float64 [k, n] by k splits, and the variance [k, n] taken off; NaN as in `distance`.
+def unbiased(sources: Iterable[Replicas]) -> tuple[TestArray, TestArray]:
+    """e² float64 [n] of the earlier and the later time, and the variance [n] taken off.
 
-    What a split needs of a source's means follows from their inner products, which all of them
-    share; only the difference of both groups has as many columns as a mean.
+    NaN where no source has two replicas at each time.
     """
     moved: TestArray | None = None
-    noise = weight = np.zeros((len(splits), 0))
+    noise = weight = np.zeros(0)
     for source in sources:
         n, _, dim = source.means.shape
         if moved is None:
-            moved, noise = np.zeros((n, len(splits), dim)), np.zeros((n, len(splits)))
-            weight = np.zeros((n, len(splits)))
-        groups = [split(source) for split in splits]
-        apart = _centred(source)
-        products = apart @ apart.transpose(0, 2, 1)
-        one, other = (
-            _summary(source, products, [pair[side] for pair in groups]) for side in (0, 1)
+            moved, noise, weight = np.zeros((n, dim)), np.zeros(n), np.zeros(n)
+        before, after = slice(source.earlier), slice(source.earlier, None)
+        centred = _centred(source)
+        (one, one_noise, one_n), (other, other_noise, other_n) = (
+            _summary(source.pairs[:, part], centred[:, part]) for part in (before, after)
         )
-        both = np.isfinite(one[1] + other[1])
-        own = np.where(both, 2.0 / (1.0 / one[2] + 1.0 / other[2]), 0.0)
-        moved += (own[..., None] * (other[0] - one[0])) @ apart
-        noise += np.where(both, own**2 * (one[1] + other[1]), 0.0)
+        both = np.isfinite(one_noise + other_noise)
+        own = np.where(both, 2.0 / (1.0 / one_n + 1.0 / other_n), 0.0)
+        moved += own[:, None] * (other - one)
+        noise += np.where(both, own**2 * (one_noise + other_noise), 0.0)
         weight += own
     if moved is None:
         raise ValueError("there is no source to compare.")
     with np.errstate(invalid="ignore", divide="ignore"):
         noise = noise / weight**2
-        return ((moved**2).sum(axis=2) / weight**2 - noise).T, noise.T
+        return (moved**2).sum(axis=1) / weight**2 - noise, noise
 
 
 def _centred(source: Replicas) -> TestArray:
@@ -157,27 +127,18 @@ def _centred(source: Replicas) -> TestArray:
     return centred
 
 
-def _summary(
-    source: Replicas, products: TestArray, groups: Sequence[IntArray]
-) -> tuple[TestArray, TestArray, TestArray]:
-    """What of each replica is in the mean of a group, float64 [n, k, r], for k groups.
+def _summary(pairs: TestArray, means: TestArray) -> tuple[TestArray, TestArray, TestArray]:
+    """Mean of one time [n, dim], its variance [n] (NaN of fewer than two replicas), and N [n].
 
-    With it the variance of this mean [n, k] (NaN of fewer than two replicas), and N [n, k].
-
-    products  float64 [n, r, r], of means
+    pairs float64 [n, r] and means [n, r, dim] of the replicas of that time
     """
-    within = np.zeros((len(groups), source.pairs.shape[1]))
-    for at, group in enumerate(groups):
-        within[at, group] = 1.0
-    pairs = source.pairs[:, None, :] * within
-    total = np.maximum(pairs.sum(axis=2), _LEAST)
-    share = pairs / total[..., None]
-    along = share @ products
-    length = (along * share).sum(axis=2)
-    own = np.einsum("nrr->nr", products)[:, None, :]
-    apart = own - 2.0 * along + length[..., None]
-    held = (source.pairs > 0).astype(np.float64) @ within.T
+    total = np.maximum(pairs.sum(axis=1), _LEAST)
+    share = pairs / total[:, None]
+    mean = (share[:, None] @ means)[:, 0]
+    rest = means - mean[:, None]
+    apart = np.einsum("nrd,nrd->nr", rest, rest)
+    held = (pairs > 0).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = (share**2 * apart).sum(axis=2) * held / (held - 1)
+        spread = (share**2 * apart).sum(axis=1) * held / (held - 1)
     spread[held < 2] = np.nan
-    return share, spread, total
+    return mean, spread, total

@@ -76,7 +76,7 @@ def usage(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArra
             "(`server.usage`); the estimator neighbours compares any two."
         )
     before, after = pair.used(rows)
-    return usage_shift(before[0], after, before[1:]).astype(np.float32)
+    return usage_shift(before, [after]).astype(np.float32)
 
 
 @ESTIMATORS.register("neighbours", EstimatorTraits(scale=ARCSINE_SCALE))

@@ -25,17 +25,14 @@ def together(
     first: str,
     second: str,
     config: TrendsConfig | None = None,
-    *,
-    id: str = "latest",  # noqa: A002 - as the store names it
 ) -> tuple[Together, ...]:
-    """Follow two words through the windows up to snapshot `id`, oldest first.
+    """Follow two words through all windows, oldest first.
 
     Raises SnapshotError when a snapshot cannot be read.
     """
     config = config or TrendsConfig()
     points, guesses = [], (-1, -1)
-    last = store.open(id)
-    for ref in lineage(store.list(), last.ref)[-config.history_windows :]:
+    for ref in lineage(store.list(), store.open().ref)[-config.history_windows :]:
         snapshot = store.open(ref.id)
         rows = [
             snapshot.index(word, guess)

@@ -24,55 +24,36 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embedding.kernel.records import IntArray
-from embedding.trends.replicas import (
-    Replicas,
-    SourceSplit,
-    UsedWords,
-    observed,
-    signed_root,
-    unbiased,
-)
+from embedding.trends.replicas import Replicas, UsedWords, signed_root, unbiased
 from embedding.trends.significance import TestArray
 
 _BLOCK = 128
-"""Words at a time: their means, by split too, stay within some ten MB a source."""
+"""Words at a time: their means stay within some ten MB a source."""
 
 _HELD = 8
 """Blocks after which mapped pages are let go."""
 
 
-def usage_shift(
-    before: UsedWords,
-    after: UsedWords,
-    past: Sequence[UsedWords] = (),
-    *,
-    later: Sequence[UsedWords] = (),
-) -> TestArray:
+def usage_shift(before: Sequence[UsedWords], after: Sequence[UsedWords]) -> TestArray:
     """float64 [n]: √e² with the sign of e²; NaN for a word that no source used at both times.
 
-    past   windows before `before` that are compared with along with it
-    later  windows behind `after` that are compared along with it
+    before, after  the windows of either time, with the same words
     """
-    squared, _ = usage_squares(before, after, past, later=later)
-    return signed_root(squared[0])
+    return signed_root(usage_squares(before, after)[0])
 
 
 def usage_squares(
-    before: UsedWords,
-    after: UsedWords,
-    past: Sequence[UsedWords] = (),
-    splits: Sequence[SourceSplit] = (observed,),
-    *,
-    later: Sequence[UsedWords] = (),
+    before: Sequence[UsedWords], after: Sequence[UsedWords]
 ) -> tuple[TestArray, TestArray]:
-    """e² float64 [k, n] by k splits, and the variance [k, n] taken off; NaN as `usage_shift`."""
-    squared, noise = (np.full((len(splits), len(after.rows)), np.nan) for _ in range(2))
-    for part, sources in _blocks((before, *past), (after, *later)):
-        squared[:, part], noise[:, part] = unbiased(sources, splits)
+    """e² float64 [n], and the variance [n] taken off; NaN as `usage_shift`."""
+    n = len(after[0].rows)
+    squared, noise = np.full(n, np.nan), np.full(n, np.nan)
+    for part, sources in _blocks(before, after):
+        squared[part], noise[part] = unbiased(sources)
         if (part[-1] + 1) % (_HELD * _BLOCK) == 0:
-            _release((before, after, *past, *later))
-    if len(after.rows) > _BLOCK:
-        _release((before, after, *past, *later))
+            _release((*before, *after))
+    if n > _BLOCK:
+        _release((*before, *after))
     return squared, noise
 
 
@@ -88,19 +69,11 @@ def drift(one: UsedWords, other: UsedWords) -> float:
     A model that learns much between two windows moves the rows of all contexts, and with them all
     sums; 0 for one that is stationary, inf for windows that have no source in common.
     """
-    squared, noise = (each[0] for each in usage_squares(one, other))
+    squared, noise = usage_squares([one], [other])
     known = np.isfinite(squared)
     if not known.any():
         return float("inf")
     return float(np.median(squared[known]) / max(float(np.median(noise[known])), 1e-12))
-
-
-def usage_pairs(words: UsedWords) -> TestArray:
-    """float64 [n]: N over all sources and replicas."""
-    total = np.zeros(len(words.rows))
-    for source in words.usage.by_source:
-        total += words.pairs(source).sum(axis=1, dtype=np.float64)
-    return total
 
 
 def _blocks(

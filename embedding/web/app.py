@@ -25,7 +25,6 @@ from embedding.web.api import PREFIXES, api_routes, unknown_routes
 from embedding.web.api_compare import comparing_routes
 from embedding.web.api_headlines import headline_routes
 from embedding.web.config import WebConfig
-from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes
 from embedding.web.filters import FilterError
@@ -59,7 +58,6 @@ def create_app(
     config: WebConfig | None = None,
     *,
     dependencies: Sequence[Dependency] = (),
-    root_path: str = "",
     crawl: CrawlConfig | None = None,
     channels: tuple[str, ...] = (),
 ) -> FastAPI:
@@ -69,7 +67,6 @@ def create_app(
                   page asks for the token in `config.token_file` (made when missing).
     crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
     channels      of notices (`NotifyConfig.channels`)
-    root_path     prefix under which a proxy serves it; a mount sets its prefix by itself
 
     Raises ConfigError when the token file or the snapshot address cannot be used.
     """
@@ -92,9 +89,8 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        root_path=root_path,
     )
-    programs = _programs(site, root_path)
+    programs = _programs(site)
     app.add_middleware(TokenAccess, programs=programs)
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
@@ -104,7 +100,6 @@ def create_app(
     if team is not None:
         app.include_router(team_routes(site, team, guards))
     _program_routes(app, site, guards, programs)
-    app.include_router(differing_routes(site, guards))
     app.include_router(page_routes(site, guards))
     app.include_router(exploring_routes(site, guards))
     app.include_router(handout_routes(site, guards))
@@ -112,7 +107,7 @@ def create_app(
     return app
 
 
-def _programs(site: Site, root_path: str) -> FastAPI:
+def _programs(site: Site) -> FastAPI:
     """The application that answers who sends a token, and nobody else."""
     config = site.config
     guard = TokenGuard(AccessTokens(config.tokens), config.requests_per_minute)
@@ -123,7 +118,6 @@ def _programs(site: Site, root_path: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        root_path=root_path,
     )
     _errors(app, site)
     guards = [Depends(HTTPBearer(auto_error=False)), Depends(guard.require)]

@@ -95,19 +95,13 @@ def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, obje
         ChartLine(name, [one.per_1000_documents if one else None for one in column], colour=at)
         for at, (name, column) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
     ]
-    tips = [
-        "\n".join(
-            [
-                t.window(point.label),
-                *(
-                    f"{name}: {formats.rate(one.per_1000_documents)} ({one.documents:,})"
-                    for name, one in zip(names, row, strict=True)
-                    if one is not None
-                ),
-            ]
-        )
-        for point, row in zip(points, rows, strict=True)
-    ]
+    tips = []
+    for point, row in zip(points, rows, strict=True):
+        parts = [t.window(point.label)]
+        for name, one in zip(names, row, strict=True):
+            if one is not None:
+                parts.append(f"{name}: {formats.rate(one.per_1000_documents)} ({one.documents:,})")
+        tips.append("\n".join(parts))
     labels = [formats.short_label(point.label) for point in points]
     return lines(shown, labels, tips, title=t("per_1000"))
 

@@ -15,14 +15,14 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.bias import SourceBias
+from embedding.trends.disagreement import Disagreement
 from embedding.trends.findings import findings_of
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief
 from embedding.web.changeview import change_view
-from embedding.web.differing import LATER_S, SOON_S, compared
 from embedding.web.handout.writing import FORMATS
-from embedding.web.plain import plain_history, plain_report
+from embedding.web.plain import plain_disagreement, plain_history, plain_report
 from embedding.web.site import Site
 from embedding.web.timeline import WindowTimeline, timeline
 from embedding.web.wordview import history_sentences, word_view
@@ -31,6 +31,10 @@ log = logging.getLogger(__name__)
 
 _RETRY_S = 3
 AT_ONCE_S = 0.03
+SOON_S = 0.3
+"""A brief waits so long for what its sources disagree on."""
+LATER_S = 10.0
+"""The script of a brief without it asks again behind so long."""
 
 
 def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
@@ -43,15 +47,15 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
     @routes.get("/window/{id}")
     def window(request: Request, id: str) -> Response:  # noqa: A002
-        manifest = site.reader.open(id).manifest
-        if not site.filter(request).covers(manifest.window.start, manifest.window.end):
-            return RedirectResponse(site.links(request).front(), 303)
-        report = site.reader.report(id)
-        return computing(site, request) if report is None else _brief(site, request, report)
+        return _window(site, request, id)
 
     @routes.get("/window/{id}/timeline")
     def windows_line(request: Request, id: str) -> Response:  # noqa: A002
         return _line(site, request, id)
+
+    @routes.get("/window/{id}/disagreement")
+    def disagreement(request: Request, id: str) -> Response:  # noqa: A002
+        return _disagreement(site, request, id)
 
     @routes.get("/window/{id}/{ranking}.csv")
     def ranking_csv(request: Request, id: str, ranking: str) -> Response:  # noqa: A002
@@ -122,6 +126,15 @@ def _front(site: Site, request: Request) -> HTMLResponse:
     return _brief(site, request, report, newer=newer, broken=[*listing.broken])
 
 
+def _window(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+    """The brief of a window; the front page where its days were not asked for."""
+    window = site.reader.open(id).manifest.window
+    if not site.filter(request).covers(window.start, window.end):
+        return RedirectResponse(site.links(request).front(), 303)
+    report = site.reader.report(id)
+    return computing(site, request) if report is None else _brief(site, request, report)
+
+
 def filtered(site: Site, request: Request, report: TrendReport) -> TrendReport:
     """The report with what the reader asked to see alone."""
     chosen = site.filter(request)
@@ -155,7 +168,7 @@ def _brief(
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))
-    differing, pending = compared(site, request, report, SOON_S)
+    differing, pending = _compared(site, request, report, SOON_S)
     times = _times(site, request, report.snapshot.id)
     empty = not (report.stories or any(getattr(report, name) for name in RANKINGS))
     quiet = report.compared_with is not None and not findings_of(report)
@@ -183,6 +196,41 @@ def _brief(
         rows=site.config.front_rows,
         handout_formats=[name for name, one in FORMATS.items() if one.there],
     )
+
+
+def _compared(
+    site: Site, request: Request, report: TrendReport, wait_s: float
+) -> tuple[Disagreement | None, bool]:
+    """What the sources disagree on, None where nothing can be said; whether it is being computed.
+
+    wait_s  how long to wait for it
+    """
+    read = site.reader.open(report.snapshot.id).manifest.documents
+    if sum(1 for n in read.values() if n) < 2:
+        return None, False
+    try:
+        found = site.answers.disagreement(report.snapshot.id, wait_s)
+    except (InputError, SnapshotError):
+        return None, False
+    if found is None:
+        return None, True
+    chosen = site.filter(request)
+    near = site.answers.about(report.snapshot.id, chosen.topic)
+    return chosen.disagreement(plain_disagreement(found), near), False
+
+
+def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+    """The section of a brief that came before its sources were compared: 202 while they still are,
+    204 where there is nothing to show.
+    """
+    report = site.reader.report(id)
+    found, pending = (None, True) if report is None else _compared(site, request, report, LATER_S)
+    if pending:
+        return Response(status_code=202)
+    if found is None or not found.compared:
+        return Response(status_code=204)
+    sentences = brief.differ(found, site.words(request))
+    return site.render(request, "disagreement.html", found=found, sentences=sentences)
 
 
 def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A002

@@ -50,10 +50,10 @@ def uri(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-def track(store, snapshot="latest", *, tracking_uri, parent_run=None, **given):
+def track(store, snapshot="latest", *, tracking_uri, **given):
     """A snapshot in MLflow; its likelihood may rise unless a test says by how much."""
     config = EvaluationConfig(**{"max_rise": None, "device": "cpu", **given})
-    return track_snapshot(store, snapshot, config, tracking_uri=tracking_uri, parent_run=parent_run)
+    return track_snapshot(store, snapshot, config, tracking_uri=tracking_uri)
 
 
 def _artifacts(client, run_id, path=None):
@@ -288,17 +288,6 @@ def test_the_model_is_a_script_and_no_pickle(store, make, uri, tmp_path):
     script = (path / "pyfunc.py").read_text()
     assert "import embedding" not in script
     assert "from embedding" not in script
-
-
-def test_a_given_parent_gets_the_series(store, make, uri):
-    parent = comparison.start_parent("비교", {"dims": "8"}, tracking_uri=uri)
-    tracked = track(
-        store, store.publish(make()).id, tracking_uri=uri, device="cpu", parent_run=parent
-    )
-    client = runs.connect(uri)
-    assert client.get_run(tracked.run_id).data.tags["mlflow.parentRunId"] == parent
-    assert client.get_run(parent).data.metrics["nll"] == 2.5
-    assert not client.search_runs(["1"], f"tags.`{runs.KIND}` = 'stream'")
 
 
 def test_compared_trainings_are_children(store, make, uri):

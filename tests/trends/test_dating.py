@@ -10,10 +10,15 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.dating import _profile, change_dates, word_change
 from embedding.trends.replicas import UsedWords
-from embedding.trends.usage import usage_pairs, usage_shift
+from embedding.trends.usage import usage_shift
 
 CHANGED = {0: 2, 1: 4, 2: 1}
 """Number of the window from which word 0, 1 and 2 are used in another way."""
+
+
+def pairs_of(words: UsedWords) -> np.ndarray:
+    """N of each word, over all sources and replicas."""
+    return sum(words.pairs(source).sum(axis=1, dtype=float) for source in words.usage.by_source)
 
 
 def test_each_word_has_the_date_at_which_its_use_changed(planted, tmp_path):
@@ -60,7 +65,7 @@ def test_running_sums_give_the_distance_of_the_whole_windows():
     height = _profile(windows)[0]
     for at in range(1, 5):
         before, after = windows[:at], windows[at:]
-        apart = usage_shift(before[-1], after[0], before[:-1], later=after[1:])
-        pairs = [sum(usage_pairs(window) for window in side) for side in (before, after)]
+        apart = usage_shift(before, after)
+        pairs = [sum(pairs_of(window) for window in side) for side in (before, after)]
         expected = np.sign(apart) * apart**2 / (1 / pairs[0] + 1 / pairs[1])
         np.testing.assert_allclose(height[:, at - 1], expected, rtol=1e-9)

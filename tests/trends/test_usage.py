@@ -52,7 +52,7 @@ def test_words_that_did_not_change_have_a_shift_around_nought_and_others_their_t
     true = places(2000, 1)
     moved = true.copy()
     moved[:200] += 0.1 / np.sqrt(DIM)
-    found = usage_shift(used({"뉴스": true}, seed=2), used({"뉴스": moved}, seed=3))
+    found = usage_shift([used({"뉴스": true}, seed=2)], [used({"뉴스": moved}, seed=3)])
     squared = np.sign(found) * found**2
     still = squared[200:]
     assert abs(still.mean()) < 4 * still.std() / np.sqrt(len(still))
@@ -80,7 +80,7 @@ def test_another_mix_of_sources_is_no_shift():
         usage.pairs[order],
         usage.means[order],
     )
-    found = usage_shift(before, UsedWords(usage, np.arange(500)))
+    found = usage_shift([before], [UsedWords(usage, np.arange(500))])
     squared = np.sign(found) * found**2
     assert abs(squared.mean()) < 4 * squared.std() / np.sqrt(500)
 
@@ -88,18 +88,18 @@ def test_another_mix_of_sources_is_no_shift():
 def test_a_word_that_no_source_used_at_both_times_is_not_compared():
     true = places(3, 1)
     before, after = used({"뉴스": true}), used({"뉴스": true[:2]})
-    found = usage_shift(before, UsedWords(after.usage, np.arange(3)))
+    found = usage_shift([before], [UsedWords(after.usage, np.arange(3))])
     assert np.isfinite(found[:2]).all()
     assert np.isnan(found[2])
     other = used({"글판": true})
-    assert np.isnan(usage_shift(before, other)).all()
+    assert np.isnan(usage_shift([before], [other])).all()
 
 
 def test_one_replica_alone_does_not_say_how_sure_it_is():
     true = places(2, 1)
     before, after = used({"뉴스": true}), used({"뉴스": true})
     after.usage.pairs[0, 1:] = 0.0
-    found = usage_shift(before, after)
+    found = usage_shift([before], [after])
     assert np.isnan(found[0])
     assert np.isfinite(found[1])
 

@@ -10,7 +10,7 @@ from unguarded import unguarded
 
 from embedding.kernel.errors import InputError
 from embedding.trends.disagreement import disagreement
-from embedding.web import answers, differing
+from embedding.web import answers, pages
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [
@@ -30,7 +30,7 @@ def gate(monkeypatch) -> threading.Event:
         return disagreement(*given, **named)
 
     monkeypatch.setattr(answers, "disagreement", slowly)
-    monkeypatch.setattr(differing, "LATER_S", 0.1)
+    monkeypatch.setattr(pages, "LATER_S", 0.1)
     return opened
 
 
