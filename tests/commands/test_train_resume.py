@@ -102,7 +102,8 @@ def test_a_killed_training_goes_on_and_learns_each_word_once(
     words = Counter(corpus.read_text(encoding="utf-8").split())
     assert counts_of(out) == {word: 2 * n for word, n in words.items()}
     assert told["late_documents"] == 0
-    assert 0 < told["resumed_tokens"] < told["tokens_trained"]
+    # All of them where a busy machine let it learn the rest before the kill came.
+    assert 0 < told["resumed_tokens"] <= told["tokens_trained"]
     if vocabulary == "counted":
         assert told["tokens_trained"] == 2 * words.total()
     assert not state.exists(), "what has ended well leaves no state"
