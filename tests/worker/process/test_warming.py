@@ -15,7 +15,6 @@ from embedding.exchange.compression import (
     planes,
     principal,
     residuals,
-    sparse,
     threshold,
     topk,
 )
@@ -77,7 +76,7 @@ def test_no_push_or_pull_of_changes_compiles_anything_afterwards(kind: str, pull
 def compiled() -> dict[str, int]:
     """Kernels of what is sent, and for how many kinds of arguments each was compiled."""
     found = {}
-    for module in (halves, onebit, planes, principal, residuals, sparse, threshold, topk):
+    for module in (halves, onebit, planes, principal, residuals, threshold, topk):
         for name, each in vars(module).items():
             if hasattr(each, "nopython_signatures"):
                 found[f"{module.__name__}.{name}"] = len(each.nopython_signatures)
