@@ -59,11 +59,16 @@ every = 5.0
 
 @dataclass(frozen=True)
 class Setting:
-    """minutes to run; nodes of the pool; a fault each `fault_s`; a sample each `sample_s`."""
+    """minutes to run; nodes of the pool; a fault each `fault_s`; a sample each `sample_s`.
+
+    `documents_per_day` of the corpus, in which `months` are the whole run: more than the nodes can
+    read keep them at full speed, as the simulated web waits for who reads it.
+    """
 
     minutes: float = 120.0
     nodes: int = 2
     months: float = 5.0
+    documents_per_day: int = 500
     fault_s: float = 40.0
     sample_s: float = 5.0
     window: str = "day"
@@ -143,6 +148,7 @@ def platform(setting: Setting) -> Iterator[tuple[Settings, Supervisor, bool]]:
     """Server, Dask, the simulated web and the pool; all of it goes afterwards."""
     pace = 60 * setting.minutes / setting.months
     played = ("--corpus", "generated", "--seconds-per-month", str(pace), "--crawl-delay", "0")
+    played += ("--documents-per-day", str(setting.documents_per_day), "--max-backlog", "100")
 
     def services(settings: Settings) -> list[Service]:
         shown = simweb_service(settings, *played)

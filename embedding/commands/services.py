@@ -103,6 +103,9 @@ class PlayedOptions:
     ] = 0
     autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False
     seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0
+    documents_per_day: Annotated[
+        int, typer.Option(help="Documents of each day of the generated corpus.")
+    ] = 18
 
 
 @dataclass(frozen=True, kw_only=True)

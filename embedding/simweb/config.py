@@ -73,6 +73,8 @@ class SimwebConfig(Config):
     """Weight of each part (politics, society, life, euckr, board, comments) in sharing out."""
     seed: int = 0
     """Seed of the generated corpus."""
+    documents_per_day: int = Field(default=18, ge=1)
+    """Documents of each day of the generated corpus."""
 
     @property
     def event_speed(self) -> float:

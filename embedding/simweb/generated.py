@@ -25,7 +25,6 @@ from embedding.simweb.library import handle
 
 FIRST_DAY = date(2021, 1, 1)
 LAST_DAY = date(2021, 5, 31)
-DOCUMENTS_PER_DAY = 18
 VOICES = 24
 """Authors in each part."""
 
@@ -148,7 +147,7 @@ def generate(config: SimwebConfig) -> PlaybackCorpus:
     documents = [
         voices[rng.choices(PARTS, weights)[0]].draw(rng).document(rng, day)
         for day in days
-        for _ in range(DOCUMENTS_PER_DAY)
+        for _ in range(config.documents_per_day)
     ]
     first, last = config.first_day or FIRST_DAY, config.last_day or LAST_DAY
     kept = tuple(d for d in documents if first <= d.when.date() <= last)
