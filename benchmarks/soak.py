@@ -5,7 +5,8 @@
 The services of `yeoron up` without Airflow and MLflow read the simulated web, whose corpus of
 `--months` months plays to the end of the run. In turn: a process of a node is killed, the server is
 killed, a whole Dask worker is killed, the disk of the checkpoints is full, and the frontier's
-database is locked as one that restarts. Hostile pages are read all the time. Every few seconds each
+database is locked as one that restarts. Hostile pages are read all the time. The corpus
+is denser than the nodes can read, and waits for them: they work at full speed. Every few seconds each
 role's resident memory and open files are written down, and the files of the home. `slopes` are of
 straight lines through what came after the first quarter, in parts of the mean, an hour.
 """
@@ -147,8 +148,10 @@ def disk(home: Path) -> Iterator[bool]:
 def platform(setting: Setting) -> Iterator[tuple[Settings, Supervisor, bool]]:
     """Server, Dask, the simulated web and the pool; all of it goes afterwards."""
     pace = 60 * setting.minutes / setting.months
-    played = ("--corpus", "generated", "--seconds-per-month", str(pace), "--crawl-delay", "0")
-    played += ("--documents-per-day", str(setting.documents_per_day), "--max-backlog", "100")
+    played = (
+        *("--corpus", "generated", "--seconds-per-month", str(pace), "--crawl-delay", "0"),
+        *("--documents-per-day", str(setting.documents_per_day), "--max-backlog", "100"),
+    )
 
     def services(settings: Settings) -> list[Service]:
         shown = simweb_service(settings, *played)
