@@ -6,9 +6,9 @@ The services of `yeoron up` without Airflow and MLflow read the simulated web, w
 `--months` months plays to the end of the run. In turn: a process of a node is killed, the server is
 killed, a whole Dask worker is killed, the disk of the checkpoints is full, and the frontier's
 database is locked as one that restarts. Hostile pages are read all the time. The corpus
-is denser than the nodes can read, and waits for them: they work at full speed. Every few seconds each
-role's resident memory and open files are written down, and the files of the home. `slopes` are of
-straight lines through what came after the first quarter, in parts of the mean, an hour.
+is denser than the nodes can read, and waits for them: they work at full speed. Every few seconds
+each role's resident memory and open files are written down, and the files of the home. `slopes` are
+of straight lines through what came after the first quarter, in parts of the mean, an hour.
 """
 
 from __future__ import annotations
