@@ -7,6 +7,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from courlan import clean_url
 
+from embedding.kernel.ports import bracketed
+
 _TRACKING = re.compile(
     r"^(?:utm_\w+|fbclid|gclid|dclid|msclkid|yclid|igshid|mc_[ce]id|n_media|n_query|n_rank|"
     r"n_ad_group|n_ad|n_keyword\w*|napm|rssid|spm|_ga|ref_src|cmpid|kakao_from|sns)$",
@@ -65,9 +67,7 @@ def canonical(url: str) -> str:
     pairs = [pair for pair in parts.query.split("&") if pair]
     query = "&".join(pair for pair in pairs if not _TRACKING.match(pair.partition("=")[0]))
     scheme = parts.scheme.lower()
-    host = (parts.hostname or "").rstrip(".")
-    if ":" in host:
-        host = f"[{host}]"
+    host = bracketed((parts.hostname or "").rstrip("."))
     if port not in (None, _DEFAULT_PORTS[scheme]):
         host = f"{host}:{port}"
     whole = urlunsplit((scheme, host, parts.path or "/", query, ""))
@@ -86,7 +86,7 @@ def host_of(url: str) -> str:
     except ValueError:
         return ""
     host = parts.hostname or ""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}" if host else ""
+    return f"{bracketed(host)}:{port}" if host else ""
 
 
 def origin_of(url: str) -> str:

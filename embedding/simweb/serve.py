@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from embedding.kernel.errors import PlatformError
-from embedding.kernel.ports import is_loopback
+from embedding.kernel.ports import bracketed, is_loopback
 from embedding.simweb.app import create_app
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.resolve import resolve_corpus
@@ -69,4 +69,4 @@ def listen(config: SimwebConfig) -> socket.socket:
 def address(listener: socket.socket) -> str:
     """http://HOST:PORT of a bound socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://{bracketed(host)}:{port}"
