@@ -93,7 +93,8 @@ def test_a_killed_training_goes_on_and_learns_each_word_once(
     yeoron, tmp_path: Path, vocabulary: str, sync: str
 ) -> None:
     corpus, state, out = tmp_path / "c.txt", tmp_path / "state", tmp_path / "store"
-    corpus.write_text(10 * sentences(30_000), encoding="utf-8")
+    # Enough that a busy machine is not through before the kill comes.
+    corpus.write_text(20 * sentences(30_000), encoding="utf-8")
     arguments = (corpus, "--out", out, "--state-dir", state, "--vocabulary", vocabulary)
     arguments = (*arguments, "--sync", sync)
     arguments = (*arguments, "--nodes", "2", "--epochs", "2", "--checkpoint-every", "0.2", *QUICK)
@@ -102,8 +103,7 @@ def test_a_killed_training_goes_on_and_learns_each_word_once(
     words = Counter(corpus.read_text(encoding="utf-8").split())
     assert counts_of(out) == {word: 2 * n for word, n in words.items()}
     assert told["late_documents"] == 0
-    # All of them where a busy machine let it learn the rest before the kill came.
-    assert 0 < told["resumed_tokens"] <= told["tokens_trained"]
+    assert 0 < told["resumed_tokens"] < told["tokens_trained"]
     if vocabulary == "counted":
         assert told["tokens_trained"] == 2 * words.total()
     assert not state.exists(), "what has ended well leaves no state"
