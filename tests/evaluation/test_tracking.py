@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from browsing import CHROMIUM, FLAGS, PATIENCE
 from embedding.evaluation import comparison, provenance, registry, runs, views
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
@@ -25,14 +26,6 @@ from embedding.kernel.ports import lasting_port
 from waiting import until
 
 mlflow = pytest.importorskip("mlflow")
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 90_000
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 
 
 @pytest.fixture(scope="session")
