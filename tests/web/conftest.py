@@ -31,9 +31,9 @@ from embedding.web.config import AxisConfig, WebConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from browsing import CHROMIUM, FLAGS, PATIENCE
 from unguarded import unguarded
 
+from browsing import CHROMIUM, FLAGS, PATIENCE
 from waiting import until
 
 HOSTILE = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from shutil import copytree
 
 import pytest
-from browsing import CHROMIUM, drawn, headed
 from fastapi import FastAPI
 from unguarded import unguarded
 
+from browsing import CHROMIUM, drawn, headed
 from embedding.web.app import create_app
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")

@@ -8,10 +8,10 @@ import re
 from zipfile import ZipFile
 
 import pytest
-from browsing import CHROMIUM
 from lxml import html as parser
 from typer.testing import CliRunner
 
+from browsing import CHROMIUM
 from embedding.cli import app
 from embedding.kernel.errors import InputError, PlatformError
 from embedding.web.handout.content import RateChart

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pyarrow as pa
 import pytest
-from browsing import CHROMIUM
 from fastapi import Depends
 from starlette.datastructures import QueryParams
 from unguarded import let_in
 
+from browsing import CHROMIUM
 from embedding.crawl.config import CrawlConfig
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.web.app import create_app

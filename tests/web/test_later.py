@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from browsing import CHROMIUM, PATIENCE
 from unguarded import unguarded
 
+from browsing import CHROMIUM, PATIENCE
 from embedding.kernel.errors import InputError
 from embedding.trends.disagreement import disagreement
 from embedding.web import answers, pages

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from browsing import CHROMIUM, headed
 from fastapi import Depends, Request
 from unguarded import unguarded
 
+from browsing import CHROMIUM, headed
 from embedding.trends.team import TeamStore
 from embedding.web.app import create_app
 

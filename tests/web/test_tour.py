@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from browsing import CHROMIUM
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
