@@ -221,7 +221,8 @@ class ServerConfig(Config):
 
     usage_words: int = Field(default=100_000, ge=1)
     """Most words whose use is kept so, summed over sources: for the window, the one before it, and
-    all older ones as many. Each takes 16 float16 rows."""
+    all older ones as many. Each takes a float16 row for each of 16 groups of documents that has
+    it: most words are in few."""
 
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""

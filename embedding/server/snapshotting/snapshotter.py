@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.payload import BUSIEST
+from embedding.exchange.payload import BUSIEST, UNITS
 from embedding.exchange.protocol import no_counts
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.positions import positions
@@ -420,13 +420,13 @@ def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
 
 def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
     """Means of some places as float16, precise to a thousandth; 0 where nothing was added."""
-    shape = parts[0][0].sums.shape[1:]
-    found = np.empty((sum(len(at) for _, at in parts), *shape), dtype=np.float16)
+    shape = sum(len(at) for _, at in parts), UNITS, parts[0][0].sums.shape[1]
+    found = np.empty(shape, dtype=np.float16)
     first = 0
     for part, at in parts:
         for some in np.split(at, range(_ROWS, len(at), _ROWS)):
             documents = np.maximum(part.documents[some], np.float32(1e-9))
-            wide = widen(part.sums[some])
+            wide = widen(part.sums[part.units[some]])
             wide /= documents[..., None]
             found[first : first + len(some)] = narrow(wide)
             first += len(some)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
-from embedding.kernel.records import FloatArray, HalfArray, IntArray
+from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
 
 _FIRST = 256
@@ -25,18 +25,22 @@ _ROWS = 1024
 _MOST = 60_000.0
 """Within float16."""
 _COLUMNS = ("ids", "documents", "sums")
+_T = TypeVar("_T", bound=np.generic)
 _UsageKey = tuple[int, str, int]
 """Window, source, and `time` of `SourceUsage`."""
 
 
 @dataclass(frozen=True)
 class SourceUsage:
-    """The sums of one source in one window.
+    """The sums of one source in one window. Most words are in few of the UNITS, and a sum is held
+    for each unit that has one.
 
     ids        int64 [n], row ids, increasing
-    places     int64 [n], where each is in the two others, which may have more rows
+    places     int64 [n], where each is in `documents` and `units`, which may have more rows
     documents  float32 [m, UNITS], how many documents use each word
-    sums       float16 [m, UNITS, dim], of one unit vector a document
+    units      int32 [m, UNITS], which of `sums` is that of each unit
+    sums       float16 [k, dim], of one unit vector a document; the first is 0, that of all units
+               without documents
     time       0: texts of the window, by the rows of the model; 1: the same, 2: of the one before
                it, 3: of all older ones, 4 (BUSIEST): of the window's busiest authors, by vectors
                from the counts of all of them
@@ -46,19 +50,21 @@ class SourceUsage:
     ids: IntArray
     places: IntArray
     documents: FloatArray
+    units: CodeArray
     sums: HalfArray
     time: int = 0
 
 
 class _Sums:
-    """Sums of one source in one window, a place for each word."""
+    """Sums of one source in one window: a place for each word, a row for each of its units."""
 
     def __init__(self, dim: int, first: int = _FIRST) -> None:
         """first: words that there is room for; memory is taken as they come."""
         self.places = SlotMap()
-        self.size = 0
+        self.size, self.rows = 0, 1
         self.documents = np.zeros((first, UNITS), dtype=np.float32)
-        self.sums = np.zeros((first, UNITS, dim), dtype=np.float16)
+        self.units = np.zeros((first, UNITS), dtype=np.int32)
+        self.sums = np.zeros((first, dim), dtype=np.float16)
 
     def place(self, ids: IntArray, room: int) -> IntArray:
         """Places int64 [n] of distinct ids; -1 for those that there is no room for."""
@@ -68,27 +74,50 @@ class _Sums:
             found[new] = np.arange(self.size, self.size + len(new))
             self.places.put(found[new], ids[new])
             self.size += len(new)
-            self._reserve()
+            self.documents = _grown(self.documents, self.size)
+            self.units = _grown(self.units, self.size)
         return found
 
-    def _reserve(self) -> None:
-        if self.size <= len(self.documents):
-            return
-        for name in ("documents", "sums"):
-            old = getattr(self, name)
-            grown = np.zeros((max(self.size, 2 * len(old)), *old.shape[1:]), dtype=old.dtype)
-            grown[: len(old)] = old
-            setattr(self, name, grown)
+    def rows_of(self, places: IntArray, unit: int) -> CodeArray:
+        """Rows int32 [n] of `sums` for a unit of distinct places."""
+        rows: CodeArray = self.units[places, unit]
+        new = np.flatnonzero(rows == 0)
+        if len(new):
+            rows[new] = np.arange(self.rows, self.rows + len(new))
+            self.units[places[new], unit] = rows[new]
+            self.rows += len(new)
+            self.sums = _grown(self.sums, self.rows)
+        return rows
 
-    def add(self, places: IntArray, unit: int, part: ContextSums, at: IntArray) -> None:
-        """Add some words of a part to a unit of their places."""
-        whole = widen(self.sums[places[at], unit]) + part.sums[at]
-        self.sums[places[at], unit] = narrow(np.clip(whole, -_MOST, _MOST))
+    def add(self, rows: CodeArray, part: ContextSums, at: IntArray) -> None:
+        """Add some words of a part (places int64 [n] in it) to their rows."""
+        whole = widen(self.sums[rows]) + part.sums[at]
+        self.sums[rows] = narrow(np.clip(whole, -_MOST, _MOST))
+
+    def put(self, ids: IntArray, documents: FloatArray, values: HalfArray) -> None:
+        """Take words that are not there yet, of a checkpoint (`UsageSums.content`)."""
+        places = self.place(ids, len(ids))
+        units = np.zeros(documents.shape, dtype=np.int32)
+        units[documents > 0] = np.arange(self.rows, self.rows + len(values))
+        self.documents[places], self.units[places] = documents, units
+        self.sums = _grown(self.sums, self.rows + len(values))
+        self.sums[self.rows : self.rows + len(values)] = values
+        self.rows += len(values)
 
     def held(self, key: _UsageKey) -> SourceUsage:
         _, source, time = key
         slots = self.places.used()
-        return SourceUsage(source, self.places.ids(slots), slots, self.documents, self.sums, time)
+        ids = self.places.ids(slots)
+        return SourceUsage(source, ids, slots, self.documents, self.units, self.sums, time)
+
+
+def _grown(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
+    """The array with room for so many rows; if it grows it has at least twice as many as before."""
+    if size <= len(array):
+        return array
+    grown = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 class UsageSums:
@@ -139,8 +168,10 @@ class UsageSums:
         fit = np.flatnonzero(places >= 0)
         self.dropped += len(part.ids) - len(fit)
         sums.documents[places[fit], unit] += part.documents[fit]
+        rows = sums.rows_of(places[fit], unit)
         for start in range(0, len(fit), _ROWS):
-            sums.add(places, unit, part, fit[start : start + _ROWS])
+            some = slice(start, start + _ROWS)
+            sums.add(rows[some], part, fit[some])
 
     def _of(self, key: _UsageKey) -> _Sums:
         if key not in self._sums:
@@ -169,7 +200,7 @@ class UsageSums:
             places = sums.places.slots(ids)
             places = places[places >= 0]
             # In this order: whoever publishes them now reads documents first, and divides by them.
-            sums.sums[places] = 0
+            sums.sums[sums.units[places]] = 0
             sums.documents[places] = 0
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
@@ -178,8 +209,10 @@ class UsageSums:
         for number, key in enumerate(self.parts()):
             held = self._sums[key].held(key)
             arrays[f"usage.{number}.ids"] = held.ids
-            arrays[f"usage.{number}.documents"] = held.documents[held.places]
-            arrays[f"usage.{number}.sums"] = held.sums[held.places]
+            documents = held.documents[held.places]
+            arrays[f"usage.{number}.documents"] = documents
+            # One a unit with documents, word after word.
+            arrays[f"usage.{number}.sums"] = held.sums[held.units[held.places][documents > 0]]
         return arrays
 
     def restore(self, keys: Sequence[_UsageKey], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -189,8 +222,8 @@ class UsageSums:
             if not self.wanted or not all(name in arrays for name in names):
                 continue
             ids, documents, values = (np.array(arrays[name]) for name in names)
-            if values.shape[1:] != (UNITS, self.dim):
+            if values.shape[-1] != self.dim or documents.shape[1] != UNITS:
                 continue
-            sums = self._of(key)
-            places = sums.place(ids, len(ids))
-            sums.documents[places], sums.sums[places] = documents, values
+            if values.ndim == 3:  # of an older checkpoint: a sum for each unit
+                values = values[documents > 0]
+            self._of(key).put(ids, documents, values)

@@ -74,10 +74,13 @@ def test_sums_add_up_by_window_source_time_and_unit():
     assert (board.source, news.source, before.source) == ("글판", "뉴스", "뉴스")
     assert (board.time, news.time, before.time) == (0, 0, 1)
     assert news.ids.tolist() == [0, 1]
-    assert (news.sums[0, 0, 0], news.sums[0, 5, 0], news.sums[1, 0, 0]) == (5.0, 2.0, 1.0)
+    first_of_dim = news.sums[news.units[news.places], 0]
+    assert (first_of_dim[0, 0], first_of_dim[0, 5], first_of_dim[1, 0]) == (5.0, 2.0, 1.0)
+    assert first_of_dim.sum() == 8.0, "no other unit has any"
     assert (news.documents[0, 0], news.documents[0, 5], news.documents.sum()) == (4.0, 2.0, 8.0)
     assert news.places.tolist() == [0, 1]
-    assert (before.ids.tolist(), before.sums[0, 1, 0]) == ([3], 6.0)
+    assert before.ids.tolist() == [3]
+    assert before.sums[before.units[before.places][0, 1], 0] == 6.0
     (other,) = server.usage.held([NEXT])
     assert other.ids.tolist() == [2]
     assert server.usage.describe() == {"held": 4, "before": 1, "dropped": 0, "units": UNITS}
@@ -122,7 +125,7 @@ def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
         server.push(use(0, [0] if value > 2 else [1], value))
     server.push(use(0, [1], 2.0))
     (found,) = server.usage.held([AT])
-    assert found.sums[found.places, 0, 0].tolist() == [60_000.0, 3.5]
+    assert found.sums[found.units[found.places, 0], 0].tolist() == [60_000.0, 3.5]
     assert found.documents[found.places, 0].tolist() == [4.0, 4.0]
 
 
@@ -158,9 +161,9 @@ def test_sums_survive_a_restart():
     for one, other in zip(kept, back, strict=True):
         assert (one.source, one.time) == (other.source, other.time)
         assert np.array_equal(one.ids, other.ids)
-        for name in ("documents", "sums"):
-            mine, theirs = (getattr(each, name)[each.places] for each in (one, other))
-            assert np.array_equal(mine, theirs)
+        assert np.array_equal(one.documents[one.places], other.documents[other.places])
+        mine, theirs = (each.sums[each.units[each.places]] for each in (one, other))
+        assert np.array_equal(mine, theirs)
 
 
 def test_sums_of_another_layout_are_passed_over():
@@ -176,6 +179,25 @@ def test_sums_of_another_layout_are_passed_over():
     assert not other.parts()
     other.restore(server.usage.parts(), kept)
     assert len(other) == 2
+
+
+def test_a_checkpoint_with_a_sum_for_each_unit_opens():
+    server = Server()
+    server.push(use(0, [0, 1], 1.5), use(3, [1], 2.5))
+    kept = server.usage.content()
+    (one,) = server.usage.held([AT])
+    older = kept | {"usage.0.sums": one.sums[one.units[one.places]]}
+    assert older["usage.0.sums"].shape == (2, UNITS, DIM)
+    other = UsageSums(DIM, wanted=True, limit=9)
+    other.restore(server.usage.parts(), older)
+    for name, array in other.content().items():
+        assert np.array_equal(array, kept[name]), name
+
+
+def test_memory_goes_with_the_units_that_words_have():
+    server = Server()
+    server.push(*(use(0, [word], 1.0) for word in range(4)), use(3, [1], 2.5))
+    assert len(server.usage.content()["usage.0.sums"]) == 5, "not 4 words in 16 units"
 
 
 @pytest.mark.parametrize(
