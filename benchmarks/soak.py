@@ -63,7 +63,9 @@ class Setting:
     """minutes to run; nodes of the pool; a fault each `fault_s`; a sample each `sample_s`.
 
     `documents_per_day` of the corpus, in which `months` are the whole run: more than the nodes can
-    read keep them at full speed, as the simulated web waits for who reads it.
+    read keep them at full speed, as the simulated web waits for who reads it. `max_words` and
+    `max_candidates` of the server are small enough to be reached in the first quarter: what is
+    asked is whether a server whose vocabulary is full grows.
     """
 
     minutes: float = 120.0
@@ -73,6 +75,8 @@ class Setting:
     fault_s: float = 40.0
     sample_s: float = 5.0
     window: str = "day"
+    max_words: int = 12_000
+    max_candidates: int = 60_000
     tokenizer: str = "whitespace"
     seed: int = 1
 
@@ -108,6 +112,8 @@ http_port = {free_port()}
 window = {json.dumps(setting.window)}
 cut = "watermark"
 source_idle_s = 12.0
+max_words = {setting.max_words}
+max_candidates = {setting.max_candidates}
 checkpoint_every_s = 5.0
 device = "cpu"
 state_dir = {json.dumps(str(home / "disk" / "checkpoints"))}
@@ -291,7 +297,13 @@ def learnt(settings: Settings) -> dict[str, float]:
             status = json.load(answer)
     except (OSError, ValueError):
         return {}
-    return {"documents": status["documents"], "snapshots": len(status["snapshots"])}
+    return {
+        "documents": status["documents"],
+        "snapshots": len(status["snapshots"]),
+        "vocabulary": status["vocabulary"],
+        "candidates": status["candidates"],
+        "usage": status["usage"]["held"] + status["usage"]["before"],
+    }
 
 
 def slopes(samples: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -167,6 +167,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
             "shifts": accounts.shifts.windows(),
             "cut": sorted(accounts.cut),
             "closed": dict(accounts.closed),
+            "read_again": _by_window(accounts.read_again),
             "totals": {name: getattr(meters, name) for name in _TOTALS},
             "sources": {
                 name: [m.documents, m.tokens, m.late] for name, m in meters.sources.items()
@@ -307,6 +308,8 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
     accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
     accounts.note(Phrase(w, tuple(p), *rest) for w, p, *rest in facts.get("phrases", []))
     accounts.closed.update(facts["closed"])
+    for start, documents in facts.get("read_again", {}).items():
+        accounts.read_again[int(start)] = dict(documents)
     windows = accounts.windows
     for held, name in ((windows.tokens, "tokens"), (windows.documents, "documents")):
         for start, by_source in facts[f"window_{name}"].items():

@@ -225,11 +225,15 @@ class Snapshotter:
 
     def forget_published(self) -> None:
         """Free the counts of windows whose snapshots exist already (after a restart)."""
-        refs = self.refs()
+        refs, accounts = self.refs(), self._state.accounts
+        restored = bool(accounts.cut or accounts.windows.windows())
         with self._state.lock:
             for ref in refs:
+                start = int(ref.window_start.timestamp())
+                if restored and self._store is not None and start not in accounts.cut:
+                    accounts.expect_again(start, self._store.open(ref.id).manifest.documents)
                 starts = self._starts(Window(ref.window_start, ref.window_end))
-                self._state.accounts.close(starts, ref)
+                accounts.close(starts, ref)
 
     def close(self) -> None:
         """Finish what was begun."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -63,8 +63,10 @@ class PushArrival:
 class Accounts:
     """Everything counted. Not thread-safe: the server's lock guards it.
 
-    peers  what the nodes of a corpus remember
-    rare  what stood around words that were read only a few times
+    peers       what the nodes of a corpus remember
+    rare        what stood around words that were read only a few times
+    read_again  by window and source, documents that a snapshot holds and that nodes send once more,
+                as the server was killed between that snapshot and its next checkpoint
     """
 
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
@@ -86,6 +88,7 @@ class Accounts:
         self.tokenizers: dict[str, None] = {}
         self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
+        self.read_again: dict[int, dict[str, int]] = {}
         self.closed: dict[str, dict[str, Any]] = {}
         self._on_complete: Callable[[Window], None] | None = None
 
@@ -167,6 +170,16 @@ class Accounts:
             self.usage.free(start)
             self.shifts.free(start)
 
+    def expect_again(self, window: int, documents: Mapping[str, int]) -> None:
+        """After a restart: a snapshot of this window, of which a checkpoint knows nothing yet, has
+        so many documents by source. Nodes send those once more that the checkpoint has not."""
+        known = self.windows.documents.get(window, {})
+        self.read_again[window] = {
+            source: n - known.get(source, 0)
+            for source, n in documents.items()
+            if n > known.get(source, 0)
+        }
+
     def describe(self) -> dict[str, Any]:
         """Windows by label, as the status shows them."""
         found = dict(self.closed)
@@ -201,9 +214,17 @@ class Accounts:
         meter.lags.add(progress.lags)
         self.meters.lags.add(progress.lags)
         if progress.window in self.cut:
-            meter.late += progress.documents
+            meter.late += progress.documents - self._read_again(progress)
         else:
             self.windows.note(progress.window, progress.source, progress.documents, progress.tokens)
+
+    def _read_again(self, progress: SourceProgress) -> int:
+        """How many of these documents of a closed window its snapshot holds already."""
+        left = self.read_again.get(progress.window, {})
+        found = min(progress.documents, left.get(progress.source, 0))
+        if found:
+            left[progress.source] -= found
+        return found
 
 
 def by_source(push: Push) -> dict[str, int]:

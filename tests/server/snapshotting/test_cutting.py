@@ -336,6 +336,30 @@ def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_
         assert store.open(ref.id).manifest.tokens == {"뉴스": 1}
 
 
+def test_documents_that_come_again_after_the_server_was_killed_are_not_late(tmp_path, connect):
+    """A snapshot was published after the last checkpoint: what came between comes once more."""
+    chosen = config(tmp_path, state_dir=str(tmp_path / "state"))
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        node.client.checkpoint()
+        node.push(counts=counted(["말"]), window=AT)
+        node.client.cut(WINDOW)
+        server.state.flush = lambda: None
+        server.recovery._try_write = lambda: "killed"
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.client.checkpoint()
+        server.state.flush = lambda: None
+    with running_server(chosen, dim=DIM) as server:  # also of the next restart
+        node = connect(server)
+        node.push(counts=counted(["말"]), window=AT)
+        assert node.client.status()["sources"]["뉴스"]["late_documents"] == 0
+        node.push(counts=counted(["말"]), window=AT)
+        assert node.client.status()["sources"]["뉴스"]["late_documents"] == 1, "nobody read it"
+
+
 def test_training_goes_on_while_a_window_is_written(tmp_path, connect):
     with running_server(config(tmp_path), dim=DIM) as server:
         node = connect(server)
