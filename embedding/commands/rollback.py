@@ -75,7 +75,8 @@ def _show(plan: Plan) -> None:
     )
     if plan.source is not None:
         print_line(
-            f"Source {plan.source} will be blocked; `yeoron sources unblock {plan.source}` ends that."
+            f"Source {plan.source} will be blocked; `yeoron sources unblock {plan.source}` ends "
+            "that."
         )
     for name in plan.withdrawn:
         print_line(f"  will be withdrawn: {name}")
