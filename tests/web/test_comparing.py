@@ -125,7 +125,7 @@ def test_the_brief_compares_each_source_with_all_others(client):
     assert "배</a>" in section
     assert '<span class="tag" dir="auto">게시판</span>' in section
     assert '<span class="tag" dir="auto">나머지 출처</span>' in section
-    assert "게시판은 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
+    assert "게시판에서는 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
 
 
 def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
