@@ -72,17 +72,6 @@ def test_a_words_page_begins_with_the_date_and_not_with_the_models_shift(
     assert hero.index("<dt>달라진 때</dt>") < hero.index("<dt>문서 1,000건당</dt>")
 
 
-def test_nearness_has_bars_only_where_the_words_differ_in_it(changed: httpx.Client) -> None:
-    def figures(word: str) -> tuple[list[float], int]:
-        html = changed.get(f"/word/{word}").text
-        point = changed.get(f"/api/word/{word}").json()["points"][-1]
-        return [one["similarity"] for one in point["neighbours"]], html.count("bar share")
-
-    for word in (CHANGED, "국회"):
-        near, bars = figures(word)
-        assert bool(bars) == (max(near) - min(near) >= 0.05)
-
-
 def test_a_word_that_did_not_change_has_no_date(changed: httpx.Client) -> None:
     said = [changed.get("/api/since", params={"w": w}).json() for w in ("국회", "버스", "배우")]
     assert [one["text"] for one in said] == ["뚜렷하지 않음"] * 3
