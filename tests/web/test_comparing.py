@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from html import unescape
 from urllib.parse import quote, urlencode
 
@@ -82,6 +83,18 @@ def test_an_error_is_told_in_the_readers_language_with_the_sentence_as_detail(cl
         assert "이 주소의 값으로는 보여 줄 것이 없습니다" in html
         told = html.partition('<span lang="en">')[2].partition("</span>")[0]
         assert detail in told
+
+
+def test_two_windows_begin_with_one_whose_model_can_be_read(planted, tmp_path, client_of):
+    store, parent, found = SnapshotStore(tmp_path), None, []
+    for at, data in enumerate(planted.stream(planted.Plan(windows=3, fillers=60))):
+        quality = {"mean_cosine": 0.99, "words_read": 9_000.0} if at == 0 else {}
+        parent = store.publish(replace(data, parent=parent, quality=quality)).id
+        found.append(parent)
+    with client_of(unguarded(WebConfig(snapshots=str(tmp_path)))) as client:
+        html = get(client, "/windows")
+    assert f'value="{found[0]}" selected' not in html
+    assert html.count(f'value="{found[1]}" selected') == 1
 
 
 def test_any_two_windows_are_compared_and_come_as_csv(client, config):
