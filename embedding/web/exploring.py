@@ -13,7 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from embedding.kernel.errors import InputError, SnapshotError
-from embedding.snapshots.store import LATEST, SnapshotRef
+from embedding.kernel.records import SnapshotRef
+from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS
