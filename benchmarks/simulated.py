@@ -69,8 +69,7 @@ class SimulatedLine(Line):
     """A line whose rows travel as float16, and on which a node may have to wait."""
 
     def pull(self, request: PullRequest) -> PulledRows:
-        ids = (request.vectors, request.contexts)
-        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams, half=True)
+        rows = self._state.pull(self._node, request, half=True)
         if isinstance(rows, list):
             raise HeldError(rows)
         return rows
