@@ -5,7 +5,7 @@
 Everything that decides what is learnt is real: the server's state, policies, learners, shares,
 float16. Left out are the wire, threads and the clock: a queue of events says who reads and pushes
 next, and a block takes the seconds that are set for it. So a loss depends on the seed alone, and
-tokens/s are those of the policy, with nothing for the wire. Text is dealt out, and the nodes are
+tokens/s are those of the policy, with nothing for the wire. Text is handed out, and the nodes are
 slow, as in `python -m benchmarks policies`. With --slower 1 each delta of asp
 comes n-1 pushes late.
 """

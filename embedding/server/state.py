@@ -410,8 +410,8 @@ class ServerState:
         """When (monotonic seconds) and what each node that is there told last."""
         with self.lock:
             reports = self.reports
-            there = self.living() & set(reports.last)
-            return [(reports.at.get(each, 0.0), reports.last[each]) for each in there]
+            reporting = self.living() & set(reports.last)
+            return [(reports.at.get(each, 0.0), reports.last[each]) for each in reporting]
 
     def configure(self, sync: SyncConfig) -> None:
         """Another policy, or other settings of it, from now on."""

@@ -354,8 +354,8 @@ class Snapshotter:
     def _reports(self) -> list[dict[str, Any]]:
         """What the nodes that are there told last (under the lock)."""
         members = self._state.machine.board.members
-        there = {name for name, member in members.items() if member.present}
-        return [one for name, one in self._state.reports.last.items() if name in there]
+        present = {name for name, member in members.items() if member.present}
+        return [one for name, one in self._state.reports.last.items() if name in present]
 
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]
@@ -378,12 +378,12 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
     used = np.zeros(len(ids), dtype=np.bool_)
     for part in sorted(sums, key=lambda each: each.time):
         at = positions(ids[order], part.ids)
-        there = np.flatnonzero(at >= 0)
+        known = np.flatnonzero(at >= 0)
         if part.time <= 1:
-            used[at[there]] = True
+            used[at[known]] = True
         else:
-            there = there[used[at[there]]]
-        parts.setdefault(part.time, []).append((order[at[there]], part, there))
+            known = known[used[at[known]]]
+        parts.setdefault(part.time, []).append((order[at[known]], part, known))
     if not parts[0]:
         return None
     busiest = parts.pop(BUSIEST, None)
@@ -399,13 +399,13 @@ def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:
     """The contexts of words by rows of a snapshot. ids: int64 [n], of its words."""
     order = np.argsort(ids, kind="stable")
     words, contexts = (positions(ids[order], each) for each in (pulled.words, pulled.contexts))
-    there = np.flatnonzero((words >= 0) & (contexts >= 0))
-    rows = order[words[there]]
-    there = there[np.argsort(rows, kind="stable")]
-    figures = pulled.figures[there]
+    known = np.flatnonzero((words >= 0) & (contexts >= 0))
+    rows = order[words[known]]
+    known = known[np.argsort(rows, kind="stable")]
+    figures = pulled.figures[known]
     return ContextPulls(
-        order[words[there]].astype(np.int64),
-        order[contexts[there]].astype(np.int64),
+        order[words[known]].astype(np.int64),
+        order[contexts[known]].astype(np.int64),
         *(np.ascontiguousarray(figures[:, at]) for at in range(3)),
     )
 
