@@ -4,10 +4,10 @@
 
 Each permutation has --windows windows of equally many documents of two sources. A node's reader
 closes each window but the first (`worker/usage/usage.py`), the server's sums take what it sends,
-and the report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times does not
-use the model's vectors. Between sources it does; random ones stand in for them. With --campaign one
-document of each window is pasted into it so many times. Every call is false: of windows in which
-nothing changed, at most `trends.false_discovery` should have any.
+and the report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times
+does not use the model's vectors. Between sources it does; random ones stand in for them. With
+--campaign one document of each window is pasted into it so many times. Every call is false: of
+windows in which nothing changed, at most `trends.false_discovery` should have any.
 """
 
 from __future__ import annotations

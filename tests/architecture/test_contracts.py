@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,26 @@ def test_every_room_of_the_map_exists_and_no_other() -> None:
     assert [
         room for room in sorted(rooms) if f"`{room}" not in named and f"{room}/" not in named
     ] == []
+
+
+BY_STRING = {
+    "kernel/registry.py": "reads registries",
+    "worker/process/node.py": "a child process imports only what it runs",
+    "text/kiwi.py": "a library that may be missing",
+    "text/mecab.py": "a library that may be missing",
+    "exchange/allreduce/nccl.py": "a library that may be missing",
+}
+"""Modules of `embedding` that import by a string, which no import contract sees, and why."""
+
+
+def test_imports_by_string_are_few_and_have_a_reason() -> None:
+    root = ROOT / "embedding"
+    found = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"\b(import_module|__import__)\(", path.read_text(encoding="utf-8"))
+    }
+    assert found == set(BY_STRING)
 
 
 def test_every_dependency_is_pinned() -> None:
