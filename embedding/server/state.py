@@ -407,7 +407,7 @@ class ServerState:
         return self.reports.living(self.machine.board.members)
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
-        """When (monotonic seconds) and what each node that is there told last."""
+        """When (monotonic seconds) and what each present node reported last."""
         with self.lock:
             reports = self.reports
             reporting = self.living() & set(reports.last)

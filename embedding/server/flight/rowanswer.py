@@ -42,7 +42,7 @@ class RowAnswer:
 
     ids     by table int64 [n], as they were asked for
     kept    the rows that the node keeps; None: it says of none
-    wanted  how changes are to be told from what it had before; None: rows are sent
+    wanted  how changes since its last pull are to be sent; None: rows are sent
     half    rows are sent as float16
     """
 

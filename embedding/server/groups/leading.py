@@ -38,8 +38,8 @@ FLUSH_S = 60.0
 class Led:
     """A group that follows, as the leader sees it.
 
-    taken_at  when the group took what it told last (this server's monotonic clock); seen likewise;
-              0: it told nothing yet in this server's incarnation
+    taken_at  when the group took what it sent last (this server's monotonic clock); seen likewise;
+              0: it sent nothing yet in this server's incarnation
     meters    bytes of its stream, which are not those of nodes
     nodes     its nodes, as its status has them; figures: what else it tells of itself
     """
@@ -169,7 +169,7 @@ class LedGroups:
                             self._state.accounts.tracker.leave(node)
 
     def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
-        """Wait until every group has told what it had by now; the names of those that did not.
+        """Wait until every group has sent what it had by now; the names of those that did not.
 
         For `timeout_s`, or for as long as a group may be silent before it counts as gone.
         """
@@ -214,7 +214,7 @@ class LedGroups:
         return found
 
     def _between(self, led: Led) -> dict[str, int]:
-        """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
+        """Rows and bytes each way; what goes to shards is not seen here; the group reports it."""
         if not self._state.rows.local:
             return {
                 f"{what}_{own}": int(led.figures.get(f"told_{what}_{theirs}") or 0)

@@ -82,7 +82,7 @@ class Rounds:
     """All rounds of one server; at most one is on. Not thread-safe: the server's lock guards it.
 
     number  of the round that is on, or the next one
-    ended   rounds that are over: the policy is told when this grows
+    ended   rounds that are over: the policy hears when this grows
     """
 
     def __init__(

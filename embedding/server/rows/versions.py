@@ -43,7 +43,7 @@ class RowVersions:
     Nothing is kept before the first node asks (`start`), so that it costs nothing where no node
     keeps rows.
 
-    clock  changes so far: what a node is told with the rows it gets
+    clock  changes so far: sent to a node with the rows it gets
     """
 
     def __init__(self) -> None:

@@ -178,7 +178,7 @@ class RowStore(Protocol):
         del wait
 
     def catch_up(self) -> None:
-        """Wait a moment until shards have carried out what they were told (without the lock)."""
+        """Wait a moment until shards have carried out what the log has (without the lock)."""
         return
 
     def facts(self) -> dict[str, Any]:

@@ -256,7 +256,7 @@ class PrimaryLinks:
 
     def tick(self) -> None:
         """Drop entries that every shard has on disk."""
-        if not self.follows:  # there the leader's tables are what need not be told again
+        if not self.follows:  # there the leader's tables need not be sent again
             self.log.drop(min(link.durable for link in self.links))
 
     def want_checkpoint(self) -> None:

@@ -352,7 +352,7 @@ class Snapshotter:
         }
 
     def _reports(self) -> list[dict[str, Any]]:
-        """What the nodes that are there told last (under the lock)."""
+        """What the present nodes reported last (under the lock)."""
         members = self._state.machine.board.members
         present = {name for name, member in members.items() if member.present}
         return [one for name, one in self._state.reports.last.items() if name in present]
@@ -363,7 +363,7 @@ class Snapshotter:
 
 
 def _key(window: Window) -> _Key:
-    """Start and end in Unix seconds: equal for equal windows, however their zone is told."""
+    """Start and end in Unix seconds: equal for equal windows, whatever their time zone."""
     return window.start.timestamp(), window.end.timestamp()
 
 
@@ -371,7 +371,7 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
     """How words were used, by the sums of a window; None where there are none.
 
     ids  int64 [n], of the words of the snapshot: those of others are left out, and the past of
-         words whose use in the window nobody told, as nothing is compared with it
+         words whose use in the window nobody sent, as nothing is compared with it
     """
     order = np.argsort(ids, kind="stable")
     parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
