@@ -225,7 +225,8 @@ def encode_pull(request: PullRequest, dtype: str = "float32") -> Message:
 def decode_pull(message: Message) -> PullRequest:
     """Inverse of `encode_pull`."""
     score = _score(message) if "score" in message.header else ()
-    return PullRequest.of(decode_row_ids(message), whole(message.header, "clock"), score)
+    clock = whole(message.header, "clock")
+    return PullRequest.of(decode_row_ids(message), clock, score)
 
 
 def _score(message: Message) -> tuple[ScorePairs, ...]:
