@@ -1,4 +1,4 @@
-"""How alike the nodes' token rates are: leases against dealing sources out by turns. A simulation.
+"""How alike the nodes' token rates are: leases against assigning sources in turn. A simulation.
 
     python -m benchmarks allocation
 
@@ -69,7 +69,7 @@ def simulate(nodes: int, setting: Setting) -> dict[str, float]:
     pool.publish(dict.fromkeys(names, 1.0))
     seen: dict[Incarnation, LeaseView] = {}
     ours, turns = [], []
-    dealt = {name: peers[n % nodes] for n, name in enumerate(names)}
+    assigned = {name: peers[n % nodes] for n, name in enumerate(names)}
     for step in range(int(setting.hours * 3600 / setting.beat_s)):
         now = step * setting.beat_s
         present = rates.at(now)
@@ -93,7 +93,7 @@ def simulate(nodes: int, setting: Setting) -> dict[str, float]:
                 name: incarnation.node for incarnation, one in seen.items() for name in one.reading
             }
             ours.append(imbalance(node_loads(present, held, peers)))
-            turns.append(imbalance(node_loads(present, dealt, peers)))
+            turns.append(imbalance(node_loads(present, assigned, peers)))
     return {
         "nodes": nodes,
         "leases_mean": round(mean(ours), 3),

@@ -78,10 +78,10 @@ class Setting:
 def _read(queue: BlockQueue, spec: NodeSpec, stop: threading.Event) -> None:
     """What the reader process does."""
     try:
-        wishes = FeedbackChannel(queue, spec.node.block_tokens, stop)
+        feedback = FeedbackChannel(queue, spec.node.block_tokens, stop)
         if spec.corpus is None:
             return
-        for block in blocks(spec, spec.corpus, wishes.start(), wishes.tokens):
+        for block in blocks(spec, spec.corpus, feedback.start(), feedback.tokens):
             while not stop.is_set():
                 try:
                     queue.put(block, 0.2)

@@ -141,8 +141,8 @@ def measure(given: Namespace) -> list[dict[str, Any]]:
     lines = {path.stem: list(sentences(path, words)) for path, words in corpora.items()}
     if len(lines) < 2:
         raise InputError(f"{given.first}: two files of different names are compared.")
-    dealt = {name: windows(each, given.windows) for name, each in lines.items()}
-    text = [{name: each[at] for name, each in dealt.items()} for at in range(given.windows)]
+    by_window = {name: windows(each, given.windows) for name, each in lines.items()}
+    text = [{name: each[at] for name, each in by_window.items()} for at in range(given.windows)]
     found: list[dict[str, Any]] = []
     for step, rise in ((None, None), *product(given.step, given.rise)):
         began = time.process_time()

@@ -11,15 +11,15 @@ later snapshot. A document that uses a word says one unit vector of it:
 over all contexts c of its n mentions, with u_c the unit vector of c, ū the weighted mean of all
 (smooth inverse frequency: Arora, Liang and Ma 2017; p: share of all words), and for t, what the
 document is about, over all its m words. Sentences that stand in several texts count once. Documents
-are dealt out to units. With s_k and n_k the sum and the documents of unit k, N = Σ n_k and r units:
+are assigned to units. With s_k and n_k the sum and the documents of unit k, N = Σ n_k and r units:
 
     log T,    T = |m_2 - m_1|² / (v_1 + v_2),    m = Σ s_k / N,
     v = (r-1)/r · Σ |s_k - n_k m|² / (1 - n_k/N)² / N²    (jackknife, Tukey 1958)
 
-is held against deals of what the units say beside the mean of their own window. Divided by its
-variance it tells a change of the mean also where one window has many documents and the other few
-(Janssen 1997). p is the tail of Pearson's type III distribution with the moments of the deals.
---null deals the documents of both windows out by chance: every call is then false.
+is compared with permutations of what the units say beside the mean of their own window. Divided by
+its variance it shows a change of the mean also where one window has many documents and the other
+few (Janssen 1997). p is the tail of Pearson's type III distribution with the permutations' moments.
+--null assigns the documents of both windows by chance: every call is then false.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _document(own: Sequence[tuple[list[str], FloatArray]], topic: Figures) -> di
 
 
 def tested(before: Uses, after: Uses, word: str, labels: FloatArray) -> tuple[float, float]:
-    """z and p of a word. labels: float32 [1 + deals, 2 · units], the true ones first."""
+    """z and p of a word. labels: float32 [1 + permutations, 2 · units], the true ones first."""
     counts = np.concatenate([before.documents[word], after.documents[word]])
     sums = np.concatenate([before.sums[word], after.sums[word]])
     half = len(counts) // 2
@@ -175,8 +175,8 @@ def compare(
     rows, vectors = meanings(snapshot)
     before, after = (uses_of(side, rows, vectors, given.units, random) for side in (one, other))
     observed = np.repeat([0.0, 1.0], given.units).astype(np.float32)[None]
-    deals = random.permuted(np.repeat(observed, given.deals, axis=0), axis=1)
-    labels = np.concatenate([observed, deals])
+    permuted = random.permuted(np.repeat(observed, given.permutations, axis=0), axis=1)
+    labels = np.concatenate([observed, permuted])
     words = [
         word
         for word, counts in after.documents.items()
@@ -214,7 +214,7 @@ def measure(given: Any) -> None:
         other_side = [both[at] for at in order[len(one) :]]
         false = compare(first_side, other_side, snapshot, given, seed)
         n = sum(q <= 0.05 for *_, q in false)
-        print(f"    dealt out by chance: {n} of {len(false)} called", flush=True)
+        print(f"    assigned by chance: {n} of {len(false)} called", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--window", required=True, help="month that is judged, as 2020-03")
     parser.add_argument("--null", type=int, default=1)
     parser.add_argument("--units", type=int, default=16)
-    parser.add_argument("--deals", type=int, default=499)
+    parser.add_argument("--permutations", type=int, default=499)
     parser.add_argument("--least", type=int, default=6, help="documents on either side")
     return ended(lambda: measure(parser.parse_args(arguments)))
 

@@ -81,7 +81,7 @@ def _drift(phases: Floats, times: Floats, horizon: float) -> Floats:
     return np.asarray(swing / swing.mean(axis=1, keepdims=True), dtype=np.float64)
 
 
-def _rhythm(phases: Floats, times: Floats, _horizon: float) -> Floats:
+def _diurnal(phases: Floats, times: Floats, _horizon: float) -> Floats:
     """Days of 24 units, in which nights have a tenth of the rate of days; all in one zone."""
     hour = (times[None] + 0 * phases) % 24
     level = np.where((hour >= 8) & (hour < 24), 1.0, 0.1)
@@ -95,7 +95,7 @@ def _world(case: str, setting: Setting, seed: int) -> World:
         shape if shape in ("lognormal", "pareto", "two kinds", "uniform", "alike") else "lognormal"
     )
     rates = _rates(kind, rng, setting.sources)
-    profile = {"drift": _drift, "rhythm": _rhythm}.get(case)
+    profile = {"drift": _drift, "rhythm": _diurnal}.get(case)
     times = np.linspace(0, setting.horizon, _GRID)
     phases = rng.random((setting.sources, 1))
     level = (

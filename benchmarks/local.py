@@ -60,8 +60,7 @@ class Line:
         return self._state.delta(since)
 
     def pull(self, request: PullRequest) -> PulledRows:
-        ids = (request.vectors, request.contexts)
-        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams)
+        rows = self._state.pull(self._node, request)
         if isinstance(rows, list):
             raise AssertionError("a lone node never waits for others")
         return rows

@@ -1,4 +1,4 @@
-"""Born, risen and fallen words where nothing happened: documents dealt out to windows by chance.
+"""Born, risen and fallen words where nothing happened: documents assigned to windows by chance.
 
     python -m benchmarks nullmonths reviews=reviews.jsonl petitions=petitions.jsonl --seeds 3
 
@@ -83,10 +83,10 @@ def read(path: Path, last: int | None = None) -> Corpus:
     )
 
 
-def deal(corpus: Corpus, seed: int | None) -> list[tuple[Frequency, IntArray]]:
+def assigned(corpus: Corpus, seed: int | None) -> list[tuple[Frequency, IntArray]]:
     """The windows' counts of words that have a row when it is cut, and int64 [W] of all words.
 
-    seed  None: as they are, else with documents dealt out by chance
+    seed  None: as they are, else with documents assigned by chance
     """
     lengths = np.diff(corpus.ends)
     window = np.repeat(np.arange(len(corpus.sizes)), corpus.sizes)
@@ -130,12 +130,12 @@ class Running:
 
 def called(corpus: Corpus, seed: int | None) -> list[dict[str, list[str]]]:
     """For each window but the first: the words called, by ranking."""
-    dealt = deal(corpus, seed)
-    windows = [window for window, _ in dealt]
+    shuffled = assigned(corpus, seed)
+    windows = [window for window, _ in shuffled]
     rows = {word: at for at, word in enumerate(corpus.words)}
     so_far = np.zeros(len(rows), dtype=np.int64)
     snapshots: list[Snapshot] = []
-    for month, (window, read) in zip(corpus.months, dealt, strict=True):
+    for month, (window, read) in zip(corpus.months, shuffled, strict=True):
         so_far = so_far + read
         counts = np.where(so_far >= ROW, so_far, 0)
         documents = int(window.total_documents[0])
@@ -167,12 +167,12 @@ def summary(found: Sequence[dict[str, list[str]]]) -> dict[str, Any]:
 
 
 def measure(name: str, path: Path, seeds: int, last: int | None) -> list[dict[str, Any]]:
-    """Figures of one corpus, as it is and dealt out by each seed."""
+    """Figures of one corpus, as it is and assigned by each seed."""
     corpus = read(path, last)
     found = []
     for seed in (None, *range(1, seeds + 1)):
-        dealt = "as they are" if seed is None else f"dealt out, seed {seed}"
-        found.append({"corpus": name, "documents": dealt, **summary(called(corpus, seed))})
+        order = "as they are" if seed is None else f"assigned, seed {seed}"
+        found.append({"corpus": name, "documents": order, **summary(called(corpus, seed))})
         print(found[-1], flush=True)
     return found
 
@@ -180,7 +180,7 @@ def measure(name: str, path: Path, seeds: int, last: int | None) -> list[dict[st
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpora", nargs="+", help="NAME=FILE: dated JSONL, cut into words")
-    parser.add_argument("--seeds", type=int, default=3, help="times documents are dealt out")
+    parser.add_argument("--seeds", type=int, default=3, help="times documents are assigned")
     parser.add_argument("--last", type=int, help="months, the latest; not given: all")
     given = parser.parse_args(arguments)
     report = facts("nullmonths", PACKAGES)

@@ -1,13 +1,13 @@
 """Words called where nothing changed: documents are assigned to windows and sources at random.
 
-    python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
+    python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --permutations 40 --campaign 200
 
-Each deal has --windows windows of equally many documents of two sources. A node's reader closes
-each window but the first (`worker/usage/usage.py`), the server's sums take what it sends, and the
-report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times does not
-use the model's vectors. Between sources it does; random ones stand in for them. With --campaign one
-document of each window is pasted into it so many times. Every call is false: of windows in which
-nothing changed, at most `trends.false_discovery` should have any.
+Each permutation has --windows windows of equally many documents of two sources. A node's reader
+closes each window but the first (`worker/usage/usage.py`), the server's sums take what it sends,
+and the report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times
+does not use the model's vectors. Between sources it does; random ones stand in for them. With
+--campaign one document of each window is pasted into it so many times. Every call is false: of
+windows in which nothing changed, at most `trends.false_discovery` should have any.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokenizer", default="whitespace")
     parser.add_argument("--documents", type=int, default=None)
     parser.add_argument("--windows", type=int, default=6)
-    parser.add_argument("--deals", type=int, default=40)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first deal")
+    parser.add_argument("--permutations", type=int, default=40)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first permutation")
     parser.add_argument("--campaign", type=int, default=0, help="copies of one document a window")
     given = parser.parse_args(arguments)
     try:
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     found: list[dict[str, Any]] = []
     began = time.monotonic()
-    for seed in range(given.first, given.first + given.deals):
+    for seed in range(given.first, given.first + given.permutations):
         found += calls(corpus, seed, given.windows, given.campaign)
         print(
             seed,

@@ -8,7 +8,7 @@ month's counts become a snapshot (without vectors: births are judged by counts a
 WORD=MONTH: when the phrase was found, in which window it was born, how sure that is, and whether
 its parts are listed beside it as born or risen. The peer is word2phrase (Mikolov et al. 2013) as
 gensim's Phrases, by its own score and by NPMI, on the same words up to the end of that month.
---null deals the documents out to the months by chance so many times: every birth called is then
+--null assigns the documents to the months by chance so many times: every birth called is then
 false. --sample prints phrases chosen by chance, to be judged by a reader. --keep stores the
 passages that Kiwi made, so that a second call needs no Kiwi; that file holds the text and is no
 result.
@@ -242,13 +242,13 @@ def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, 
 
 
 def null(documents: Sequence[Text], config: TextConfig, times: int) -> dict[str, Any]:
-    """Births called where the documents were dealt out to the months by chance."""
+    """Births called where the documents were assigned to the months by chance."""
     windows, calls = 0, []
     for seed in range(times):
         when = [text.when for text in documents]
-        dealt = list(documents)
-        random.Random(seed).shuffle(dealt)
-        moved = [replace(text, when=at) for text, at in zip(dealt, when, strict=True)]
+        shuffled = list(documents)
+        random.Random(seed).shuffle(shuffled)
+        moved = [replace(text, when=at) for text, at in zip(shuffled, when, strict=True)]
         with tempfile.TemporaryDirectory() as folder:
             store = publish(read(moved, config)[0], folder)
             for ref in store.list():
@@ -357,10 +357,10 @@ def table(report: dict[str, Any]) -> str:
         lines += ["", f"{label}: {one['born']} born for sure, {one['phrases']} of them phrases; "]
         lines[-1] += f"{one['risen']} risen for sure. First: {' '.join(one['first'])}"
     for name, one in report.get("null", {}).items():
-        lines += ["", f"Documents dealt out by chance, {name}: {one['calls']} births called, in "]
+        lines += ["", f"Documents assigned by chance, {name}: {one['calls']} births called, in "]
         lines[-1] += f"{one['with_a_call']} of {one['windows']} windows."
     for peer in report.get("peers", []):
-        hits = " ".join(word for word, there in peer["found"].items() if there) or "none"
+        hits = " ".join(word for word, hit in peer["found"].items() if hit) or "none"
         lines += ["", f"{peer['name']}: {peer['phrases']:,} phrases, {peer['s_per_million']} s a "]
         lines[-1] += f"million words; of those asked for: {hits}."
     sample = [f"{word} ({' '.join(parts)})" for word, parts in report["sample"]]

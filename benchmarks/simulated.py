@@ -5,7 +5,7 @@
 Everything that decides what is learnt is real: the server's state, policies, learners, shares,
 float16. Left out are the wire, threads and the clock: a queue of events says who reads and pushes
 next, and a block takes the seconds that are set for it. So a loss depends on the seed alone, and
-tokens/s are those of the policy, with nothing for the wire. Text is dealt out, and the nodes are
+tokens/s are those of the policy, with nothing for the wire. Text is handed out, and the nodes are
 slow, as in `python -m benchmarks policies`. With --slower 1 each delta of asp
 comes n-1 pushes late.
 """
@@ -69,8 +69,7 @@ class SimulatedLine(Line):
     """A line whose rows travel as float16, and on which a node may have to wait."""
 
     def pull(self, request: PullRequest) -> PulledRows:
-        ids = (request.vectors, request.contexts)
-        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams, half=True)
+        rows = self._state.pull(self._node, request, half=True)
         if isinstance(rows, list):
             raise HeldError(rows)
         return rows

@@ -321,11 +321,11 @@ def slopes(samples: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     hours = np.array([one["at_s"] for one in late]) / 3600
     for name, values in figures.items():
         given = np.asarray(values, dtype=np.float64)
-        there = np.isfinite(given)
-        if there.sum() < 3:
+        finite = np.isfinite(given)
+        if finite.sum() < 3:
             continue
-        slope = float(np.polyfit(hours[there], given[there], 1)[0])
-        mean = float(given[there].mean())
+        slope = float(np.polyfit(hours[finite], given[finite], 1)[0])
+        mean = float(given[finite].mean())
         found.append(
             {
                 "figure": name,

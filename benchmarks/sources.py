@@ -1,4 +1,4 @@
-"""What sources of a dated corpus cost: the same ticks, dealt out to 1, 8 and 32 sources.
+"""What sources of a dated corpus cost: the same ticks, spread over 1, 8 and 32 sources.
 
     python -m benchmarks sources reviews.jsonl.xz --documents 30000 --rounds 3 > result.json
 
@@ -53,7 +53,7 @@ def documents(path: Path, most: int) -> list[Document]:
 
 
 def ticks(read: list[Document], sources: int) -> list[list[TokenBlock]]:
-    """Ticks of some 25,000 tokens, a block for each source; each film is dealt to one."""
+    """Ticks of some 25,000 tokens, a block for each source; each film belongs to one."""
     films: dict[str, int] = {}
     found: list[list[TokenBlock]] = []
     held: dict[int, list[Document]] = defaultdict(list)

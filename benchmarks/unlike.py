@@ -170,7 +170,7 @@ class Dispenser:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One training. tokens_per_second: until the text was dealt out; dropped tokens not counted."""
+    """One training. tokens_per_second: until all text was handed out, without dropped tokens."""
 
     tokens_per_second: float
     seconds: float

@@ -128,11 +128,11 @@ def main() -> None:
         print_line(f"yeoron: {error}", "red", to=errors)
         sys.exit(error.exit_code)
     except _MISUSE as error:
-        new = _RENAMED.get(getattr(error, "option_name", ""))
-        if new is None:
+        old = getattr(error, "option_name", "")
+        new = _RENAMED.get(old)
+        if new is None or not any(new in each.opts for each in error.ctx.command.params):
             error.show()
         else:
-            old = getattr(error, "option_name", "")
             print_line(f"yeoron: {old} is called {new} now.", "red", to=errors)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:

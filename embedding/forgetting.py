@@ -330,8 +330,8 @@ def _tracking(settings: Settings) -> str:
     if settings.evaluation.tracking_uri:
         return settings.tracking_address
     address = settings.database_address("mlflow")
-    there = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
-    return address if there else ""
+    exists = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
+    return address if exists else ""
 
 
 def _pinned(settings: Settings) -> frozenset[str]:

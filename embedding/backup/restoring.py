@@ -193,7 +193,7 @@ def _reshard(
     reshard(folder, fresh, was, now, buckets=settings.model.gram_rows)
     shutil.rmtree(folder)
     fresh.rename(folder)
-    tell(f"Rows of {was.shards} shards were dealt out to {now.shards}.")
+    tell(f"Rows of {was.shards} shards were moved to {now.shards}.")
 
 
 def _load(settings: Settings, stage: Path, manifest: BackupManifest) -> None:

@@ -2,7 +2,7 @@
 
     yeoron bench drift reviews.jsonl --tokenizer kiwi
 
-A dated corpus is dealt out to windows by chance and changes of known word, date and strength are
+A dated corpus is assigned to windows by chance and changes of known word, date and strength are
 planted, with decoys (`embedding/evaluation/planting.py`). Ours learns it as `yeoron train --dated`
 does, one snapshot a window, and judges each window against the one before. The baselines are what
 people use: gensim trained again for each window and turned onto the one before (Procrustes;
@@ -53,10 +53,10 @@ def measure(given: DriftSetting) -> dict[str, Any]:
     agreed: list[dict[str, Any]] = []
     for seed in range(given.first, given.first + given.seeds):
         given = replace(given, planting=seed)
-        deal = given.null or ("ordered" if given.ordered else "shuffled")
+        assignment = given.null or ("ordered" if given.ordered else "shuffled")
         config = validate(
             PlantingConfig,
-            {"windows": given.windows, "seed": seed, "deal": deal, "thin": given.thin},
+            {"windows": given.windows, "seed": seed, "assignment": assignment, "thin": given.thin},
             "bench drift",
         )
         if given.null:

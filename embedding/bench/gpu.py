@@ -82,10 +82,10 @@ def memory_bandwidth(device: TorchDevice, repeats: int) -> float:
 def bus(device: TorchDevice, size: int, repeats: int) -> dict[str, float]:
     """Seconds for `size` bytes to the device and back, as the server moves them."""
     values = np.zeros(size, dtype=np.uint8)
-    there = device.place(values)
+    placed = device.place(values)
     return {
         "to_device_s": timed(device, lambda: device.place(values), repeats),
-        "to_host_s": timed(device, lambda: device.host(there), repeats),
+        "to_host_s": timed(device, lambda: device.host(placed), repeats),
     }
 
 

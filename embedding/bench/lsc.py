@@ -157,10 +157,10 @@ def measure(given: LscSetting) -> _Run:
 def _size(data: ChangeSet) -> _Run:
     """Tokens of either side, and targets that a draw left without a mention on one."""
     sides = (data.before, data.after)
-    there = [side.counts(len(data.words))[data.targets] > 0 for side in sides]
+    occurs = [side.counts(len(data.words))[data.targets] > 0 for side in sides]
     return {
         "tokens": [len(side.tokens) for side in sides],
-        "unseen": int((~(there[0] & there[1])).sum()),
+        "unseen": int((~(occurs[0] & occurs[1])).sum()),
     }
 
 

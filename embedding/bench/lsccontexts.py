@@ -71,10 +71,10 @@ def context_sums(
     for first in range(0, len(at), _MENTIONS):
         part = at[first : first + _MENTIONS]
         around = unit_rows(_around(part, tokens, sentence, vectors, how))
-        there = around.any(axis=1)
-        where = place[side.tokens[part[there]]], sentence[part[there]] % _UNITS
+        nonzero = around.any(axis=1)
+        where = place[side.tokens[part[nonzero]]], sentence[part[nonzero]] % _UNITS
         np.add.at(found.counts, where, 1.0)
-        np.add.at(found.sums, where, around[there])
+        np.add.at(found.sums, where, around[nonzero])
     return found
 
 

@@ -39,8 +39,8 @@ def gensim_scores(
     distance = cosine_distance(sides[0] @ fit_rotation(sides[0], sides[1]), sides[1])
     found = np.full(len(words), np.nan)
     at = np.minimum(np.searchsorted(common, words), len(common) - 1)
-    there = common[at] == words
-    found[there] = distance[at[there]]
+    shared = common[at] == words
+    found[shared] = distance[at[shared]]
     return found
 
 

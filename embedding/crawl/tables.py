@@ -238,12 +238,12 @@ def _version(connection: sa.Connection) -> int | str | None:
     version is of version 1 if no table of it lacks a column.
     """
     inspector = sa.inspect(connection)
-    there = set(inspector.get_table_names())
-    if _SCHEMA.name in there:
+    existing = set(inspector.get_table_names())
+    if _SCHEMA.name in existing:
         found = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
         if found is not None:
             return f"of version {found}" if found != FRONTIER_VERSION else FRONTIER_VERSION
-    ours = [table for table in metadata.tables.values() if table.name in there]
+    ours = [table for table in metadata.tables.values() if table.name in existing]
     if not ours:
         return None
     for table in ours:

@@ -120,10 +120,10 @@ def _columns(
 ) -> Mapping[str, list[str]]:
     """Columns to copy, by table; InputError for rows that have no place in the target."""
     inspector = sa.inspect(target)
-    there = set(inspector.get_table_names())
+    existing = set(inspector.get_table_names())
     found: dict[str, list[str]] = {}
     for table in _tables(source):
-        if table not in there:
+        if table not in existing:
             if _count(source, table):
                 raise InputError(f"{where}: there is no table {table!r}; nothing was moved.")
             continue
@@ -140,9 +140,9 @@ def _columns(
 
 
 def _same_version(source: sqlite3.Connection, target: sa.Connection, where: str) -> None:
-    there = set(_tables(source))
+    existing = set(_tables(source))
     for table in VERSIONS:
-        if table not in there:
+        if table not in existing:
             continue
         before = sorted(map(tuple, source.execute(f"SELECT * FROM {table}")))  # noqa: S608
         after = sorted(map(tuple, target.execute(sa.text(f"SELECT * FROM {table}"))))  # noqa: S608

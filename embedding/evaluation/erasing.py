@@ -134,10 +134,10 @@ def _tags(address: str, source: str) -> None:
         return
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     with engine.begin() as connection:
-        there = set(sa.inspect(connection).get_table_names())
-        for name in there & {"tags", "model_version_tags", "params"}:
+        existing = set(sa.inspect(connection).get_table_names())
+        for name in existing & {"tags", "model_version_tags", "params"}:
             _values_without(connection, _table(connection, name), source)
-        for name in there & {"metrics", "latest_metrics"}:
+        for name in existing & {"metrics", "latest_metrics"}:
             _figures_without(connection, _table(connection, name), source)
     if engine.dialect.name == "sqlite":
         # What was deleted stays in free pages of the file until it is written again.

@@ -99,9 +99,9 @@ class PlantingConfig(Config):
     period: int = Field(default=3, ge=1)
     """Windows from one season to the next."""
 
-    deal: Literal["shuffled", "same-window", "ordered"] = "shuffled"
-    """Which window a document stands in. shuffled: dealt out by chance, then nothing else changes.
-    same-window: the corpus' own order, each stretch of it dealt out by chance to two windows, of
+    assignment: Literal["shuffled", "same-window", "ordered"] = "shuffled"
+    """Which window a document stands in. shuffled: assigned by chance, then nothing else changes.
+    same-window: the corpus' own order, each stretch of it assigned by chance to two windows, of
     which the second (1, 3, …) differs from the one before by chance alone. ordered: its own order.
     """
 
@@ -111,7 +111,7 @@ class PlantingConfig(Config):
     def _fits(self) -> PlantingConfig:
         if self.first >= self.windows:
             raise ValueError(f"first {self.first}: the last window is {self.windows - 1}")
-        if self.deal == "same-window" and self.windows % 2:
+        if self.assignment == "same-window" and self.windows % 2:
             raise ValueError(f"windows {self.windows}: halves of windows come in an even number")
         if not self.strengths or not all(0 < s <= 1 for s in self.strengths):
             raise ValueError(f"strengths {self.strengths}: shares above 0, up to 1, are accepted")
@@ -169,9 +169,9 @@ def plant(documents: Sequence[PlantedDocument], config: PlantingConfig) -> Plant
 
 def _order(documents: int, config: PlantingConfig, rng: np.random.Generator) -> IntArray:
     """int64 [documents]: those of the first window first."""
-    if config.deal == "ordered":
+    if config.assignment == "ordered":
         return np.arange(documents, dtype=np.int64)
-    stretches = config.windows // 2 if config.deal == "same-window" else 1
+    stretches = config.windows // 2 if config.assignment == "same-window" else 1
     bounds = (-(-np.arange(stretches + 1) * documents // stretches)).tolist()
     parts = [rng.permutation(np.arange(a, b)) for a, b in itertools.pairwise(bounds)]
     return np.concatenate(parts).astype(np.int64)

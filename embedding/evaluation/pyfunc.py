@@ -89,8 +89,8 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
 
     def _directions(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Unit rows less what all words have in common, at length 1."""
-        there = vectors.any(axis=1, keepdims=True)
-        return _unit((_unit(vectors) - self.centre) * there)
+        nonzero = vectors.any(axis=1, keepdims=True)
+        return _unit((_unit(vectors) - self.centre) * nonzero)
 
 
 def _unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

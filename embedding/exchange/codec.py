@@ -224,13 +224,9 @@ def encode_pull(request: PullRequest, dtype: str = "float32") -> Message:
 
 def decode_pull(message: Message) -> PullRequest:
     """Inverse of `encode_pull`."""
-    return PullRequest(
-        score=_score(message) if "score" in message.header else (),
-        clock=whole(message.header, "clock"),
-        vectors=message.array("vectors", "i8", 1),
-        contexts=message.array("contexts", "i8", 1),
-        grams=decode_grams(message),
-    )
+    score = _score(message) if "score" in message.header else ()
+    clock = whole(message.header, "clock")
+    return PullRequest.of(decode_row_ids(message), clock, score)
 
 
 def _score(message: Message) -> tuple[ScorePairs, ...]:
@@ -252,9 +248,13 @@ def _score(message: Message) -> tuple[ScorePairs, ...]:
     )
 
 
-def decode_grams(message: Message) -> IntArray | None:
-    """The n-gram buckets that a pull asks for, None when it asks for none."""
-    return message.array("grams", "i8", 1) if "grams" in message.arrays else None
+def decode_row_ids(message: Message) -> dict[Table, IntArray]:
+    """The ids that a pull names, by table; n-gram buckets only where it asks for some."""
+    found = {Table.IN: message.array("vectors", "i8", 1)}
+    found[Table.OUT] = message.array("contexts", "i8", 1)
+    if "grams" in message.arrays:
+        found[Table.SUB] = message.array("grams", "i8", 1)
+    return found
 
 
 def encode_vocabulary(delta: VocabularyDelta) -> Message:

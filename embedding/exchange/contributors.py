@@ -21,7 +21,7 @@ CONTRIBUTOR_ID_BYTES = 4
 
 
 def contributor_id(key: bytes, word: str, whom: bytes) -> int:
-    """What is told of `whom` (an author or a source) having used `word`."""
+    """The contributor id of `whom` (an author or a source) that used `word`."""
     payload = word.encode() + b"\0" + whom
     return int.from_bytes(
         hashlib.blake2b(payload, key=key, digest_size=CONTRIBUTOR_ID_BYTES).digest(), "big"

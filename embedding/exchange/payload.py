@@ -95,7 +95,7 @@ def summed(parts: Sequence[WordContexts]) -> WordContexts | None:
 
 
 UNITS = 16
-"""Groups of documents whose uses of words are added up apart, so that chance can be told."""
+"""Groups of documents whose uses of words are added up apart, so that chance can be measured."""
 BUSIEST = 4
 """The time that stands for those documents of the window that its busiest authors wrote."""
 TIMES = 5

@@ -87,12 +87,12 @@ class Welcome:
     usage      whether the server wants to hear what stands around words
     rare_mentions  occurrences until which the server wants to hear what stands around a word
     shared     where the tables lie, when the policy is hogwild
-    offset     where the node's reader goes on behind the last push that was taken, "" unless told
-    salt       hex, key of the signs by which authors and sources are told (`contributors.py`)
+    offset     where the node's reader goes on behind the last push that was taken, "" where unknown
+    salt       hex, key of contributor ids (`contributors.py`)
     min_authors, min_sources  how many have to use a word before it gets a row
     shards     addresses of the shards that hold the rows; none: this server holds them itself
     split      what of the tables a shard holds: rows or columns
-    liveness_s  seconds of silence after which a node counts as gone; 0: not told
+    liveness_s  seconds of silence after which a node counts as gone; 0: not known
     """
 
     clock: int

@@ -37,7 +37,7 @@ class TopologyConfig(Config):
     says (SINGA, Ooi 2015). 0: each node pushes for itself."""
 
     server_groups: int = Field(default=1, ge=1, le=64)
-    """ps: parameter servers, each with a replica of all rows, to which nodes are dealt out in turn;
+    """ps: parameter servers, each with a replica of all rows, to which nodes are assigned in turn;
     they exchange what changed every so often, and none waits for another (SINGA, Ooi 2015)."""
 
     exchange_every_s: float = Field(default=1.0, gt=0, le=3600)

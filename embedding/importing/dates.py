@@ -85,13 +85,13 @@ class DateReading:
     def _placed(self, moments: pa.TimestampArray) -> pa.TimestampArray:
         """In UTC; null where a year is out of range."""
         if moments.type == _NAIVE:
-            there = moments.cast(_NAIVE)
-            utc = pc.assume_timezone(there, "UTC")
+            local = moments.cast(_NAIVE)
+            utc = pc.assume_timezone(local, "UTC")
             if self._zone != "UTC":
-                micros = there.cast(pa.int64())
+                micros = local.cast(pa.int64())
                 whole = pc.multiply(pc.divide(micros, _DAY_US), _DAY_US)
                 shifted = pc.assume_timezone(
-                    there, self._zone, ambiguous="earliest", nonexistent="earliest"
+                    local, self._zone, ambiguous="earliest", nonexistent="earliest"
                 ).cast(_UTC)
                 utc = pc.if_else(pc.equal(micros, whole), utc, shifted)
             moments = utc

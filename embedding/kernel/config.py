@@ -10,6 +10,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -53,12 +54,19 @@ class Config(BaseModel):
     RENAMED: ClassVar[Mapping[str, str]] = {}
     """Settings that had another name: the old one → the one of today. The old one is refused."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {}
+    """Settings that are gone → what to write instead. They are refused with it."""
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_old_names(cls, data: Any) -> Any:
+        given = data if isinstance(data, Mapping) else {}
         for old, new in cls.RENAMED.items():
-            if isinstance(data, Mapping) and old in data and old not in cls.model_fields:
+            if old in given and old not in cls.model_fields:
                 raise ValueError(f"{old!r} is called {new!r} now; write {new!r}")
+        for old, instead in cls.REMOVED.items():
+            if old in given:
+                raise ValueError(f"{old!r} is no setting any more; {instead}")
         return data
 
     def digest(self) -> str:
@@ -68,10 +76,15 @@ class Config(BaseModel):
 
 
 def current_names(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that an earlier version stored, under the names that they have now."""
+    """Settings that an earlier version stored, under the names that they have now; those that
+    are gone are left out.
+    """
     renamed: Mapping[str, str] = getattr(model, "RENAMED", {})
+    removed: Mapping[str, str] = getattr(model, "REMOVED", {})
     found: dict[str, Any] = {}
     for old, value in data.items():
+        if old in removed:
+            continue
         name = renamed.get(old, old)
         field = model.model_fields.get(name)
         section = field.annotation if field is not None else None
@@ -93,7 +106,10 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     field = ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
-        return f"{where}: unknown setting {field!r}{more}."
+        known = _fields_beside(model, first["loc"])
+        close = get_close_matches(str(first["loc"][-1]), known, n=1)
+        do = f"did you mean {close[0]!r}?" if close else "take it out."
+        return f"{where}: unknown setting {field!r}{more}; {do}"
     sentence = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
         return f"{where}: {sentence}{more}."
@@ -102,6 +118,15 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     hidden = isinstance(given, dict) or _is_secret(model, first["loc"])
     got = "" if hidden else f", got {given!r}"
     return f"{where}: {field}: {sentence}{got}{more}."
+
+
+def _fields_beside(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Names that the section accepts in which the last part of `location` was written."""
+    section: Any = model
+    for part in location[:-1]:
+        fields = getattr(section, "model_fields", {})
+        section = fields[part].annotation if part in fields else None
+    return list(getattr(section, "model_fields", {}))
 
 
 def _is_secret(model: type[BaseModel], location: tuple[int | str, ...]) -> bool:

@@ -156,10 +156,10 @@ class ContextBags(Generic[K]):
     def contexts(self) -> IntArray:
         """Ids that stand in any bag, int64 [c], increasing."""
         ids = [level.codes & _CONTEXT for level in self._levels]
-        there = np.zeros(max((int(part.max(initial=0)) for part in ids), default=0) + 1, np.bool_)
+        used = np.zeros(max((int(part.max(initial=0)) for part in ids), default=0) + 1, np.bool_)
         for part in ids:
-            there[part] = True
-        return np.flatnonzero(there)
+            used[part] = True
+        return np.flatnonzero(used)
 
     def add(self, keys: Sequence[K], bags: ContextBag, fresh: int = 0) -> None:
         """Add to words (distinct), which become the latest; the longest unread above `limit` go.

@@ -95,8 +95,8 @@ def check_window(name: str) -> str:
 
 def check_home(home: Path) -> Path:
     """A folder that is there and can be written, or can be made."""
-    there = home.expanduser().absolute()
-    nearest = next(each for each in (there, *there.parents) if each.exists())
+    target = home.expanduser().absolute()
+    nearest = next(each for each in (target, *target.parents) if each.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise ConfigError(f"{home}: {nearest} cannot be written; a folder that can be is accepted.")
     return home

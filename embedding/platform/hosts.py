@@ -106,9 +106,9 @@ def address_now(host: JoinedHost) -> str:
         return host.address
     try:
         found = socket.getaddrinfo(host.control, host.port, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, there = found[0]
+        family, kind, protocol, _, resolved = found[0]
         with socket.socket(family, kind, protocol) as way:
-            way.connect(there)  # a datagram socket: nothing is sent
+            way.connect(resolved)  # a datagram socket: nothing is sent
             return str(way.getsockname()[0])
     except OSError:
         return host.address

@@ -68,13 +68,13 @@ def move(settings: Settings, progress: Callable[[DatabaseName], None]) -> list[M
 
 def _require_unused(settings: Settings, name: DatabaseName) -> None:
     """ConfigError when the target holds rows that are not those of the file."""
-    there = postgres_rows(settings.database_address(name))
-    used = next((table for table in _USED[name] if there.get(table)), None)
+    target = postgres_rows(settings.database_address(name))
+    used = next((table for table in _USED[name] if target.get(table)), None)
     rows = sqlite_rows(settings.sqlite_file(name))
-    if used is not None and _filled(there) != _filled(rows):
+    if used is not None and _filled(target) != _filled(rows):
         raise ConfigError(
             f"{settings.database_setting(name)}: the tables of {name} there are in use ({used} has "
-            f"{there[used]:,} rows); a database or schema without them is accepted."
+            f"{target[used]:,} rows); a database or schema without them is accepted."
         )
 
 

@@ -108,8 +108,8 @@ def dask_services(settings: Settings) -> list[Service]:
 
 def door_service(settings: Settings) -> Service:
     """Answers hosts that join."""
-    there = f"tcp://{bracketed(settings.hosts.address)}:{settings.hosts.port}"
-    return Service("door", _yeoron("door"), ready=there)
+    address = f"tcp://{bracketed(settings.hosts.address)}:{settings.hosts.port}"
+    return Service("door", _yeoron("door"), ready=address)
 
 
 def delivery_service() -> Service:
@@ -121,8 +121,8 @@ def relay_service(settings: Settings) -> Service:
     """Shows the pages of a parameter server that another host runs; ready at once: it may join
     later.
     """
-    there = f"tcp://{bracketed(settings.server.http_host)}:{settings.server.http_port}"
-    return Service("server-pages", _yeoron("relay"), ready=there)
+    address = f"tcp://{bracketed(settings.server.http_host)}:{settings.server.http_port}"
+    return Service("server-pages", _yeoron("relay"), ready=address)
 
 
 def server_service(settings: Settings) -> Service:

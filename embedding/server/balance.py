@@ -29,7 +29,7 @@ _ENOUGH = 3
 
 @dataclass
 class NodeSpeed:
-    """tokens and seconds are weighted sums; share is the factor told last."""
+    """tokens and seconds are weighted sums; share is the factor that was sent last."""
 
     tokens: float = 0.0
     seconds: float = 0.0

@@ -109,6 +109,9 @@ class ServerConfig(Config):
         "max_witnessed": "max_waiting_words",
         "settle_seconds": "convergence_seconds",
     }
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "usage_replicas": "`usage` is true or false: whether the use of words is kept",
+    }
 
     host: str = "127.0.0.1"
     """Address to listen on; other than loopback only with token_file, tls_cert and tls_key."""

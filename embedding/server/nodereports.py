@@ -42,5 +42,5 @@ class NodeReports:
 
     def living(self, members: Mapping[str, ClockEntry]) -> set[str]:
         """Nodes that take part or rest, here or at another server."""
-        there = {name for name, node in self.guests.items() if node.get("state") != "gone"}
-        return there | {name for name, one in members.items() if one.present}
+        present = {name for name, node in self.guests.items() if node.get("state") != "gone"}
+        return present | {name for name, one in members.items() if one.present}

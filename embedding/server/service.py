@@ -263,7 +263,7 @@ class ParameterServer:
                 raise RefusedError(
                     f"rollback: {', '.join(training)} still train; stop the pool first."
                 )
-            if following := sorted(self.groups.there()):
+            if following := sorted(self.groups.present()):
                 raise RefusedError(
                     f"rollback: groups {', '.join(following)} follow and would bring back what is "
                     "to be forgotten; stop their servers and pools first."

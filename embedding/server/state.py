@@ -17,6 +17,7 @@ import numpy as np
 from embedding.exchange.protocol import (
     Ack,
     PulledRows,
+    PullRequest,
     Push,
     SharedTables,
     VocabularyDelta,
@@ -24,7 +25,7 @@ from embedding.exchange.protocol import (
     version_refused,
 )
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, Window
+from embedding.kernel.records import FloatArray, Table, Window
 from embedding.server.admitting import WordAdmission
 from embedding.server.applying import Applying
 from embedding.server.config import ServerConfig, SyncConfig
@@ -197,25 +198,17 @@ class ServerState:
     # -- pull and push ----------------------------------------------------------------------
 
     def pull(
-        self,
-        node: str,
-        vectors: IntArray,
-        contexts: IntArray,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        *,
-        grams: IntArray | None = None,
-        half: bool = False,
+        self, node: str, request: PullRequest, *, half: bool = False
     ) -> PulledRows | list[str]:
         """Rows (float16 with `half`), or the names of the nodes that the policy waits for."""
         began = time.monotonic()
         with self.changed:
-            at, waiting_for = self._turn(node, clock, began)
+            at, waiting_for = self._turn(node, request.clock, began)
             if waiting_for:
                 return waiting_for
             self.changes.check()
             waited = time.monotonic() - began
-            pulled = self.rows.pull(vectors, contexts, grams, score)
+            pulled = self.rows.pull(request)
             self.meters.read(node, sum(map(len, pulled.rows.values())))
             sequence = self.ledger.of(node).applied
         scored = pulled.to_score()
@@ -414,11 +407,11 @@ class ServerState:
         return self.reports.living(self.machine.board.members)
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
-        """When (monotonic seconds) and what each node that is there told last."""
+        """When (monotonic seconds) and what each present node reported last."""
         with self.lock:
             reports = self.reports
-            there = self.living() & set(reports.last)
-            return [(reports.at.get(each, 0.0), reports.last[each]) for each in there]
+            reporting = self.living() & set(reports.last)
+            return [(reports.at.get(each, 0.0), reports.last[each]) for each in reporting]
 
     def configure(self, sync: SyncConfig) -> None:
         """Another policy, or other settings of it, from now on."""

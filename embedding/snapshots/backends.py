@@ -328,8 +328,8 @@ class Remote:
                 if (self._modified(part) or 0.0) < before:
                     self._delete(part)
         for name in self.cache.names():
-            there = self.manifest(name) if self._exists(name) else None
-            if self._cached(name) != there and (self.cache.written_at(name) or 0.0) < before:
+            remote = self.manifest(name) if self._exists(name) else None
+            if self._cached(name) != remote and (self.cache.written_at(name) or 0.0) < before:
                 self.cache.remove(name)
         self.cache.sweep(before)
 
@@ -338,8 +338,8 @@ class Remote:
         failed = self._failed("written", f"; {name} was not published")
         asked(lambda: self.fs.makedirs(f"{self.root}/{into}", exist_ok=True), failed)
         folder = self.cache.fetch(name)
-        there = {path.name for path in folder.iterdir()} - {MANIFEST}
-        targets = {part: f"{self.root}/{into}/{part}" for part in sorted(there)}
+        files = {path.name for path in folder.iterdir()} - {MANIFEST}
+        targets = {part: f"{self.root}/{into}/{part}" for part in sorted(files)}
         for part, target in {**targets, MANIFEST: f"{self.root}/{name}/{MANIFEST}"}.items():
             asked(partial(put_whole, self.fs, folder / part, target), failed)
 
@@ -427,14 +427,14 @@ class Remote:
         asked(lambda: self.fs.get_file(source, str(into)), failed)
 
     def _exists(self, name: str) -> bool:
-        def there() -> bool:
+        def exists() -> bool:
             self.fs.invalidate_cache()
             try:
                 return bool(self.fs.info(f"{self.root}/{name}/{MANIFEST}"))
             except FileNotFoundError:
                 return False
 
-        return asked(there, self._failed("read"))
+        return asked(exists, self._failed("read"))
 
     def _read(self, name: str) -> str:
         """A small object; raises FileNotFoundError and UnicodeDecodeError."""

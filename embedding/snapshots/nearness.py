@@ -61,8 +61,8 @@ def centre_of(vectors: FloatArray) -> FloatArray:
 def directions_of(vectors: FloatArray, centre: FloatArray) -> FloatArray:
     """d(x) float32 [n, d] of vectors [n, d]; zeros for a vector of zeros."""
     rows = np.asarray(vectors, dtype=np.float32)
-    there = rows.any(axis=1, keepdims=True)
-    found: FloatArray = unit_rows((unit_rows(rows) - centre) * there)
+    nonzero = rows.any(axis=1, keepdims=True)
+    found: FloatArray = unit_rows((unit_rows(rows) - centre) * nonzero)
     return found
 
 

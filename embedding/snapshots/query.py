@@ -41,9 +41,9 @@ class RowScales:
             rows, part = vectors[at : at + BLOCK], slice(at, at + BLOCK)
             lengths = np.linalg.norm(rows, axis=1)
             apart = np.linalg.norm(unit_rows(rows) - centre, axis=1)
-            there = (lengths > 0) & (apart > 0)
-            np.divide(1.0, lengths, out=inverse[part], where=there, casting="unsafe")
-            np.divide(1.0, apart, out=outer[part], where=there, casting="unsafe")
+            nonzero = (lengths > 0) & (apart > 0)
+            np.divide(1.0, lengths, out=inverse[part], where=nonzero, casting="unsafe")
+            np.divide(1.0, apart, out=outer[part], where=nonzero, casting="unsafe")
         return cls(centre, inverse, outer if sure is None else outer * sure)
 
 

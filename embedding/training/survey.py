@@ -42,7 +42,7 @@ class WindowCharacters:
         self._counted: list[Counter[int]] = [Counter() for _ in range(nodes)]
 
     def add(self, stretch: int, lines: DatedLines) -> None:
-        """Lines of the corpus' n-th stretch: stretches are dealt out to the nodes in turn."""
+        """Lines of the corpus' n-th stretch: the nodes take stretches in turn."""
         counted = self._counted[stretch % len(self._counted)]
         for start, part in lines.by_window(self._unit):
             counted[start] += int(part.lengths.sum())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -16,6 +17,10 @@ EstimatorName = Annotated[str, AfterValidator(ESTIMATORS.check)]
 
 class TrendsConfig(Config):
     """How two windows are compared and how much of it is reported."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "usage_windows": "take it out: a word's use is compared with that in all windows before",
+    }
 
     estimator: EstimatorName = "usage"
     """What ranks the moved words: usage, neighbours, procrustes or local, or one

@@ -136,8 +136,8 @@ class SourceContrasts:
 def _marked(
     own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]]
 ) -> tuple[NeighbourRow, ...]:
-    there = {word for word, _ in other}
-    return tuple(NeighbourRow(word, cosine, word not in there) for word, cosine in own)
+    others = {word for word, _ in other}
+    return tuple(NeighbourRow(word, cosine, word not in others) for word, cosine in own)
 
 
 def _usage(snapshot: Snapshot, first: str, second: str | None) -> Usage:

@@ -154,11 +154,11 @@ def _profile(used: Sequence[UsedWords], without: int | None = None) -> tuple[Tes
         sides = _sides(used, source, without)
         for total, side in zip(totals, sides, strict=True):
             total += side[2]
-        there = np.isfinite(sides[0][1] + sides[1][1])
+        finite = np.isfinite(sides[0][1] + sides[1][1])
         with np.errstate(divide="ignore"):
-            own = np.where(there, 2.0 / (1.0 / sides[0][2] + 1.0 / sides[1][2]), 0.0)
-        moved += own[..., None] * np.where(there[..., None], sides[1][0] - sides[0][0], 0.0)
-        noise += own**2 * np.where(there, sides[0][1] + sides[1][1], 0.0)
+            own = np.where(finite, 2.0 / (1.0 / sides[0][2] + 1.0 / sides[1][2]), 0.0)
+        moved += own[..., None] * np.where(finite[..., None], sides[1][0] - sides[0][0], 0.0)
+        noise += own**2 * np.where(finite, sides[0][1] + sides[1][1], 0.0)
         weight += own
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = noise / weight**2

@@ -107,4 +107,4 @@ class NotifyConfig(Config):
     def channels(self) -> tuple[str, ...]:
         """The channels that are set: `email`, `webhook`."""
         found = {"email": bool(self.email_to), "webhook": bool(self.webhook.get_secret_value())}
-        return tuple(name for name, there in found.items() if there)
+        return tuple(name for name, configured in found.items() if configured)

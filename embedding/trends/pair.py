@@ -88,19 +88,19 @@ class SnapshotPair:
 def pair_of(before: Snapshot, after: Snapshot) -> SnapshotPair:
     """Line up two snapshots; a word with a vector of zeros in either is left out."""
     column = after.word_column
-    there = before.rows(column)
-    here = np.flatnonzero(there >= 0)
+    rows_before = before.rows(column)
+    here = np.flatnonzero(rows_before >= 0)
     here = here[np.argsort(-np.asarray(after.counts)[here], kind="stable")]
-    there = there[here]
-    old, new = unit_rows(before.vectors[there]), unit_rows(after.vectors[here])
+    rows_before = rows_before[here]
+    old, new = unit_rows(before.vectors[rows_before]), unit_rows(after.vectors[here])
     alive = np.flatnonzero(old.any(axis=1) & new.any(axis=1))
-    here, there = here[alive], there[alive]
+    here, rows_before = here[alive], rows_before[alive]
     used_before, used_after = _times(before, after, here)
     return SnapshotPair(
         words=tuple(column.take(pa.array(here)).to_pylist()),
         before=old[alive],
         after=new[alive],
-        seen_before=np.asarray(before.counts)[there].astype(np.int64),
+        seen_before=np.asarray(before.counts)[rows_before].astype(np.int64),
         seen_after=np.asarray(after.counts)[here].astype(np.int64),
         used_before=used_before,
         used_after=used_after,

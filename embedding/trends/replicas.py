@@ -43,17 +43,17 @@ class UsedWords:
 
     def replicas(self, source: str) -> tuple[FloatArray, FloatArray]:
         """N and means float32 [n, r] and [n, r, k · dim] of a source; 0 where it lacks a word."""
-        there, chosen = self._of(source)
-        return self._pairs(there, chosen), self._means(there, chosen)
+        placed, chosen = self._of(source)
+        return self._pairs(placed, chosen), self._means(placed, chosen)
 
-    def _pairs(self, there: IntArray, chosen: IntArray) -> FloatArray:
+    def _pairs(self, placed: IntArray, chosen: IntArray) -> FloatArray:
         pairs = np.zeros((len(self.rows), self.usage.pairs.shape[1]), dtype=np.float32)
-        pairs[there] = self.usage.pairs[chosen]
+        pairs[placed] = self.usage.pairs[chosen]
         return pairs
 
-    def _means(self, there: IntArray, chosen: IntArray) -> FloatArray:
+    def _means(self, placed: IntArray, chosen: IntArray) -> FloatArray:
         means = np.zeros((len(self.rows), *self.usage.means.shape[1:]), dtype=np.float32)
-        means[there] = self.usage.means[chosen]
+        means[placed] = self.usage.means[chosen]
         return means
 
     def _of(self, source: str) -> tuple[IntArray, IntArray]:
@@ -62,8 +62,8 @@ class UsedWords:
         if own is None or not len(own):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         at = positions(self.usage.rows[own], self.rows)
-        there = np.flatnonzero(at >= 0)
-        return there, own[at[there]]
+        placed = np.flatnonzero(at >= 0)
+        return placed, own[at[placed]]
 
 
 @dataclass(frozen=True)

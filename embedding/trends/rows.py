@@ -229,9 +229,9 @@ class Story:
 
 def most_used(words: Sequence[StoryWord]) -> StoryWord:
     """Of one or more words that which most documents use: before the window, if all fell."""
-    there = [one for one in words if one.role != "fallen"]
-    if there:
-        return max(there, key=lambda one: one.documents)
+    present = [one for one in words if one.role != "fallen"]
+    if present:
+        return max(present, key=lambda one: one.documents)
     return max(words, key=lambda one: one.documents_before)
 
 

@@ -81,15 +81,15 @@ def _reason(word: str, now: int, sign: bool, material: ReportInput, config: Tren
         return "there is no window before to compare with"
     before, after = material.earlier[-1], material.snapshot
     labels = before.manifest.window.label, after.manifest.window.label
-    there = [one.index(word) for one in (before, after)]
-    if there == [None, None]:
+    indices = [one.index(word) for one in (before, after)]
+    if indices == [None, None]:
         return f"neither {labels[0]} nor {labels[1]} knows it"
-    for at, label in zip(there, labels, strict=True):
+    for at, label in zip(indices, labels, strict=True):
         if at is None:
             return f"{label} does not know it"
     if sign:
         return "a number, a sign or a mark, which is never ranked (trends.skip)"
-    seen = int(np.asarray(before.counts)[there[0]])
+    seen = int(np.asarray(before.counts)[indices[0]])
     if now < config.min_count or seen < config.min_count:
         return (
             f"too rare: {now:,} mentions in {labels[1]} and {seen:,} up to {labels[0]}, "

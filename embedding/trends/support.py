@@ -31,13 +31,17 @@ def support(grounds: Grounds, word: int) -> Support | None:
         return None
     shares = np.where(units.later, rest[0] @ change / total, 0.0)
     most = int(np.argmax(shares))
-    there = [at for at in range(len(grounds.sources)) if (rest[0, units.source == at] != 0).any()]
+    supporting = [
+        at for at in range(len(grounds.sources)) if (rest[0, units.source == at] != 0).any()
+    ]
     without: dict[str, float] = {}
-    if len(there) > 1:
-        without = {grounds.sources[at]: _judged(grounds, units, units.source != at) for at in there}
+    if len(supporting) > 1:
+        without = {
+            grounds.sources[at]: _judged(grounds, units, units.source != at) for at in supporting
+        }
     calm = grounds.compared.without_busiest(np.array([word], dtype=np.int64))
     return Support(
-        sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in there},
+        sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in supporting},
         without_source=without,
         authors=float(shares[most]),
         without_authors=_judged(grounds, units, np.arange(len(shares)) != most),

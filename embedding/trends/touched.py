@@ -22,9 +22,9 @@ def touched_words(before: Collection[str], after: Collection[str]) -> set[str]:
     """
     one, other = set(before), set(after)
     found: set[str] = set()
-    for alone, there in ((other - one, one), (one - other, other)):
+    for alone, opposite in ((other - one, one), (one - other, other)):
         for word in alone:
-            parts = _parts(word, there)
+            parts = _parts(word, opposite)
             if parts:
                 found |= {word, *parts}
     return found

@@ -138,8 +138,8 @@ class ProgramAnswers:
         known = self._reader.open(window)
         for name in (first, second):
             if name not in known.manifest.documents:
-                there = ", ".join(sorted(known.manifest.documents)) or "none"
-                raise InputError(f"source {name[:80]!r}: the window has none; there are {there}.")
+                sources = ", ".join(sorted(known.manifest.documents)) or "none"
+                raise InputError(f"source {name[:80]!r}: the window has none; there are {sources}.")
         found = in_time(self._answers.contrast(first, second, known.id, API_WAIT_S))
         return replace(found, rows=found.rows[:limit])
 

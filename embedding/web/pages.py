@@ -194,7 +194,7 @@ def _brief(
         differing=differing,
         pending=pending,
         rows=site.config.front_rows,
-        handout_formats=[name for name, one in FORMATS.items() if one.there],
+        handout_formats=[name for name, one in FORMATS.items() if one.available],
     )
 
 

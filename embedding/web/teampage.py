@@ -137,5 +137,5 @@ def _page(site: Site, team: TeamStore, request: Request) -> HTMLResponse:
         lines=lines,
         notes=tuple(reversed(shared.notes)),
         mailed=shared.report,
-        report_formats=[name for name in REPORT_FORMATS if FORMATS[name].there],
+        report_formats=[name for name in REPORT_FORMATS if FORMATS[name].available],
     )

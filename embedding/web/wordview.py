@@ -121,9 +121,9 @@ def _lines(
     if point is None:
         return ()
     comparable = other is not None and other.by_use == point.by_use
-    there = {n.word for n in other.neighbours} if other is not None and comparable else set()
+    others = {n.word for n in other.neighbours} if other is not None and comparable else set()
     return tuple(
-        NearLine(n.word, n.similarity, state if there and n.word not in there else "")
+        NearLine(n.word, n.similarity, state if others and n.word not in others else "")
         for n in topical(point.neighbours)
     )
 

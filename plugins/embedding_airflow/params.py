@@ -88,18 +88,18 @@ def snapshot_params() -> dict[str, Param]:
 
 def rollback_params() -> dict[str, Param]:
     """`rollback`: where to go back to, what to leave out, why, and whether to do it."""
-    there = choices()
+    known = choices()
     return {
         "to": _offered(
             "Snapshot",
-            ["nothing", *there.snapshots],
+            ["nothing", *known.snapshots],
             "The snapshot to go back to, or `nothing`.",
         ),
         "source": _offered(
-            "Source", there.sources, "A poisoned source: it is blocked, and learnt without."
+            "Source", known.sources, "A poisoned source: it is blocked, and learnt without."
         ),
         "since": _offered(
-            "First window", there.windows, "The first window to be forgotten, as in 2020-02."
+            "First window", known.windows, "The first window to be forgotten, as in 2020-02."
         ),
         "reason": Param(
             type="string",
@@ -109,7 +109,7 @@ def rollback_params() -> dict[str, Param]:
         ),
         "confirm": _offered(
             "Confirm",
-            ["nothing", *there.snapshots],
+            ["nothing", *known.snapshots],
             "The snapshot to go back to (or `nothing`). Empty: a dry run, whose log says what "
             "would go and what to enter here.",
         ),

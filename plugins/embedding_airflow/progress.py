@@ -129,8 +129,8 @@ def starting(status: Mapping[str, Any]) -> bool:
     It has learnt nothing of what it reads, so that its sources are not silent yet.
     """
     nodes = [node or {} for node in (status.get("nodes") or {}).values()]
-    there = [node for node in nodes if node.get("state") != "gone"]
-    return any((node.get("report") or {}).get("warm") is False for node in there)
+    present = [node for node in nodes if node.get("state") != "gone"]
+    return any((node.get("report") or {}).get("warm") is False for node in present)
 
 
 def _window_over(status: Mapping[str, Any], target: Target, watched_s: float) -> bool:

@@ -241,7 +241,9 @@ def test_no_text_and_no_words_of_documents_are_kept_by_airflow(place, streamed, 
     ("dag", "conf", "task"),
     [
         ("opinion_stream", {"window": "2020-02-30"}, "crawl"),
+        ("opinion_stream", {"windows": "2020-02"}, "attach_pool"),
         ("evaluate_snapshot", {"snapshot_id": "no-such"}, "choose_snapshots"),
+        ("evaluate_snapshot", {"snapshot": "no-such"}, "choose_snapshots"),
         ("trend_report", {"snapshot_id": "no-such"}, "choose_snapshots"),
     ],
 )

@@ -48,6 +48,26 @@ def test_what_the_page_says_of_classes_is_in_the_code() -> None:
             assert [each for each in wanted if each not in known] == [], f"{name}.{method}"
 
 
+BY_STRING = {
+    "kernel/registry.py": "reads registries",
+    "worker/process/node.py": "a child process imports only what it runs",
+    "text/kiwi.py": "a library that may be missing",
+    "text/mecab.py": "a library that may be missing",
+    "exchange/allreduce/nccl.py": "a library that may be missing",
+}
+"""Modules of `embedding` that import by a string, which no import contract sees, and why."""
+
+
+def test_imports_by_string_are_few_and_have_a_reason() -> None:
+    root = ROOT / "embedding"
+    found = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"\b(import_module|__import__)\(", path.read_text(encoding="utf-8"))
+    }
+    assert found == set(BY_STRING)
+
+
 def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pins = (ROOT / "infra" / "constraints.txt").read_text(encoding="utf-8").lower()

@@ -112,7 +112,9 @@ def test_documents_keep_their_lengths_and_none_is_invented(documents, seed, shuf
 
 
 def test_without_shuffling_documents_stay_in_order(documents):
-    config = CONFIG.model_copy(update={"deal": "ordered", "exchanges": 0, "gains": 0, "decoys": 0})
+    config = CONFIG.model_copy(
+        update={"assignment": "ordered", "exchanges": 0, "gains": 0, "decoys": 0}
+    )
     corpus = plant(documents, config)
     assert [d for docs in corpus.windows for d in docs] == documents
 
@@ -121,7 +123,7 @@ def test_without_shuffling_documents_stay_in_order(documents):
 def test_a_window_is_dealt_out_by_chance_to_two_that_hold_nothing_else(documents, windows):
     own = [[[str(at)]] for at in range(documents)]
     config = PlantingConfig(
-        windows=windows, deal="same-window", seed=3, exchanges=0, gains=0, decoys=0
+        windows=windows, assignment="same-window", seed=3, exchanges=0, gains=0, decoys=0
     )
     dealt = [[int(d[0][0]) for d in docs] for docs in plant(own, config).windows]
     assert sorted(at for docs in dealt for at in docs) == list(range(documents))
@@ -137,7 +139,7 @@ def test_a_window_is_dealt_out_by_chance_to_two_that_hold_nothing_else(documents
 
 def test_halves_of_windows_come_in_an_even_number():
     with pytest.raises(ValueError, match="even number"):
-        PlantingConfig(windows=5, deal="same-window")
+        PlantingConfig(windows=5, assignment="same-window")
 
 
 def test_too_small_a_corpus_is_refused_in_a_sentence(documents):

@@ -53,14 +53,7 @@ class Line:
 
     def pull(self, request: PullRequest) -> PulledRows:
         for _ in range(30):
-            found = self.state.pull(
-                self.node,
-                request.vectors,
-                request.contexts,
-                request.clock,
-                request.score,
-                grams=request.grams,
-            )
+            found = self.state.pull(self.node, request)
             if isinstance(found, PulledRows):
                 return found
         raise AssertionError(f"{self.node} waits for {found} for ever")

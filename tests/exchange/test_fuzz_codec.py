@@ -134,7 +134,7 @@ def test_all_that_a_push_brings_fits_one_message():
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_any_message_is_read_or_refused_in_a_sentence(message, data):
     bad = changed(message, data)
-    for read in (codec.decode_push, codec.decode_pull, codec.decode_grams):
+    for read in (codec.decode_push, codec.decode_pull, codec.decode_row_ids):
         reason = refusal(read, bad)
         assert reason is None or (reason.endswith(".") and "\n" not in reason)
 

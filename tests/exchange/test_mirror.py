@@ -214,10 +214,10 @@ def test_rows_without_the_nodes_last_push_come_whole():
     stream, ids = StreamMirror(1 << 20, 0), np.arange(3)
     rows = PulledRows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
     asked = {Table.IN: ids, Table.OUT: ids[:0]}
-    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows) is not None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is not None
     stream.learnt(Push("n", 2, 0, (RowDelta(Table.IN, ids, rows.vectors),), keeps=True))
-    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0, 0), asked, rows) is None
-    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows) is not None
+    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is not None
 
 
 def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):

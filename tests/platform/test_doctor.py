@@ -175,14 +175,14 @@ def test_databases(tmp_path):
 
 def test_a_frontier_of_another_version(tmp_path):
     address = f"sqlite:///{tmp_path / 'yeoron.db'}"
-    assert states(stores.check_frontier(address, there=False)) == []
+    assert states(stores.check_frontier(address, exists=False)) == []
     Frontier(address).close()
-    assert states(stores.check_frontier(address, there=True)) == ["ok"]
+    assert states(stores.check_frontier(address, exists=True)) == ["ok"]
     with closing(sqlite3.connect(tmp_path / "yeoron.db")) as database:
         database.execute("UPDATE frontier_schema SET version = 99")
         database.commit()
     with pytest.raises(ConfigError, match="version 99"):
-        list(stores.check_frontier(address, there=True))
+        list(stores.check_frontier(address, exists=True))
 
 
 def test_sources(tmp_path):

@@ -15,7 +15,7 @@ from protocol_checks import DIM, Checks, Node, Watched
 
 from embedding.exchange.batch import ROUND, ready, work
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push, Welcome
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push, Welcome
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -193,7 +193,7 @@ class World(Checks):
         word = np.array([1], dtype=np.int64)
         ids = self.state.words.admit([self.word(node, node.document + ahead)], word)
         clock = node.reading[0] + 1 if ahead else node.clock
-        rows = self.state.pull(node.name, ids, ids, clock)
+        rows = self.state.pull(node.name, PullRequest(ids, ids, clock))
         if isinstance(rows, list):
             if ROUND in rows:
                 RoundCalls(self.state, lambda: (node.name, 0)).take_part(ready(0.1))

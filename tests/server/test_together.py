@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -27,7 +27,7 @@ def a_state(policy: str = "ssp") -> ServerState:
     for node in NODES:
         state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
         ids = np.arange(2, dtype=np.int64)
-        state.pull(node, ids, ids, 0)
+        state.pull(node, PullRequest(ids, ids, 0))
     return state
 
 

@@ -52,8 +52,7 @@ class InProcess:
 
     def pull(self, request: PullRequest) -> PulledRows:
         assert request.grams is None, "for fastText alone"
-        rows = (request.vectors, request.contexts, request.clock, request.score)
-        found = self.state.pull(self.node, *rows, half=self.half)
+        found = self.state.pull(self.node, request, half=self.half)
         if isinstance(found, list):
             assert self.node in found, "a lone node never waits for others"
             raise AheadError("the policy waits for this node's push.")

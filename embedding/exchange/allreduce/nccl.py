@@ -70,9 +70,9 @@ class NcclRing:
         import torch
 
         tensor = torch.from_numpy(values)
-        there = tensor.to(self._device)
-        yield there
-        tensor.copy_(there)
+        on_device = tensor.to(self._device)
+        yield on_device
+        tensor.copy_(on_device)
 
     def _guard(self, call: Callable[[], Any]) -> Any:
         """Run `call`; what torch says of a peer as an error of ours."""

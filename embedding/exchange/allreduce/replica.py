@@ -14,7 +14,7 @@ class Replica:
 
     ids   int64 [m], increasing
     rows  float32 [m, dim]
-    tells  whether this node brings them to the server, and so remembers what it has told
+    tells  whether this node brings them to the server, and so remembers what it has sent
     """
 
     def __init__(self, table: Table, dim: int, *, tells: bool) -> None:
@@ -66,14 +66,14 @@ class Replica:
         self._tells, self._brought = True, rows
 
     def owed(self, ids: IntArray | None = None) -> RowDelta:
-        """How far rows moved since the server was told; of all of them, or of some ids.
+        """How far rows moved since they were sent to the server; of all of them, or of some ids.
 
-        The rows count as told from now on.
+        The rows count as sent from now on.
         """
         places = np.arange(len(self.ids)) if ids is None else self.places(ids)
         places = places[(self.rows[places] != self._brought[places]).any(axis=1)]
         values = self.rows[places] - self._brought[places]
-        # As the server adds it up, so that what is told the next time starts from what it has.
+        # As the server adds it up, so that what is sent next starts from what it has.
         self._brought[places] += values
         return RowDelta(self.table, self.ids[places], values)
 

@@ -20,7 +20,7 @@ class TopologyTraits:
     """What a topology does."""
 
     sums: bool = False
-    """Nodes sum what they moved among themselves, past the server; they are told where to meet."""
+    """Nodes sum what they moved among themselves, past the server; they hear where to meet."""
 
     replicas: bool = False
     """Every node holds all rows."""

@@ -58,7 +58,7 @@ def settings_checks(settings: Settings) -> dict[str, HealthCheck]:
         "certificates": lambda: stores.check_certificates(certificates(settings)),
         **databases,
         "frontier": lambda: stores.check_frontier(
-            settings.database_address("frontier"), there=has_frontier(settings)
+            settings.database_address("frontier"), exists=has_frontier(settings)
         ),
         "sources": lambda: content.check_sources(paths.sources, blocked_sources(settings)),
         "contact": lambda: content.check_contact(

@@ -148,8 +148,8 @@ def _postgres(part: str, url: sa.URL, shown: str) -> Iterator[Symptom]:
         yield fine(f"{part}: {shown} answers and can be written.")
 
 
-def check_frontier(address: str, *, there: bool) -> Iterator[Symptom]:
+def check_frontier(address: str, *, exists: bool) -> Iterator[Symptom]:
     """Whether this version can read it; a sentence of ConfigError otherwise."""
-    if there:
+    if exists:
         Frontier(address).close()
         yield fine("The frontier is of this version.")

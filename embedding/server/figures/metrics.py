@@ -188,7 +188,7 @@ _SHARD_COUNTERS: Figures = {
 
 _GROUP_GAUGES: Figures = {
     "up": (lambda group: int(group["state"] == "up"), "Whether the group is heard of"),
-    "lag_seconds": ("lag_s", "Seconds since the group took what it told last"),
+    "lag_seconds": ("lag_s", "Seconds since the group took the changes that it sent last"),
     "waiting_pushes": ("waiting_pushes", "Pushes of its nodes that the leader has not heard of"),
     "waiting_rows": ("waiting_rows", "Rows that moved and that the leader has not heard of"),
     "unconfirmed": ("unconfirmed", "Entries that are in no checkpoint of the leader"),
@@ -197,7 +197,7 @@ _GROUP_GAUGES: Figures = {
 _GROUP_COUNTERS: Figures = {
     "entries": ("entries", "Entries applied"),
     "duplicates": ("duplicates", "Entries that had been applied before"),
-    "rows_in": ("rows_in", "Rows that the group told of"),
+    "rows_in": ("rows_in", "Changed rows that the group sent"),
     "rows_out": ("rows_out", "Rows that the group fetched"),
     "bytes_in": ("bytes_in", "Bytes received from the group"),
     "bytes_out": ("bytes_out", "Bytes sent to the group"),

@@ -25,14 +25,14 @@ def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | 
 
 
 def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Weight in training by source, the mean over the nodes that told of weights; else empty."""
+    """Weight in training by source, the mean over the nodes that report weights; else empty."""
     weights = (report.get("source_weights") for report in reports)
     reported = (pair for each in weights if isinstance(each, dict) for pair in each.items())
     return dict(sorted(_means(reported, below=1e12).items()))
 
 
 def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Figures of held-out text by name, the mean over the nodes that told of them; else empty.
+    """Figures of held-out text by name, the mean over the nodes that report them; else empty.
 
     Of a corpus those of the last window that was rehearsed to the end: the next one is under way.
     """
@@ -50,7 +50,7 @@ def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
 
 
 def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
-    """What the nodes that told of it train with (`Setup`), by name; else empty.
+    """What the nodes that report it train with (`Setup`), by name; else empty.
 
     Where they differ all values are named, as `fp16, onebit`.
     """
@@ -66,7 +66,7 @@ def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
 
 
 def lasting(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What a snapshot needs of each node's report, where it told of it: its setup and its weights.
+    """What a snapshot needs of each node's report, where it has it: its setup and its weights.
 
     A checkpoint keeps this, so that a window cut after a restart, before nodes report again, says
     what they trained with.

@@ -19,7 +19,7 @@ def topology(
 ) -> dict[str, Any]:
     """JSON-safe; the server's part is that of all its shards, and of all server groups.
 
-    kind        topology of the nodes, ps when none has told
+    kind        topology of the nodes, ps when none has reported one
     bytes       by transport: `server` as the server meters both directions, `groups` between server
                 groups, `allreduce` and `host` (between nodes and the aggregator of their group) as
                 the nodes sent them
@@ -28,7 +28,7 @@ def topology(
     dense_rows  by table, rows that go by all-reduce
     density     by table, mean share of the known rows that a block moves
     regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/concepts/topologies.md), as
-                told by the one that has seen most
+                as the one reports that has seen most
     """
     topologies = [report["topology"] for report in reports.values() if "topology" in report]
     topologies = [each for each in topologies if isinstance(each, dict)]

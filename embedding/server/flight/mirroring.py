@@ -11,10 +11,10 @@ from embedding.exchange.codec import packed_header
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.mirror import Mirror, Wanted
-from embedding.exchange.protocol import PulledRows, Push
+from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
 """Header and parts of an answer."""
@@ -34,23 +34,27 @@ class StreamMirror:
         self._pushed = 0
 
     def changes(
-        self, wanted: Wanted, asked: Mapping[Table, IntArray], rows: PulledRows
+        self,
+        wanted: Wanted,
+        asked: Mapping[Table, IntArray],
+        rows: Mapping[Table, FloatArray | HalfArray],
+        sequence: int,
     ) -> Answer | None:
         """The answer to a pull; None: whole rows are to be sent, from which the node begins again.
 
         That is so when the node has had other pulls than the server knows of, and when a push of
-        it is in what it has but not yet in these rows.
+        it is in what it has but not yet in these rows, where `sequence` is the last one.
         """
         if not wanted.pulls:
             self._mirror, self._pushed = Mirror(min(wanted.memory, self._most), self._seed), 0
         mirror = self._mirror
-        if mirror is None or mirror.pulls != wanted.pulls or rows.sequence < self._pushed:
+        if mirror is None or mirror.pulls != wanted.pulls or sequence < self._pushed:
             self._mirror = None
             return None
         for ids in asked.values():
             if bool((np.diff(ids) <= 0).any()):
                 raise RefusedError("pull: the ids of a pull of changes must increase.")
-        whole = {table: widen(each) for table, each in rows.by_table().items()}
+        whole = {table: widen(each) for table, each in rows.items()}
         packed = mirror.differences(asked, whole, wanted)
         header = {"changes": mirror.memory, "start": self._seed, "packed": packed_header(packed)}
         return header, {f"{each.table}.packed": each.data for each in packed}

@@ -18,9 +18,7 @@ from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
-from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import welcome_for
-from embedding.exchange.rowcache import CachedRows
 from embedding.exchange.together import TOGETHER, decode_together
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
@@ -33,9 +31,9 @@ from embedding.kernel.errors import (
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
-from embedding.server.flight.keeping import answered, lacking
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.limits import check_gathered, check_nodes, check_rows, check_words
+from embedding.server.flight.rowanswer import RowAnswer
+from embedding.server.limits import check_gathered, check_nodes, check_words
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
@@ -281,43 +279,23 @@ class NodeSession:
     def _pull(self, message: Message) -> Message:
         with _of_kind("message"):
             request = decode_pull(message)
-        half = message.header.get("rows") == "float16"
-        asked = request.by_table()
-        dim, most_bytes = self.state.dim, self.state.config.max_message_bytes
-        check_rows(sum(map(len, asked.values())), dim, most_bytes, half=half)
-        check_gathered(request.score, self.state.scores.sources, dim, most_bytes)
-        local = self.state.rows.local  # else shards answer for what the node has
-        kept = CachedRows.read(message, asked) if local else None
-        wanted = Wanted.read(message.header) if local else None
+        state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
+        answer = RowAnswer.to(message, request.by_table(), dim, most_bytes, local=state.rows.local)
+        check_gathered(request.score, state.scores.sources, dim, most_bytes)
         # What is spared is looked up among the rows as they were read.
-        with self.state.lock if kept is not None else nullcontext():
-            rows = self.state.pull(
-                self.node,
-                request.vectors,
-                request.contexts,
-                request.clock,
-                request.score,
-                grams=request.grams,
-                half=half and wanted is None,
-            )
+        with state.lock if answer.kept is not None else nullcontext():
+            rows = state.pull(self.node, request, half=answer.half)
             if isinstance(rows, list):
                 return Message({"status": "waiting", "waiting_for": rows})
-            versions, lacks = None, {}
-            if kept is not None:
-                held, state = self.state.tables.versions, self.state
-                versions = held.start()
-                slots = {t: state.rows.slots(t, ids, "pull") for t, ids in asked.items()}
-                incarnation = (state.epoch, rows.sequence)
-                lacks = lacking(held, state.meters, self.node, incarnation, kept, slots)
-        header = {
-            "status": "ok",
-            "clock": rows.clock,
-            "sequence": rows.sequence,
-            "nll": rows.nll,
-            "at": rows.at,
-            "versions": versions,
-        }
-        return answered(header, asked, rows, lacks, self._mirror, wanted)
+            spared = answer.spared(
+                state.tables.versions,
+                state.meters,
+                lambda: {t: state.rows.slots(t, ids, "pull") for t, ids in answer.ids.items()},
+                self.node,
+                (state.epoch, rows.sequence),
+            )
+        header = {"clock": rows.clock, "nll": rows.nll, "at": rows.at}
+        return answer.message(header, rows.by_table(), rows.sequence, spared, self._mirror)
 
     def _push(self, message: Message) -> Message:
         with _of_kind("message"):

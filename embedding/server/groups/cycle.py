@@ -34,7 +34,7 @@ ROWS = 16_384
 class CycleFigures:
     """What all exchanges did.
 
-    about     what the leader is told of the group and of its nodes, as of when it was taken
+    about     what the leader hears of the group and of its nodes, as of when it was taken
     taken_at  when that was (monotonic seconds)
     groups    groups whose rows the leader adds up
     """
@@ -220,7 +220,7 @@ class ExchangeCycle:
             return widen(self._leader.client.live(table, ids, half=self._half))
 
     def _adopt_own(self, changes: RemoteChanges) -> None:
-        """Of what the group told last, rows that nobody else changed are at the leader now."""
+        """Of what the group sent last, rows that nobody else changed are at the leader now."""
         taken, self._under_way = self._under_way, None
         if taken is None:
             return

@@ -63,7 +63,7 @@ class PassingAccounts(Accounts):
 
 
 class Leader:
-    """See Upstream; the connection, and what the leader has not been told yet.
+    """See Upstream; the connection, and what was not sent to the leader yet.
 
     client    speaks with it; of another kind once it has said that its rows lie on shards
     away      it does not answer
@@ -143,7 +143,7 @@ class Leader:
             self._digests[push.tokenizer_digest] = None
 
     def take(self) -> tuple[dict[str, NewPushes], tuple[str, ...]]:
-        """What is untold, by node, and digests of tokenizers; it counts as told from now on."""
+        """What was not sent yet, by node, and tokenizers' digests; it counts as sent now."""
         found = self.untold, tuple(self._digests)
         self.untold, self.untold_pushes, self._digests = {}, 0, {}
         return found

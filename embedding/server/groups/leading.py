@@ -38,8 +38,8 @@ FLUSH_S = 60.0
 class Led:
     """A group that follows, as the leader sees it.
 
-    taken_at  when the group took what it told last (this server's monotonic clock); seen likewise;
-              0: it told nothing yet in this server's incarnation
+    taken_at  when the group took what it sent last (this server's monotonic clock); seen likewise;
+              0: it sent nothing yet in this server's incarnation
     meters    bytes of its stream, which are not those of nodes
     nodes     its nodes, as its status has them; figures: what else it tells of itself
     """
@@ -133,7 +133,7 @@ class LedGroups:
                 f"{SERVER_GROUPS.reason}.",
                 kind="control",
             )
-        for name in self.there():
+        for name in self.present():
             every_s = self.groups[name].figures.get("every_s") or 0.0
             try:
                 check_pace(every_s, sync.liveness_timeout_s)
@@ -142,7 +142,7 @@ class LedGroups:
 
     def facts(self) -> dict[str, Any]:
         """What a checkpoint keeps: which groups are there (under the lock)."""
-        return {"groups": sorted(self.there())}
+        return {"groups": sorted(self.present())}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         """Groups that were there when the checkpoint was taken: what they have told nobody yet is
@@ -153,7 +153,7 @@ class LedGroups:
             member = self._state.machine.board.members[name]
             member.present, member.last_seen = True, now
 
-    def there(self) -> list[str]:
+    def present(self) -> list[str]:
         """Names of the groups that were heard of, or are to come back (under the lock)."""
         members = self._state.machine.board.members
         return [name for name in self.groups if name in members and members[name].present]
@@ -169,7 +169,7 @@ class LedGroups:
                             self._state.accounts.tracker.leave(node)
 
     def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
-        """Wait until every group has told what it had by now; the names of those that did not.
+        """Wait until every group has sent what it had by now; the names of those that did not.
 
         For `timeout_s`, or for as long as a group may be silent before it counts as gone.
         """
@@ -181,7 +181,7 @@ class LedGroups:
             return sorted(name for name in names if self.groups[name].taken_at < began)
 
         with self._state.changed:
-            while waited_for := late(self.there()):
+            while waited_for := late(self.present()):
                 asked.update(waited_for)
                 left = began + timeout_s - time.monotonic()
                 if left <= 0 or self._state.closing:
@@ -214,7 +214,7 @@ class LedGroups:
         return found
 
     def _between(self, led: Led) -> dict[str, int]:
-        """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
+        """Rows and bytes each way; what goes to shards is not seen here; the group reports it."""
         if not self._state.rows.local:
             return {
                 f"{what}_{own}": int(led.figures.get(f"told_{what}_{theirs}") or 0)
@@ -238,7 +238,9 @@ class LedGroups:
         member = self._state.machine.board.members.get(node)
         if member is not None and member.present:
             return True
-        others = [self.groups[name].nodes for name in self.there() if self.groups[name] is not led]
+        others = [
+            self.groups[name].nodes for name in self.present() if self.groups[name] is not led
+        ]
         return any(each[node].get("state") != "gone" for each in others if node in each)
 
     def _heard(self, group: str) -> Led:
@@ -340,4 +342,4 @@ class LedGroups:
         """Groups whose rows are added up: those that follow, and this one while it has nodes."""
         members = self._state.machine.board.members
         here = [m for name, m in members.items() if name not in self.groups]
-        return max(1, len(self.there()) + any(member.active for member in here))
+        return max(1, len(self.present()) + any(member.active for member in here))

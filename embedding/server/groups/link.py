@@ -118,7 +118,7 @@ class GroupLink:
     def exchange(self) -> bool:
         """Tell the leader what moved and was read, and adopt what others changed.
 
-        False: what was told had been taken before, by an exchange that came to no end.
+        False: what was sent had been taken before, by an exchange that came to no end.
         """
         with self.cycle.lock:
             fresh = self.cycle.takes
@@ -175,7 +175,7 @@ class GroupLink:
         return []
 
     def _about(self) -> dict[str, Any]:
-        """What the leader is told of the group and of its nodes."""
+        """What the leader hears of the group and of its nodes."""
         own = self.describe()
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
         figures = {name: own[name] for name in kept} | {"every_s": self._group.every_s}

@@ -22,7 +22,7 @@ class ReplicaRows(Protocol):
 
     @property
     def moved(self) -> int:
-        """Rows that moved since the leader was told last."""
+        """Rows that moved since the leader heard last."""
         ...
 
     @property

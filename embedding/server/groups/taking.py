@@ -18,7 +18,7 @@ from embedding.server.groupconfig import GroupConfig
 from embedding.server.rows.drift import Moved
 
 COMPACT = 64
-"""Pushes of a node that are put together, before the leader is told of them."""
+"""Pushes of a node that are put together, before they go to the leader."""
 
 _MOST_LAGS = 65_536
 """Lags of documents that an entry tells of: they travel in a message's header, which is limited."""

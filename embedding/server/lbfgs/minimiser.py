@@ -1,4 +1,4 @@
-"""L-BFGS that is told the loss and the gradient where it asks for them.
+"""L-BFGS that gets the loss and the gradient from outside, where it asks for them.
 
 Nothing here computes a loss: `trial` says where it is wanted, `told` takes it and moves on. So the
 loss may come from many nodes (Dean 2012, "Large Scale Distributed Deep Networks", algorithm 7.2:

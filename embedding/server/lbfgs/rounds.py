@@ -82,7 +82,7 @@ class Rounds:
     """All rounds of one server; at most one is on. Not thread-safe: the server's lock guards it.
 
     number  of the round that is on, or the next one
-    ended   rounds that are over: the policy is told when this grows
+    ended   rounds that are over: the policy hears when this grows
     """
 
     def __init__(
@@ -284,8 +284,8 @@ class Rounds:
         tables.versions.writing(None)
         for delta in deltas:
             slots = self._vocabulary.slots(delta.ids, "batch")
-            there = slots >= 0
-            tables.add(delta.table, slots[there], delta.values[there])
+            has_row = slots >= 0
+            tables.add(delta.table, slots[has_row], delta.values[has_row])
 
     def _task(self, running: _Running, node: str, name: Name) -> Task:
         if running.lbfgs.trial is None:

@@ -20,7 +20,7 @@ was fenced sixteen times more; a process that was stopped for so long is not exp
 
 
 class Fences:
-    """The file, or with None nothing but what is told in this incarnation of the server."""
+    """The file, or with None nothing but what comes in this incarnation of the server."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

@@ -43,7 +43,7 @@ class RowVersions:
     Nothing is kept before the first node asks (`start`), so that it costs nothing where no node
     keeps rows.
 
-    clock  changes so far: what a node is told with the rows it gets
+    clock  changes so far: sent to a node with the rows it gets
     """
 
     def __init__(self) -> None:
@@ -95,9 +95,9 @@ class RowVersions:
         self.start()
         marks = (self._marks or {})[table]
         marks.reserve(slots, self.clock)
-        there = np.maximum(slots, 0)
-        own = marks.writer[there] == self._nodes.get(node, _NOBODY - 1)
-        change = np.where(own, marks.other[there], marks.last[there])
+        clipped = np.maximum(slots, 0)
+        own = marks.writer[clipped] == self._nodes.get(node, _NOBODY - 1)
+        change = np.where(own, marks.other[clipped], marks.last[clipped])
         least = self._lost.get(node, 0)
         found: _BoolArray = (slots < 0) | (since < least) | (change > since) | (since < 0)
         return found

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -106,14 +107,8 @@ class RowStore(Protocol):
         """
         ...
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        grams: IntArray | None,
-        score: Sequence[ScorePairs],
-    ) -> ReadRows:
-        """The rows of these ids; RefusedError as for `slots`."""
+    def pull(self, request: PullRequest) -> ReadRows:
+        """The rows that are asked for; RefusedError as for `slots`."""
         ...
 
     def released(self, instructions: Sequence[Instruction]) -> None:
@@ -183,7 +178,7 @@ class RowStore(Protocol):
         del wait
 
     def catch_up(self) -> None:
-        """Wait a moment until shards have carried out what they were told (without the lock)."""
+        """Wait a moment until shards have carried out what the log has (without the lock)."""
         return
 
     def facts(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
@@ -77,21 +78,13 @@ class LocalRows(RowStore):
             return check_buckets(ids, self.tables.buckets, what)
         return self._vocabulary.slots(ids, what)
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        grams: IntArray | None,
-        score: Sequence[ScorePairs],
-    ) -> ReadRows:
-        asked = {Table.IN: vectors, Table.OUT: contexts}
-        if grams is not None:
-            asked[Table.SUB] = grams
+    def pull(self, request: PullRequest) -> ReadRows:
+        asked = request.by_table()
         slots = {table: self.slots(table, ids, "pull") for table, ids in asked.items()}
-        for pairs in score:
+        for pairs in request.score:
             check_score(pairs, self._vocabulary)
         rows = {table: self.tables.gather(table, where) for table, where in slots.items()}
-        return ReadRows(rows, partial(self._to_score, score))
+        return ReadRows(rows, partial(self._to_score, request.score))
 
     def _to_score(self, score: Sequence[ScorePairs]) -> Iterator[Scorable]:
         """Rows of one source at a time are held. They are as they are now: the node that asks

@@ -86,7 +86,7 @@ class ShardCalls:
         return self.fetch(Message(header, {"ids": ids})).array("rows", "f4", 2)
 
     def forget(self, number: int) -> None:
-        """A copy is needed no longer; a shard that does not answer is told with the next one."""
+        """A copy is needed no longer; a shard that does not answer hears it with the next one."""
         self._unneeded.add(number)
         try:
             for each in sorted(self._unneeded):

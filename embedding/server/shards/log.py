@@ -79,7 +79,7 @@ LogEntry = Admit | Change | CopyRows | TakeMoves
 
 @dataclass
 class DurableFloor:
-    """What every shard has on disk, so that nobody needs to be told again.
+    """What every shard has on disk, so that nobody needs it sent again.
 
     applied  last push by node; next_id  the first id that some shard may not know
     """
@@ -162,7 +162,7 @@ class ShardLog:
                 self._dropped += 1
 
     def to_json(self) -> dict[str, Any]:
-        """For a checkpoint of the primary: entries that a shard may have to be told again."""
+        """For a checkpoint of the primary: entries that a shard may have to get again."""
         with self.changed:
             kept = [entry for entry in self._entries if isinstance(entry, Admit | Change)]
             return {

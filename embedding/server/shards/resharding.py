@@ -1,6 +1,6 @@
-"""A server's checkpoints dealt out to another number of shards, while no server runs.
+"""A server's checkpoints moved to another number of shards, while no server runs.
 
-Rows are gathered by id from wherever they lie and dealt out by the other layout. That is exact
+Rows are gathered by id from wherever they lie and placed by the other layout. That is exact
 where all shards hold the same pushes as the primary's checkpoint; what is ahead of it would be
 learnt again, so such checkpoints are refused.
 """
@@ -29,7 +29,7 @@ _Arrays = dict[str, npt.NDArray[Any]]
 
 
 def check_reshard(was: Layout, now: Layout) -> None:
-    """ConfigError where rows cannot be dealt out otherwise."""
+    """ConfigError where rows cannot be placed otherwise."""
     if was.split != now.split:
         raise ConfigError(
             f"server.split {now.split}: the checkpoint's tables are split by {was.split}, and only "

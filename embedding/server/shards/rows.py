@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import PullRequest
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError, UnavailableError
@@ -105,15 +106,11 @@ class ShardedRows(RowStore):
         del table, ids
         raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        grams: IntArray | None,
-        score: Sequence[ScorePairs],
-    ) -> ReadRows:
-        if len(vectors) or len(contexts) or grams is not None:
-            self.slots(Table.IN, vectors, "pull")
+    def pull(self, request: PullRequest) -> ReadRows:
+        for table, ids in request.by_table().items():
+            if len(ids) or table is Table.SUB:
+                self.slots(table, ids, "pull")
+        score = request.score
         if not score:
             return ReadRows({}, lambda: iter(()), self.position())
         slots = [check_score(pairs, self._vocabulary) for pairs in score]

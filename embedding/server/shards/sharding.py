@@ -140,6 +140,6 @@ class Shards:
         return found
 
     def stop(self) -> None:
-        """Let the shards carry out what they were told, then end them."""
+        """Let the shards carry out what the log has, then end them."""
         self._links.stop()
         self.fleet.stop()

@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class Reports(Protocol):
-    """What the nodes told last."""
+    """What the nodes reported last."""
 
     def latest_reports(self) -> Iterable[tuple[float, dict[str, Any]]]:
-        """When (monotonic seconds) and what each node that is there told last."""
+        """When (monotonic seconds) and what each present node reported last."""
 
 
 class WindowConvergence:

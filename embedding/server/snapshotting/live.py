@@ -209,8 +209,8 @@ class LiveModel:
             counts = self._counts(ids)
         return [
             LiveNeighbour(word, near, round(float(count)))
-            for word, (_, near), count, there in zip(names, best, counts, alive, strict=True)
-            if there
+            for word, (_, near), count, has_row in zip(names, best, counts, alive, strict=True)
+            if has_row
         ]
 
     def _refuse_unknown(self, word: str) -> None:

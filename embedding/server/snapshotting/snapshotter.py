@@ -352,10 +352,10 @@ class Snapshotter:
         }
 
     def _reports(self) -> list[dict[str, Any]]:
-        """What the nodes that are there told last (under the lock)."""
+        """What the present nodes reported last (under the lock)."""
         members = self._state.machine.board.members
-        there = {name for name, member in members.items() if member.present}
-        return [one for name, one in self._state.reports.last.items() if name in there]
+        present = {name for name, member in members.items() if member.present}
+        return [one for name, one in self._state.reports.last.items() if name in present]
 
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]
@@ -363,7 +363,7 @@ class Snapshotter:
 
 
 def _key(window: Window) -> _Key:
-    """Start and end in Unix seconds: equal for equal windows, however their zone is told."""
+    """Start and end in Unix seconds: equal for equal windows, whatever their time zone."""
     return window.start.timestamp(), window.end.timestamp()
 
 
@@ -371,19 +371,19 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
     """How words were used, by the sums of a window; None where there are none.
 
     ids  int64 [n], of the words of the snapshot: those of others are left out, and the past of
-         words whose use in the window nobody told, as nothing is compared with it
+         words whose use in the window nobody sent, as nothing is compared with it
     """
     order = np.argsort(ids, kind="stable")
     parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
     used = np.zeros(len(ids), dtype=np.bool_)
     for part in sorted(sums, key=lambda each: each.time):
         at = positions(ids[order], part.ids)
-        there = np.flatnonzero(at >= 0)
+        known = np.flatnonzero(at >= 0)
         if part.time <= 1:
-            used[at[there]] = True
+            used[at[known]] = True
         else:
-            there = there[used[at[there]]]
-        parts.setdefault(part.time, []).append((order[at[there]], part, there))
+            known = known[used[at[known]]]
+        parts.setdefault(part.time, []).append((order[at[known]], part, known))
     if not parts[0]:
         return None
     busiest = parts.pop(BUSIEST, None)
@@ -399,13 +399,13 @@ def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:
     """The contexts of words by rows of a snapshot. ids: int64 [n], of its words."""
     order = np.argsort(ids, kind="stable")
     words, contexts = (positions(ids[order], each) for each in (pulled.words, pulled.contexts))
-    there = np.flatnonzero((words >= 0) & (contexts >= 0))
-    rows = order[words[there]]
-    there = there[np.argsort(rows, kind="stable")]
-    figures = pulled.figures[there]
+    known = np.flatnonzero((words >= 0) & (contexts >= 0))
+    rows = order[words[known]]
+    known = known[np.argsort(rows, kind="stable")]
+    figures = pulled.figures[known]
     return ContextPulls(
-        order[words[there]].astype(np.int64),
-        order[contexts[there]].astype(np.int64),
+        order[words[known]].astype(np.int64),
+        order[contexts[known]].astype(np.int64),
         *(np.ascontiguousarray(figures[:, at]) for at in range(3)),
     )
 

@@ -24,7 +24,7 @@ class HandoutFormat:
     needs: str = ""
 
     @property
-    def there(self) -> bool:
+    def available(self) -> bool:
         """Whether it can be written here."""
         return not self.needs or find_spec(self.needs) is not None
 

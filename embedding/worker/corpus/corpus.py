@@ -19,7 +19,7 @@ from embedding.kernel.records import IntArray
 from embedding.worker.spec import CorpusShare
 
 STRETCH_BYTES = 1 << 16
-"""A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
+"""The nodes read a file in stretches of so many bytes, up to the next line end."""
 FIRST_YEAR, LAST_YEAR = 1600, 2300
 """A date before or behind these stands for none."""
 MOST_NAME = 80

@@ -171,7 +171,7 @@ class CrawlProcess:
                     figures["pending"] -= self.in_flight.pushed(name)
                 self._sources = sources
             report["sources"] = self._sources
-        # How much waits is not known while the database is away: what was told last still holds.
+        # How much waits is not known while the database is away: the last report still holds.
         away = report["frontier_away_s"] = round(self.crawler.patience.away, 1)
         clock = self.crawler.clock()
         known = clock.knots or self.spec.crawl.replay_clock_url is None

@@ -1,7 +1,7 @@
 """The node's side of the leases: heartbeats, and what is read because of them.
 
 A source that another incarnation held is read only when it is known what the server learnt from
-that incarnation: of this node, the gradient process has told it; of another node, the server is
+that incarnation: of this node, the gradient process says it; of another node, the server is
 asked, which from then on takes no push of that incarnation any more.
 """
 

@@ -173,10 +173,12 @@ class HeldOut:
     def _with_rows(self, known: Callable[[IntArray], IntArray]) -> HeldPairs | None:
         pairs = self._pairs
         rows = [pairs.centres, pairs.contexts, *pairs.negatives.T]
-        there = np.flatnonzero(np.all([known(each) >= 0 for each in rows], axis=0))
-        if len(there) < MIN_PAIRS:
+        complete = np.flatnonzero(np.all([known(each) >= 0 for each in rows], axis=0))
+        if len(complete) < MIN_PAIRS:
             return None
-        return HeldPairs(pairs.centres[there], pairs.contexts[there], pairs.negatives[there])
+        return HeldPairs(
+            pairs.centres[complete], pairs.contexts[complete], pairs.negatives[complete]
+        )
 
     def _remember(self, more: HeldPairs) -> None:
         old = self._pairs

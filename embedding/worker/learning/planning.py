@@ -31,11 +31,11 @@ class CodedText:
         """From the row id of each token, int64 [n], in time and memory of the greatest id."""
         if not len(ids):
             return cls(ids, np.empty(0, dtype=np.int32), sentences)
-        there = np.zeros(int(ids.max()) + 2, dtype=np.bool_)
-        there[ids] = True  # -1 is the last place
-        table = np.flatnonzero(there[:-1])
-        place = np.empty(len(there), dtype=np.int32)
-        if there[-1]:
+        present = np.zeros(int(ids.max()) + 2, dtype=np.bool_)
+        present[ids] = True  # -1 is the last place
+        table = np.flatnonzero(present[:-1])
+        place = np.empty(len(present), dtype=np.int32)
+        if present[-1]:
             table = np.concatenate([np.full(1, -1), table])
         place[table] = np.arange(len(table), dtype=np.int32)
         return cls(table, place[ids], sentences)

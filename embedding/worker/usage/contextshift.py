@@ -21,9 +21,9 @@ from embedding.models.jit import kernel
 from embedding.worker.usage.paircounts import PairCounts
 
 LEAST_PAIRS = 20
-"""Pairs of a word before the window and in it, below which its contexts are not told."""
+"""Pairs of a word before the window and in it, below which its contexts are not sent."""
 MAX_SHIFTED_WORDS = 2_000
-"""Words that are told: those that shifted most, against chance."""
+"""Words that are sent: those that shifted most, against chance."""
 CONTEXTS_PER_WORD = 8
 """Contexts of each word, the largest shares first."""
 

@@ -70,10 +70,10 @@ def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """U float32 [v, k] and S float32 [k] of columns U S Vᵀ [v, k]; 0 where S says nothing."""
     wide = columns.astype(np.float64)
     squares, turn = np.linalg.eigh(wide.T @ wide)
-    there = squares > _LEAST * squares[-1]
-    sizes = np.sqrt(np.where(there, squares, 0.0))
-    turn[:, ~there] = 0.0
-    turn[:, there] /= sizes[there]
+    above = squares > _LEAST * squares[-1]
+    sizes = np.sqrt(np.where(above, squares, 0.0))
+    turn[:, ~above] = 0.0
+    turn[:, above] /= sizes[above]
     return columns @ turn.astype(np.float32), sizes.astype(np.float32)
 
 

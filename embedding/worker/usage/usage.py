@@ -181,18 +181,18 @@ class UsageReader:
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
                 *(contexts.says, contexts.weights, self.window, sums, counts),
             )
-            there = np.flatnonzero(counts)
-            found.append((unit, there, narrow(sums[there]), counts[there]))
+            used = np.flatnonzero(counts)
+            found.append((unit, used, narrow(sums[used]), counts[used]))
             every += counts
             # Fresh memory of every unit would cost more than the sums.
-            sums[there], counts[there] = 0.0, 0.0
-        for unit, there, values, documents_of in found:
-            often = every[there] >= LEAST_DOCUMENTS
+            sums[used], counts[used] = 0.0, 0.0
+        for unit, used, values, documents_of in found:
+            often = every[used] >= LEAST_DOCUMENTS
             if often.any():
                 yield replace(
                     empty,
                     part=empty.part + unit,
-                    ids=contexts.ids[there[often]],
+                    ids=contexts.ids[used[often]],
                     sums=values[often],
                     documents=documents_of[often],
                 )

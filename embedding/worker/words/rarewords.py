@@ -29,9 +29,9 @@ _LEAST_TOKENS_READ = 1_000_000
 HELD = 50_000
 """Words without a row whose contexts a node holds; each takes 12 bytes a context and some 250."""
 KNOWN_EXAMPLES = 4096
-"""Known words, at most, of which a sample of mentions is told."""
+"""Known words, at most, of which a sample of mentions is sent."""
 LEAST_EXAMPLES = 16
-"""Blocks whose known words are told of in one push: the same words again and again."""
+"""Blocks whose known words go in one push: the same words again and again."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class RareWords:
         if float(rowed.whole.sum()) < _LEAST_TOKENS_READ:
             return []
         known = int((rowed.whole >= self.mentions).sum())
-        # Powers of two, so that fewer words told of are some of those told of before.
+        # Powers of two, so that fewer words sent are some of those sent before.
         step = 1 << max(0, -(-known // KNOWN_EXAMPLES) - 1).bit_length()
         chance = np.where(rowed.ids % step == 0, self.mentions, 0.0)
         grown = rowed.counts >= self.mentions

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from embedding.kernel.errors import ConfigError
 from embedding_airflow.failures import plain_failures
 from embedding_airflow.links import DaskLink, MlflowLink, TrendsLink
 from embedding_airflow.windows import run_window
@@ -35,6 +36,7 @@ class YeoronOperator(BaseOperator):
         publish_links(self, context)
         try:
             with plain_failures():
+                check_params(context)
                 return self.work(load_settings(), context)
         finally:
             log_own_links(self)
@@ -67,6 +69,20 @@ def publish_links(operator: Any, context: Context) -> None:
     ti: Any = context["ti"]
     for link in operator.operator_extra_links:
         ti.xcom_push(key=link.xcom_key, value=link.get_link(operator, ti_key=ti))
+
+
+def check_params(context: Context) -> None:
+    """ConfigError for a param that the DAG does not have: Airflow itself takes any, and a run that
+    was asked for something else would go on with the defaults.
+    """
+    run, dag = context["dag_run"], context["dag"]
+    unknown = sorted(set(run.conf or {}) - set(dag.params))
+    if dag.params and unknown:
+        verb = "is" if len(dag.params) == 1 else "are"
+        raise ConfigError(
+            f"param {unknown[0]!r} of the DAG {dag.dag_id}: "
+            f"{', '.join(dag.params)} {verb} accepted."
+        )
 
 
 def window_of(context: Context, settings: Settings) -> Window:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import decode, encode
 from embedding.kernel.errors import BehindError, UnavailableError
@@ -100,7 +100,7 @@ class Node:
         welcome = server.hello(self.name, version=PROTOCOL_VERSION, digest="", clock=0)
         self.session = welcome.session
         none = np.empty(0, dtype=np.int64)
-        server.pull(self.name, none, none, 0)
+        server.pull(self.name, PullRequest(none, none, 0))
         self.log.confirm(welcome.durable)
         for push in self.log.after(welcome.sequence):
             self.send(push)

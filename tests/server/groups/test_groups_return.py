@@ -145,7 +145,7 @@ def test_a_node_that_moved_to_another_group_is_waited_for_there(tmp_path) -> Non
         assert (shown["group"], shown["state"]) == ("c", "active")
 
         before.session.close()
-        until(lambda: groups.there() == ["c"])
+        until(lambda: groups.present() == ["c"])
         groups.tick()
         assert tracker.sources["뉴스"].pending == {"n1": 1}
         now.changes((), nodes("gone"))

@@ -130,7 +130,7 @@ def test_readers_get_what_is_inferred_and_training_the_row():
         server.read(rare), share * row + (1 - share) * inferred, rtol=1e-4, atol=1e-5
     )
     assert np.array_equal(server.row(rare), row)
-    pulled = server.state.pull("n0", ints(rare), ints(rare), 0)
+    pulled = server.state.pull("n0", PullRequest(ints(rare), ints(rare), 0))
     assert np.array_equal(np.asarray(pulled.vectors)[0], row)
     assert np.array_equal(server.row(server.known[3]), known)
 

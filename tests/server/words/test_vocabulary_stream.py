@@ -12,7 +12,7 @@ import pyarrow as pa
 import torch
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.kernel.records import Table, TokenBlock, Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
@@ -45,8 +45,7 @@ class InProcess:
         return self.state.delta(since)
 
     def pull(self, request):
-        rows = (request.vectors, request.contexts, request.clock, request.score)
-        return self.state.pull("n0", *rows, grams=request.grams)
+        return self.state.pull("n0", request)
 
     def push(self, push):
         return self.state.push(push)
@@ -203,9 +202,11 @@ def test_each_row_belongs_to_its_word_however_often_its_slot_changed_hands():
             rows[id_] = rows.get(id_, 0.0) + mark(word)
     alive = state.vocabulary.alive()
     assert len(alive) <= 50 < state.vocabulary.next_id / 10
-    pulled = state.pull("n0", alive, alive, 0)
+    pulled = state.pull("n0", PullRequest(alive, alive, 0))
     expected = np.array([rows[i] for i in alive.tolist()], dtype=np.float32)
     np.testing.assert_allclose(pulled.contexts, np.repeat(expected[:, None], DIM, axis=1))
     gone = np.setdiff1d(np.arange(state.vocabulary.next_id), alive)
-    assert not state.pull("n0", gone, gone, 0).vectors.any(), "an evicted id has no row"
+    assert not state.pull("n0", PullRequest(gone, gone, 0)).vectors.any(), (
+        "an evicted id has no row"
+    )
     assert state.vocabulary.names(alive) == [word_of[i] for i in alive.tolist()]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from embedding.kernel.errors import InputError
+from embedding_airflow.params import snapshot_params
 
 
 class Pushed:
@@ -25,6 +26,24 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
+def of_run(ti, conf):
+    dag = SimpleNamespace(dag_id="trend_report", params=snapshot_params())
+    return {"ti": ti, "dag": dag, "dag_run": SimpleNamespace(conf=conf)}
+
+
+def test_a_param_that_the_dag_does_not_have_fails_at_once(home):
+    """Airflow takes any: the newest snapshot would be reported instead of the named one."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from embedding_airflow.operators.snapshot import ChosenSnapshots
+
+    context = of_run(Pushed(), {"snapshot": "2020-02-a"})
+    with pytest.raises(AirflowFailException) as refused:
+        ChosenSnapshots(task_id="choose").execute(context)
+    sentence = "param 'snapshot' of the DAG trend_report: snapshot_id is accepted."
+    assert str(refused.value) == sentence
+
+
 def test_a_skipped_notice_says_why(home):
     from airflow.sdk.exceptions import AirflowSkipException
 
@@ -32,7 +51,7 @@ def test_a_skipped_notice_says_why(home):
 
     ti = Pushed()
     with pytest.raises(AirflowSkipException, match="nobody is to be told"):
-        NotifyOfReport(task_id="notify", snapshot_id="2020-02-a").execute({"ti": ti})
+        NotifyOfReport(task_id="notify", snapshot_id="2020-02-a").execute(of_run(ti, {}))
     assert "set notify.webhook" in str(ti.xcoms["skipped"])
     (page,) = [str(value) for value in ti.xcoms.values() if "/yeoron/" in str(value)]
     assert page.endswith("/yeoron/window/2020-02-a")

@@ -1,0 +1,90 @@
+"""Names that are gone and packages that are wrong: one sentence, exit 2, nothing half-done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+POLICY = """
+from embedding.server.policies.eager import Asp
+from embedding.server.policies.traits import POLICIES, PolicyTraits
+
+
+@POLICIES.register("{name}", PolicyTraits({traits}))
+class Other(Asp):
+    pass
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YEORON_SETTINGS", "")
+    monkeypatch.delenv("YEORON_SETTINGS")  # `--settings` sets it: as it was after the test
+    Path("c.txt").write_text("봄 여름 가을 겨울\n" * 50, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("train c.txt --groups 2", "--groups is called --aggregators now."),
+        ("train c.txt --window 5", "--window 5: the number of words on each side is called --cont"),
+        ("train c.txt --sync sgd", "'sgd'"),
+        ("snapshot export 2020-01 --out f", "is called yeoron export vectors now."),
+        (
+            "bench crawl --side scrapy",
+            "run from a checkout of Yeoron: `python -m benchmarks",
+        ),
+        ("--settings old.toml status", "'young_mentions' is called 'rare_mentions' now"),
+        ("--settings gone.toml status", "'usage_replicas' is no setting any more; `usage` is"),
+    ],
+)
+def test_an_old_name_is_refused_with_what_to_write(yeoron, corpus, given, sentence) -> None:
+    Path("old.toml").write_text("server.young_mentions = 3\n")
+    Path("gone.toml").write_text("server.usage_replicas = 3\n")
+    before = sorted(corpus.iterdir())
+    done = yeoron(*given.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("yeoron: ")
+    assert sentence in " ".join(done.err.split())
+    assert sorted(corpus.iterdir()) == before
+
+
+def test_an_old_option_is_not_explained_where_the_new_one_is_refused_too(yeoron) -> None:
+    done = yeoron("status", "--groups", "2")
+    assert done.code == 2
+    assert "--aggregators" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "sentence"),
+    [
+        ("gossip", "import nowhere", "policy 'gossip' of wrong (entry point wrong_policy) cannot"),
+        ("gossip", "", "its module registers no 'gossip'"),
+        ("bsp", POLICY.format(name="bsp", traits=""), "'bsp' is registered by wrong (entry point"),
+        (
+            "gossip",
+            POLICY.format(name="gossip", traits="in_step=True"),
+            "policy 'gossip': needs_no_own_rows and in_step go with moves_rows_by_pushes_alone",
+        ),
+        ("gossip", POLICY.format(name="ssp", traits=""), "'ssp' is registered by"),
+    ],
+)
+def test_a_package_that_is_wrong_is_named(
+    own_process, corpus, monkeypatch, name, module, sentence
+) -> None:
+    packages = corpus / "packages"
+    about = packages / "wrong-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[yeoron.policies]\n{name} = wrong_policy\n")
+    (packages / "wrong_policy.py").write_text(module)
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    before = sorted(corpus.iterdir())
+    done = own_process("train", "c.txt", "--sync", name)
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    assert sentence in " ".join(done.err.split())
+    assert sorted(corpus.iterdir()) == before
