@@ -3,7 +3,10 @@
 SemAxis (An, Kwak and Ahn 2018, equation 1): the axis leads from the mean of one list to the mean of
 the other, a word's position is its cosine with it. Here words are the means of their contexts
 (`usage.py`), without what all words have in common; so a word has a position for each window and
-source, and one for each replica, whose spread gives the interval (Student's t).
+source. The interval is of two parts: one position for each replica of the text, and one with each
+word of the lists left out (Student's t; the jackknife of Efron and Stein 1981, equation 1.5). For
+between any two lists a word stands somewhere: without the second part lists drawn at random put
+four words of five on a side.
 """
 
 from __future__ import annotations
@@ -23,17 +26,48 @@ from embedding.trends.likeness import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
 
-AxisCache = MutableMapping[
-    tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FloatArray, FloatArray]
-]
-
 ALL = "all"
 """Stands for all sources together."""
+LEAST_POLES = 2
+"""Words of each list that must have been used for an interval."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Of one snapshot: what all words have in common, float32 [dim], and the words of each list
+    that were used, float32 [k, dim].
+    """
+
+    centre: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+
+    def position(self, vector: FloatArray) -> float:
+        """Of a word that is used so, [dim]."""
+        return _cosine(vector - self.centre, _mean(self.positive) - _mean(self.negative))
+
+    def half_width(self, vector: FloatArray) -> float | None:
+        """Half of the interval for which words the lists have; None: one has a single word."""
+        sides = (self.positive, self.negative), (self.negative, self.positive)
+        if any(len(own) < LEAST_POLES for own, _ in sides):
+            return None
+        variance = 0.0
+        for sign, (own, other) in zip((1, -1), sides, strict=True):
+            rest = (own.sum(axis=0) - own) / (len(own) - 1) - _mean(other)
+            each = np.array([_cosine(vector - self.centre, sign * one) for one in rest])
+            variance += (len(own) - 1) / len(own) * float(((each - each.mean()) ** 2).sum())
+        freedom = len(self.positive) + len(self.negative) - 2
+        return float(student_half_width(0.95, freedom)) * float(variance**0.5)
+
+
+AxisCache = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], "Axis | None"]
 
 
 @dataclass(frozen=True)
 class AxisPoint:
-    """A word's position in one window and source, with a 95 % interval; None: too few mentions."""
+    """A word's position in one window and source, with a 95 % interval; None: too few mentions, or
+    a list of which the window used one word.
+    """
 
     snapshot: str
     label: str
@@ -115,33 +149,28 @@ def _points(
     if usage is None or row is None:
         return []
     key = (snapshot.id, tuple(positive), tuple(negative))
-    found = None if kept is None else kept.get(key)
-    if found is None:
-        found = _axis(snapshot, usage, positive, negative)
-        if kept is not None:
-            kept[key] = found
-    centre, axis = found
-    if not len(axis):
+    kept = {} if kept is None else kept
+    if key not in kept:
+        kept[key] = _axis(snapshot, usage, positive, negative)
+    axis = kept[key]
+    if axis is None:
         return []
     own = np.flatnonzero(usage.rows == row)
     by_source = [(usage.sources[at], np.array([at])) for at in own.tolist()]
     groups = [(ALL, own), *by_source] if len(own) > 1 else [(ALL, own)] if len(own) else []
-    return [_point(snapshot, name, at, usage, centre, axis) for name, at in groups]
+    return [_point(snapshot, name, at, usage, axis) for name, at in groups]
 
 
 def _axis(
     snapshot: Snapshot, usage: Usage, positive: Sequence[str], negative: Sequence[str]
-) -> tuple[FloatArray, FloatArray]:
-    """What all words have in common and the axis, float32 [dim]; the axis is empty where a list
-    has no word that was used.
-    """
+) -> Axis | None:
+    """None where a list has no word that was used."""
     poles = [_known(snapshot, names) for names in (positive, negative)]
-    none = np.empty(0, dtype=np.float32)
     if not all(len(pole) for pole in poles):
-        return none, none
+        return None
     rows, means = pooled(usage)
-    ends = [means[np.isin(rows, pole)].mean(axis=0) for pole in poles]
-    return means.mean(axis=0).astype(np.float32), ends[0] - ends[1]
+    centre = means.mean(axis=0).astype(np.float32)
+    return Axis(centre, *(means[np.isin(rows, pole)] for pole in poles))
 
 
 def _point(
@@ -149,8 +178,7 @@ def _point(
     source: str,
     at: IntArray,
     usage: Usage,
-    centre: FloatArray,
-    axis: FloatArray,
+    axis: Axis,
 ) -> AxisPoint:
     pairs = usage.pairs[at].astype(np.float64)
     means = usage.means[at].astype(np.float64)
@@ -158,14 +186,16 @@ def _point(
     held = np.flatnonzero(total > 0)
     replicas = np.einsum("nr,nrd->rd", pairs, means)[held] / total[held, None]
     share = total[held] / total.sum()
-    position = _cosine(share @ replicas - centre, axis)
+    position = axis.position(share @ replicas)
+    choice = axis.half_width(share @ replicas)
     low = high = None
-    if len(held) > 1:
-        each = np.array([_cosine(one - centre, axis) for one in replicas])
+    if len(held) > 1 and choice is not None:
+        each = np.array([axis.position(one) for one in replicas])
         spread = np.sqrt(
             (share**2 * (each - share @ each) ** 2).sum() * len(held) / (len(held) - 1)
         )
-        half = student_half_width(0.95, len(held) - 1) * float(spread)
+        texts = student_half_width(0.95, len(held) - 1) * float(spread)
+        half = (texts**2 + choice**2) ** 0.5
         low, high = max(position - half, -1.0), min(position + half, 1.0)
     return AxisPoint(
         snapshot=snapshot.id,
@@ -184,6 +214,11 @@ def _known(snapshot: Snapshot, names: Sequence[str]) -> IntArray:
     used = np.empty(0, np.int64) if snapshot.usage is None else snapshot.usage.rows
     found: IntArray = np.intersect1d(np.array(rows, dtype=np.int64), used)
     return found
+
+
+def _mean(words: FloatArray) -> FloatArray:
+    mean: FloatArray = words.mean(axis=0)
+    return mean
 
 
 def _cosine(vector: FloatArray, axis: FloatArray) -> float:

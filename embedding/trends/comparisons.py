@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from embedding.trends.axis import AxisHistory
+from embedding.trends.axis import LEAST_POLES, AxisHistory
 from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import SourceContrast
 from embedding.trends.history import WordHistory
@@ -185,6 +185,8 @@ def _under_axis(history: AxisHistory, *, named: bool) -> str:
         )
     if not history.points:
         sentences.append("No window used this word often enough.")
+    if min(history.poles) < LEAST_POLES:
+        sentences.append("Only one word of a side was used: give more, and there is an interval.")
     return " ".join(sentences)
 
 

@@ -97,8 +97,10 @@ def _figure(point: AxisPoint) -> str:
 
 
 def _sentence(name: str, point: AxisPoint, t: PageText) -> str:
-    sure = point.low is not None and point.high is not None and (point.low > 0 or point.high < 0)
     above, below, unsure = _TONES if name == SENTIMENT.name else _POSITIONS
-    key = unsure if not sure else above if point.position > 0 else below
+    if point.low is None or point.high is None:
+        key = "axis_no_interval"
+    else:
+        key = above if point.low > 0 else below if point.high < 0 else unsure
     window = t.window(point.label)
     return t(key, window=window, figure=_figure(point))

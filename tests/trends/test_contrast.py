@@ -132,6 +132,24 @@ def test_a_word_moves_along_an_axis_in_the_source_in_which_it_moved(store):
     assert found.poles == (12, 12)
 
 
+def test_lists_of_words_drawn_at_random_seldom_put_a_word_on_a_side(store):
+    """Although the texts alone say with certainty where it stands between these very words."""
+    dice, claimed = np.random.default_rng(5), 0
+    plain = [word for word in WORDS if word.startswith("말")]
+    for _ in range(60):
+        drawn = dice.choice(plain, 9, replace=False).tolist()
+        found = axis_history(store, drawn[0], drawn[1:5], drawn[5:], CONFIG)
+        (point,) = [one for one in found.points if one.source == ALL][-1:]
+        claimed += point.low > 0 or point.high < 0
+    assert claimed <= 12
+
+
+def test_one_word_on_a_side_gives_a_position_without_an_interval(store):
+    found = axis_history(store, ODD, FRUITS[:1], SHIPS, CONFIG)
+    assert {(point.low, point.high) for point in found.points} == {(None, None)}
+    assert found.poles == (1, 12)
+
+
 def test_what_cannot_be_compared_is_said_in_a_sentence(store, tmp_path):
     with pytest.raises(InputError, match="글판, 뉴스"):
         source_contrast(store, NEWS, "없음", CONFIG)
