@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from xmlrpc.client import Fault
 
@@ -179,13 +180,19 @@ class Supervisor:
 
     def states(self) -> dict[str, str]:
         """State of every service by name (`RUNNING`, `FATAL`, …); empty when not running."""
+        return {one["name"]: one["statename"] for one in self._all()}
+
+    def pids(self) -> dict[str, int]:
+        """Process id of every service that runs, by name."""
+        return {one["name"]: one["pid"] for one in self._all() if one["pid"]}
+
+    def _all(self) -> list[dict[str, Any]]:
         if not self.socket.exists():
-            return {}
-        try:
-            with supervisor_calls(self.socket) as calls:
-                return {one["name"]: one["statename"] for one in calls.getAllProcessInfo()}
-        except UNANSWERED:
-            return {}
+            return []
+        with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+            found: list[dict[str, Any]] = calls.getAllProcessInfo()
+            return found
+        return []
 
     def restart(self, name: str) -> None:
         """End a service and start it again; one that does not stay shows in `states`."""

@@ -66,30 +66,24 @@ def test_a_service_that_dies_is_started_again(supervisor: Supervisor) -> None:
     supervisor.write([service("short", "import time; time.sleep(300)")])
     supervisor.start()
     until(lambda: supervisor.states().get("short") == "RUNNING")
-    (first,) = running(supervisor)
+    first = supervisor.pids()["short"]
     os.kill(first, signal.SIGKILL)
-    until(lambda: running(supervisor) - {first})
+    until(lambda: supervisor.pids().get("short", first) != first)
 
 
 def test_a_service_is_restarted_whether_it_runs_or_not(supervisor: Supervisor) -> None:
     supervisor.write([service("short", "import time; time.sleep(300)")])
     supervisor.start()
     until(lambda: supervisor.states().get("short") == "RUNNING")
-    (first,) = running(supervisor)
+    first = supervisor.pids()["short"]
     supervisor.restart("short")
     assert supervisor.states() == {"short": "RUNNING"}
-    (second,) = running(supervisor)
-    assert second != first
+    assert supervisor.pids()["short"] != first
     with supervisor_calls(supervisor.socket) as calls:
         calls.stopProcess("short")
-    assert running(supervisor) == set()
+    assert supervisor.pids() == {}
     supervisor.restart("short")
     assert supervisor.states() == {"short": "RUNNING"}
-
-
-def running(supervisor: Supervisor) -> set[int]:
-    """Processes of the service `short`."""
-    return {p.pid for p in marked(supervisor.home) if "import time; time.sleep(300)" in p.cmdline()}
 
 
 def test_a_service_that_cannot_start_shows_the_end_of_its_log(supervisor: Supervisor) -> None:
