@@ -63,9 +63,9 @@ class Setting:
     """minutes to run; nodes of the pool; a fault each `fault_s`; a sample each `sample_s`.
 
     `documents_per_day` of the corpus, in which `months` are the whole run: more than the nodes can
-    read keep them at full speed, as the simulated web waits for who reads it. `max_words` and
-    `max_candidates` of the server are small enough to be reached in the first quarter: what is
-    asked is whether a server whose vocabulary is full grows.
+    read keep them at full speed, as the simulated web waits for who reads it. `max_words`,
+    `max_candidates` and `rare_words` of the server are small enough to be reached in the first
+    quarter: what is asked is whether a server that is full grows.
     """
 
     minutes: float = 120.0
@@ -76,7 +76,8 @@ class Setting:
     sample_s: float = 5.0
     window: str = "day"
     max_words: int = 12_000
-    max_candidates: int = 60_000
+    max_candidates: int = 30_000
+    rare_words: int = 3_000
     tokenizer: str = "whitespace"
     seed: int = 1
 
@@ -114,6 +115,7 @@ cut = "watermark"
 source_idle_s = 12.0
 max_words = {setting.max_words}
 max_candidates = {setting.max_candidates}
+rare_words = {setting.rare_words}
 checkpoint_every_s = 5.0
 device = "cpu"
 state_dir = {json.dumps(str(home / "disk" / "checkpoints"))}

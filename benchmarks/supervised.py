@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from embedding.kernel.certificates import ensure_certificate
+from embedding.platform.operate import with_common
 from embedding.platform.services import Service
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
@@ -37,7 +38,7 @@ def supervised(
         settings = load_settings()
         ensure_certificate(settings.paths.secrets, "dask")
         supervisor = Supervisor(settings.paths.home, settings.paths.logs)
-        wanted = services(settings)
+        wanted = with_common(settings, services(settings))
         supervisor.write(wanted)
         try:
             supervisor.start()

@@ -211,8 +211,8 @@ class ServerConfig(Config):
     shows rows as gradient steps left them."""
 
     rare_words: int = Field(default=100_000, ge=1)
-    """Most words for which contexts are added up, the latest read; each takes a float32 row and
-    some 120 bytes."""
+    """Most words for which contexts are added up, the latest read; each takes some 120 bytes, and
+    12 for each of at most 1,024 contexts."""
 
     usage: bool = True
     """Whether nodes say how words were used when a window closes, for those who compare windows and

@@ -124,6 +124,9 @@ def test_services_have_the_environment_as_it_was_given(platform: Settings) -> No
     held = [process.environ() for process in marked(platform.paths.home)]
     name = "YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"
     assert [each[name] for each in held if name in each].count('["127.0.0.1:9"]') >= 4
+    # Memory that was freed goes back, with every service that holds tables.
+    pools = [each.get("ARROW_DEFAULT_MEMORY_POOL") for each in held]
+    assert pools.count("system") >= 4
 
 
 def test_no_process_leaves_a_core(platform: Settings) -> None:

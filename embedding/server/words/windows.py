@@ -117,14 +117,12 @@ class WindowTracker:
         pending  None: it does not say which sources it reads
         """
         self._expected.pop(node, None)
-        # A source that it reads no longer is another node's: nobody waits for this one there.
+        # A source that it reads no longer is another node's: nobody waits for this one there, also
+        # where it pushed what it had left of the source after it had told that it gave it up.
         own = self._read_by.setdefault(node, set())
         for source in [] if pending is None else own - pending.keys():
-            state = self.sources.get(source, SourceState())
-            if node in state.pending:
-                state.pending.pop(node)
-                state.heard.pop(node, None)
-                own.discard(source)
+            self._forget(source, node)
+            own.discard(source)
         for source, n in (pending or {}).items():
             state = self.sources.setdefault(source, SourceState(last_news=now))
             state.pending[node] = n
@@ -137,9 +135,13 @@ class WindowTracker:
         self._event_now.pop(node, None)
         self._expected.pop(node, None)
         for source in self._read_by.pop(node, ()):
-            state = self.sources.get(source, SourceState())
-            state.pending.pop(node, None)
-            state.heard.pop(node, None)
+            self._forget(source, node)
+
+    def _forget(self, source: str, node: str) -> None:
+        """A node reads a source no longer."""
+        state = self.sources.get(source, SourceState())
+        state.pending.pop(node, None)
+        state.heard.pop(node, None)
 
     def advance(self, *, now: float) -> float | None:
         """The watermark (Unix seconds of event time); it never goes back."""

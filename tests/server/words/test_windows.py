@@ -53,6 +53,44 @@ def test_what_a_departed_node_had_pending_is_not_waited_for():
     assert t.advance(now=20) == 9000.0
 
 
+def test_a_source_that_moved_is_not_waited_for_at_the_node_that_had_it():
+    t = tracker()
+    t.report("n0", {"뉴스": 2}, now=0)
+    t.progress("뉴스", 1000.0, now=0, node="n0")
+    t.report("n0", {}, now=1)  # it has given the source up, and pushes what it had left
+    t.progress("뉴스", 2000.0, now=2, node="n0")
+    t.report("n1", {"뉴스": 1}, now=3)
+    t.progress("뉴스", 9000.0, now=3, node="n1")
+    assert t.advance(now=3) == 2000.0
+    t.report("n0", {}, now=4)
+    assert t.advance(now=4) == 9000.0
+    again = tracker()
+    again.expect(again.restore(t.reading()), until=100.0)
+    again.report("n0", {}, now=5)
+    again.progress("뉴스", 9500.0, now=5, node="n1")
+    assert again.advance(now=5) == 9500.0
+
+
+moves = st.lists(
+    st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from("가나"), st.booleans()),
+    max_size=30,
+)
+
+
+@given(moves)
+def test_whoever_had_a_source_its_last_reader_moves_the_watermark(moves):
+    t = tracker()
+    for at, (node, source, told) in enumerate(moves):
+        if told:
+            t.report(node, {source: 1}, now=at)
+        t.progress(source, 10.0 * at, now=at, node=node)
+    for node in ("n0", "n1", "n2"):
+        t.report(node, {"가": 0, "나": 0} if node == "n1" else {}, now=100)
+    for source in "가나":
+        t.progress(source, 5000.0, now=100, node="n1")
+    assert t.advance(now=100) == 5000.0
+
+
 def test_event_time_goes_on_when_all_sources_are_silent():
     t = tracker()
     t.progress("뉴스", 4000.0, now=0)
