@@ -145,10 +145,11 @@ def _check_places(settings: Settings, manifest: BackupManifest) -> None:
 def _check_empty(home: Path) -> None:
     found = sorted(one.name for one in home.iterdir()) if home.is_dir() else []
     left = [name for name in found if name not in _HARMLESS]
+    left.sort(key=lambda name: name.startswith("."))
     if left:
         raise InputError(
             f"restore: {home} holds {left[0]}{' and more' if len(left) > 1 else ''}; an empty home "
-            "is accepted."
+            "is accepted: move that one away first, or set paths.home."
         )
 
 

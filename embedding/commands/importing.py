@@ -179,7 +179,7 @@ def say_left_out(result: ImportResult) -> None:
         print_line(f"yeoron: {sentence}", to=errors)
     if total:
         counts = ", ".join(f"{n:,} {reason}" for reason, n in result.wrong.most_common())
-        print_line(f"yeoron: {total:,} records are left out: {counts}.", to=errors)
+        print_line(f"yeoron: left out: {counts}.", to=errors)
 
 
 def _confirm(plans: list[FilePlan], *, yes: bool) -> None:
@@ -199,11 +199,13 @@ def _confirm(plans: list[FilePlan], *, yes: bool) -> None:
 def _print(request: ImportRequest, result: ImportResult) -> None:
     say_left_out(result)
     if result.resumed:
-        print_line(f"Went on behind {result.resumed:,} records of an earlier call.")
-    order = ", brought into order of time" if result.sorted else ""
+        print_line(f"Went on after {result.resumed:,} records of an earlier call.")
+    order = ", sorted by date" if result.sorted else ""
     print_line(
-        f"{result.records:,} records from {result.first} to {result.last}{order}: {request.out}"
+        f"{result.records:,} record{'' if result.records == 1 else 's'} from {result.first} to "
+        f"{result.last}{order}: {request.out}"
     )
     print_line(
-        f"Next: yeoron train {request.out} --dated --window month --tokenizer kiwi --out snapshots"
+        f"Next: yeoron train {request.out} --dated --window month --tokenizer kiwi "
+        "--out var/snapshots"
     )

@@ -70,12 +70,15 @@ def rollback(
 
 def _show(plan: Plan) -> None:
     base = plan.base or "the very beginning"
-    print_line(f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on is learnt again.")
+    print_line(
+        f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on will be learnt again."
+    )
     if plan.source is not None:
         print_line(
-            f"Source {plan.source} is blocked; `yeoron sources unblock {plan.source}` ends that."
+            f"Source {plan.source} will be blocked; `yeoron sources unblock {plan.source}` ends "
+            "that."
         )
     for name in plan.withdrawn:
-        print_line(f"  withdrawn: {name}")
+        print_line(f"  will be withdrawn: {name}")
     if not plan.withdrawn:
-        print_line("  no snapshot is withdrawn")
+        print_line("  no snapshot will be withdrawn")

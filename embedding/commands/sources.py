@@ -72,7 +72,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
             source.group,
             f"{source.every:g} s",
             owner.get(source.name) or "–",
-            source.url,
+            source.url or str(source.path or ""),
         )
     console.print(table)
     for name, one in blocked.items():
@@ -161,8 +161,9 @@ def crawl(
     sources = crawled(file, chosen)
     named = ", ".join(one.name for one in sources[:_NAMED])
     more = f" and {len(sources) - _NAMED} more" if len(sources) > _NAMED else ""
+    how_many = "1 source" if len(sources) == 1 else f"{len(sources)} sources"
     print_line(
-        f"yeoron: reading {len(sources)} sources of {file or chosen.paths.sources} for "
+        f"yeoron: reading {how_many} of {file or chosen.paths.sources} for "
         f"{seconds:g} s: {named}{more}.",
         to=errors,
     )

@@ -93,13 +93,16 @@ class Lease:
     debts: tuple[Incarnation, ...] = ()
 
     def free(self, incarnation: Incarnation, now: float) -> bool:
-        """Whether `incarnation` may take it. An earlier incarnation of the same node is never
-        waited for.
-        """
+        """Whether `incarnation` may take it."""
+        # An earlier incarnation of the same node is not waited for: its process has ended, or it
+        # will find that the fence is higher than the one it holds, and that it owes. Waiting would
+        # keep every restarted node from its own sources for `seconds`.
         return self.holder is None or self.until <= now or self.holder.node == incarnation.node
 
     def taken(self, incarnation: Incarnation, until: float) -> Lease:
         """Held by `incarnation` from now on."""
+        # Whoever held it may have pushed documents that it did not live to acknowledge. The new
+        # holder asks the server about them first, or it would read and learn them again.
         owing = self.debts if self.holder is None else (*self.debts, self.holder)
         return replace(
             self,
@@ -234,9 +237,14 @@ class Pool:
         seat = self.seats.get(incarnation.node)
         if not heartbeat.first and (seat is None or seat.mark != incarnation.mark):
             return LeaseView(replaced=True)
+        # It lost a source without knowing: documents of it are on their way through the process,
+        # and the new holder reads the same ones. It ends as a whole, because nobody can say which
+        # of its blocks hold them.
         if any(not self._holds(incarnation, source) for source in heartbeat.holds):
             return LeaseView(replaced=True)
         self._shift(now, heartbeat)
+        # Only where the pool begins: later a peer that has died would get a seat, and its share of
+        # the sources would wait for it instead of going to those that live.
         if heartbeat.first and not self._anyone(now):
             if self.others is not None:
                 raise IncompleteError
@@ -263,9 +271,11 @@ class Pool:
     def _shift(self, now: float, heartbeat: Heartbeat) -> None:
         """Move all ends along when nobody could give a heartbeat, or the clock was put back.
 
-        The last heartbeat of all was `seconds` before the latest end. Is that so long ago that
-        leases have run out, then the database was away for everybody; unless an incarnation begins
-        now: then the pool was not running.
+        The last heartbeat of all was `seconds` before the latest end. If leases have run out since,
+        the database was away for everybody, and the first node to reach it again would take the
+        sources of all others, which are alive. If an incarnation begins now, the pool was not
+        running, and leases that have run out may be taken. A clock that was put back would make
+        leases last for as long as it was put back.
         """
         if self.others is None:
             latest = max((seat.until for seat in self.seats.values()), default=now)
@@ -341,6 +351,7 @@ class Pool:
             lease = lease.read(heartbeat.tokens.get(name, 0), heartbeat.seconds)
         if name in heartbeat.cleared:
             lease = replace(lease, debts=())
+        # A release crosses with a change of mind: wanted by its holder again, the lease stays.
         leaving = lease.holder is not None and lease.wanted != lease.holder.node
         if name in heartbeat.released and leaving:
             return replace(lease, holder=None, until=0.0)

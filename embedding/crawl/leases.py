@@ -171,6 +171,8 @@ class Leases:
     def _now(self, connection: sa.Connection) -> float:
         if self._engine.dialect.name != "postgresql":
             return time.time()
+        # Not now(), which is when the transaction began: that was before it waited for the lock,
+        # so beats would be judged by times in another order than they come.
         clock = sa.func.extract("epoch", sa.func.clock_timestamp())
         return float(connection.execute(sa.select(clock)).scalar_one())
 

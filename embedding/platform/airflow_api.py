@@ -44,7 +44,7 @@ class AirflowApi:
             time.sleep(1)
 
     def trigger(self, dag: str, run_id: str, conf: Mapping[str, Any]) -> None:
-        """Start a run."""
+        """Start a run. `run_id` is new; a lost answer does not start it twice."""
         body = {
             "dag_run_id": run_id,
             "logical_date": datetime.now(UTC).isoformat(),
@@ -93,8 +93,11 @@ class AirflowApi:
                 continue
             if answer.is_success:
                 return answer.json()
-            if answer.status_code >= 500 and method == "GET":
-                # SQLite is locked for a moment while many tasks end.
+            if answer.status_code == 409 and error is not None:
+                # The try before made the run, and its answer was lost.
+                return {}
+            if answer.status_code >= 500:
+                # SQLite was locked for longer than Airflow waits.
                 error = PlatformError(f"HTTP {answer.status_code}")
                 time.sleep(pause)
                 continue

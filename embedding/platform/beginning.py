@@ -144,7 +144,10 @@ async def _ask_robots(url: str, crawl: CrawlConfig) -> None:
     finally:
         await fetcher.close()
     if verdict.trouble:
-        raise ConfigError(f"{url}: cannot be reached, or its robots.txt cannot be read.")
+        raise ConfigError(
+            f"{url}: cannot be reached, or its robots.txt cannot be read; look at the address, or "
+            "write sources.toml yourself and try it with `yeoron sources check`."
+        )
     if not verdict.allowed:
         raise ConfigError(f"{url}: its robots.txt forbids it; another address is accepted.")
 

@@ -69,8 +69,8 @@ def run_demo(
     write_summary(home / "summary.json", summary)
     print_summary(summary, [*reports(demo).values()], console)
     console.print(
-        f"While it runs, `yeoron trends stories`, `status`, `sources list` speak of it; after "
-        f"`make down`, with --settings {home / 'settings.toml'}.",
+        f"While it runs, `yeoron trends stories`, `yeoron status` and `yeoron sources list` show "
+        f"the demo. After `make down`, add --settings {home / 'settings.toml'}.",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from embedding.kernel.ports import bracketed
 from embedding.settings import Settings
-from embedding_airflow.environment import airflow_services
+from embedding_airflow.environment import airflow_services, of_api_server
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def airflow_processes(settings: Settings, environment: dict[str, str]) -> list[S
             name=f"airflow-{name}",
             command=tuple(command),
             ready=health if name == "api-server" else "",
-            environment=environment,
+            environment=of_api_server(environment) if name == "api-server" else environment,
         )
         for name, command in airflow_services(environment).items()
     ]

@@ -157,12 +157,12 @@ def nothing_else(summary: dict[str, Any]) -> list[str]:
     for row in summary["contrasts"]:
         by_source.setdefault(row["source"], []).append(row)
     lines = [
-        f"{source} uses differently than all others: {listed(rows, LISTED)}"
+        f"{source} uses differently from all others: {listed(rows, LISTED)}"
         for source, rows in by_source.items()
     ]
     if not lines:
         lines.append("No word is surely used differently by one of the sources.")
-    lines.append(f"Nothing else changed of {compared:,} uses that were compared.")
+    lines.append(f"No other change stands out among {compared:,} comparisons.")
     return lines
 
 
@@ -201,11 +201,11 @@ def print_summary(
         console.print(line, markup=False)
     lag = summary["lag"]
     console.print(
-        f"{summary['documents']:,} documents, {summary['tokens']:,} tokens read, "
-        f"{summary['tokens_trained']:,} of them of words with a row, up to "
-        f"{summary['words_per_second']:,.0f} words/s, lag p50 {lag['p50_s'] or 0:.1f} s, "
-        f"p95 {lag['p95_s'] or 0:.1f} s, {summary['seconds']:.0f} s, "
-        f"peak memory {summary['peak_memory_gb']:.1f} GB"
+        f"{summary['documents']:,} documents and {summary['tokens']:,} words were read, "
+        f"{summary['tokens_trained']:,} of these learnt, in {summary['seconds']:.0f} s. "
+        f"Fastest: {summary['words_per_second']:,.0f} words/s. "
+        f"From publication to the model: {lag['p50_s'] or 0:.1f} s (median), "
+        f"{lag['p95_s'] or 0:.1f} s (95 %). Peak memory: {summary['peak_memory_gb']:.1f} GB."
     )
     for check in summary["checks"]:
         if not check["ran"]:

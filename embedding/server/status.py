@@ -150,7 +150,8 @@ def node_status(state: ServerState, servers: Collection[str], now: float) -> dic
             "tokens": entry.tokens,
             "words_per_second": 0.0 if rate is None else rate.value(now),
             "block_share": state.machine.balance.nodes.get(name, NodeSpeed()).share,
-            "last_seen_s": now - member.last_seen,
+            # One that a checkpoint names and that has not come since the server began: since then.
+            "last_seen_s": now - max(member.last_seen, state.meters.started),
             "report": state.reports.last.get(name, {}),
         }
     return found | state.reports.guests

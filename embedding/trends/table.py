@@ -13,7 +13,7 @@ from rich.table import Table
 
 from embedding.kernel.errors import ConfigError
 from embedding.trends.dating import WordChange
-from embedding.trends.history import WordHistory
+from embedding.trends.history import ShiftFigure, WordHistory
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
 
@@ -57,7 +57,7 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
         if any(row.contexts for row in ranking(report, name)[:limit]):
             sentences.append("+ and −: what stands beside a word more, and less, than before.")
         if any(row.support for row in ranking(report, name)[:limit]):
-            sentences.append("Copies of a text count once, so no call rests on them.")
+            sentences.append("Copies of a text count once.")
         sentences += _resting(ranking(report, name)[:limit])
     table = Table(
         title=title,
@@ -65,20 +65,24 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     )
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")
-    table.add_column("shift" if name == "moved" else "spread", justify="right")
+    # The model's shift did not rank words that were judged by their documents.
+    by_documents = any(map(report.by_documents, report.moved))
+    figure = "spread" if name != "moved" else None if by_documents else "shift"
+    if figure:
+        table.add_column(figure, justify="right")
     by_rate = name in ("risen", "fallen")
     table.add_column("per 1,000 documents" if by_rate else "documents", justify="right")
     if name == "moved":
         table.add_column("since")
     table.add_column("neighbours then → now", overflow="fold")
     for at, row in enumerate(ranking(report, name)[:limit], start=1):
-        figure = row.shift if name == "moved" else row.spread
+        value = row.shift if name == "moved" else row.spread
         table.add_row(
             str(at),
             escape(shortened(row.word)) + (" *" if row.significant else ""),
             f"{row.z:.1f}",
             f"{row.q:.2g}",
-            "" if figure is None else f"{figure:.2f}",
+            *(["" if value is None else f"{value:.2f}"] if figure else []),
             f"{row.usual:,.1f} → {row.rate:,.1f}" if by_rate else f"{row.documents:,}",
             # Every word has a date; one within the noise says nothing.
             *([(row.since if row.significant else None) or "–"] if name == "moved" else []),
@@ -161,7 +165,9 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
     table.add_column("window")
     for title in ("count", "documents", "per 1,000", *map(escape, map(shortened, shown))):
         table.add_column(title, justify="right")
-    for title in ("shift", "95 %"):
+    # The model remembers the windows before: its shift follows the words shown too late.
+    with_shift = not all(point.by_use for point in history.points)
+    for title in ("shift", "95 %") if with_shift else ():
         table.add_column(title, justify="right")
     table.add_column("neighbours", overflow="fold")
     for point in history.points:
@@ -173,11 +179,16 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
             f"{point.documents:,}",
             _rate(point.per_1000_documents),
             *(_rate(rates.get(source)) for source in shown),
-            "–" if moved is None else f"{moved.shift:.2f}",
-            "–" if moved is None else f"{moved.low:.2f}–{moved.high:.2f}",
+            *(_shift_cells(moved) if with_shift else ()),
             escape(names_of(point.neighbours, 8)),
         )
     return table
+
+
+def _shift_cells(moved: ShiftFigure | None) -> tuple[str, str]:
+    if moved is None:
+        return "–", "–"
+    return f"{moved.shift:.2f}", f"{moved.low:.2f}–{moved.high:.2f}"
 
 
 def _rate(value: float | None) -> str:
@@ -186,7 +197,7 @@ def _rate(value: float | None) -> str:
 
 def _dated(change: WordChange) -> str:
     """When a word changed, or that no date stands out."""
-    like = "" if change.p is None else f" ({change.p:.1%} of like words divide as clearly)"
+    like = "" if change.p is None else f" ({change.p:.1%} of words this common change as clearly)"
     if change.date is None:
         return "No date of change can be told: too few windows or uses."
     if not change.clear:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 COLOURS = 8
+LEAST_DIFFERENCE = 0.05
 Values = Sequence[float | None]
 
 
@@ -113,6 +114,11 @@ def shift_bar(shift: float, expected: float | None, title: str) -> Markup:
         '<rect class="fill" y="3" width="{:.1f}" height="6" rx="3"/>{}</svg>',
         *(title, title, filled, tick),
     )
+
+
+def differ(shares: Sequence[float]) -> bool:
+    """Whether bars of these shares can be told from each other."""
+    return max(shares) - min(shares) >= LEAST_DIFFERENCE
 
 
 def share_bar(share: float, title: str) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,7 +12,8 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.history import WordHistory
@@ -185,7 +187,7 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
 
     if len(refs) < 2:
         return page("", "")
-    now, then = now or refs[-1].id, then or refs[0].id
+    now, then = now or refs[-1].id, then or _first_read(site, refs)
     order = [ref.id for ref in refs]
     if then == now:
         return page(then, now, [t("windows_same")])
@@ -201,6 +203,15 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
         report=plain_report(filtered(site, request, report)),
         rows=site.config.front_rows,
     )
+
+
+def _first_read(site: Site, refs: Sequence[SnapshotRef]) -> str:
+    """Id of the first window before the last whose model can be read; else of the first."""
+    for ref in refs[:-1]:
+        with suppress(SnapshotError):
+            if site.reader.open(ref.id).unreadable is None:
+                return ref.id
+    return refs[0].id
 
 
 def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLResponse:  # noqa: A002

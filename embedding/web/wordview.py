@@ -83,7 +83,8 @@ def history_sentences(history: WordHistory, t: PageText) -> list[str]:
     held = [point.label for point in history.points if point.documents]
     if held and held[0] != history.points[0].label:
         sentences.append(t("first_seen", window=t.window(held[0])))
-    figure = last.shift_previous
+    # The model remembers the windows before: its figure would contradict the words that are shown.
+    figure = None if last.by_use else last.shift_previous
     if figure is not None and before is not None:
         shares = {
             name: f"{100 * value:.0f}"

@@ -16,6 +16,9 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.private import ensure_secret
 
 USER = "admin"
+_DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+_PATIENT, _IMPATIENT = "timeout=60", "timeout=5"
+"""Seconds that a process waits for SQLite's lock."""
 
 
 def airflow_environment(
@@ -118,11 +121,22 @@ def _database(address: str) -> dict[str, object]:
     found: dict[str, object] = {"sql_alchemy_conn": address}
     if address.startswith("sqlite"):
         # One process writes at a time. The usual 5 s are too few while a disk is slow.
-        found["sql_alchemy_conn"] = f"{address}?timeout=60"
+        found["sql_alchemy_conn"] = f"{address}?{_PATIENT}"
     if address.startswith("postgresql"):
         # The one driver does both; Airflow would look for another, which is not installed.
         found["sql_alchemy_conn_async"] = address
     return found
+
+
+def of_api_server(environment: dict[str, str]) -> dict[str, str]:
+    """The variables of the api-server, which waits for SQLite for a short time only.
+
+    Airflow 3.3 logs each request that changes something (`log_action`) on its event loop. When a
+    request of a task holds SQLite's lock meanwhile, it needs that loop to commit: both stand still,
+    and so does every page, until the wait is over. Whoever asked is told 500, and asks again.
+    """
+    address = environment[_DATABASE].replace(_PATIENT, _IMPATIENT)
+    return {**environment, _DATABASE: address}
 
 
 def airflow_services(environment: dict[str, str]) -> dict[str, list[str]]:

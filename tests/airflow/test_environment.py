@@ -13,7 +13,7 @@ import pytest
 
 from embedding.kernel.errors import ConfigError
 from embedding.settings import platform_login
-from embedding_airflow.environment import airflow_environment, airflow_services
+from embedding_airflow.environment import airflow_environment, airflow_services, of_api_server
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,6 +78,14 @@ def test_airflow_reads_it_and_only_it(tmp_path):
         f"sqlite:///{tmp_path.resolve()}/airflow.db?timeout=60",
         str(ROOT / "dags"),
     ]
+
+
+def test_the_api_server_waits_for_sqlite_for_a_short_time_only(tmp_path):
+    given = environment(tmp_path)
+    name = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+    assert of_api_server(given) == {**given, name: f"sqlite:///{tmp_path}/airflow.db?timeout=5"}
+    elsewhere = environment(tmp_path, database="postgresql://u@h/d")
+    assert of_api_server(elsewhere) == elsewhere
 
 
 def test_every_option_is_one_that_airflow_knows(tmp_path):

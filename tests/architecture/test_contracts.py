@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +20,32 @@ def test_every_room_of_the_map_exists_and_no_other() -> None:
     assert [
         room for room in sorted(rooms) if f"`{room}" not in named and f"{room}/" not in named
     ] == []
+
+
+def test_the_page_has_the_layers_in_their_order() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| layers \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
+    assert table is not None
+    first_cells = [line.split("|")[1] for line in table[0].splitlines()[2:] if line]
+    shown = [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)]
+    assert shown == [layer.removeprefix("embedding.") for layer in reversed(layers)]
+
+
+def test_what_the_page_says_of_classes_is_in_the_code() -> None:
+    """Of each `class NAME … # FILE` on the page: methods, and their parameters in order."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"^class (\w+)[^\n]*# (embedding/\S+)\.py(.*?)(?=^\S|\Z)", page, re.DOTALL | re.MULTILINE
+    )
+    assert len(shown) >= 8
+    for name, file, body in shown:
+        found = getattr(import_module(file.replace("/", ".")), name)
+        for method, parameters in re.findall(r"def (\w+)\(self,?(.*?)\)(?: ->|:)", body, re.DOTALL):
+            known = list(inspect.signature(getattr(found, method)).parameters)
+            wanted = re.findall(r"(?:^|,)\s*\**(\w+)(?=[:,=]|$)", parameters.strip())
+            assert [each for each in wanted if each not in known] == [], f"{name}.{method}"
 
 
 def test_every_dependency_is_pinned() -> None:

@@ -29,8 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_columns_are_shown_and_what_was_left_out_is_said(yeoron: Any, folder: Path) -> None:
     done = yeoron("import", "posts.csv", "--yes")
     assert done.code == 0
-    assert "2 records from 2024-01-01 to 2024-02-01, brought into order of time" in done.out
+    assert "2 records from 2024-01-01 to 2024-02-01, sorted by date" in done.out
     assert "yeoron train corpus.jsonl --dated --window month" in done.out
+    assert "--out var/snapshots" in done.out  # where `yeoron trends` looks
     for said in ("등록일", "본문", "언론사", "posts.csv: record 3: '없음' is no date."):
         assert said in done.err
     lines = (folder / "corpus.jsonl").read_text("utf-8").splitlines()

@@ -148,7 +148,7 @@ def test_a_bare_crawl_refuses_the_example_list_and_names_what_it_reads(
     assert done.code == 0
     said = done.err.splitlines()
     assert said[0] == "yeoron: of the demo that runs in var/demo."
-    assert said[1].startswith("yeoron: reading 1 sources of ")
+    assert said[1].startswith("yeoron: reading 1 source of ")
     assert said[1].endswith("for 1 s: sim-board.")
     assert "0 documents" in said[2]
 

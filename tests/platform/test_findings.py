@@ -46,7 +46,7 @@ def test_what_is_not_sure_is_not_listed(planted, tmp_path) -> None:
     assert "혹시" not in shown
     lines = nothing_else({"trends": [found], "contrasts": []})
     assert lines[0] == "No word is surely used differently by one of the sources."
-    assert f"{report.ranked['moved']:,} uses that were compared" in lines[1]
+    assert f"{report.ranked['moved']:,} comparisons" in lines[1]
 
 
 def test_what_happened_is_told_by_stories(planted, tmp_path) -> None:
@@ -85,5 +85,5 @@ def test_sources_that_differ_are_named_with_the_word(planted, tmp_path) -> None:
     found = of_sources(store, TrendsConfig())
     assert [(row["word"], row["source"]) for row in found] == [(word, "뉴스")]
     lines = nothing_else({"trends": [], "contrasts": found})
-    assert lines[0].startswith(f"뉴스 uses differently than all others: {word} (q ")
+    assert lines[0].startswith(f"뉴스 uses differently from all others: {word} (q ")
     assert of_sources(published(str(tmp_path / "alike"), planted, None), TrendsConfig()) == []

@@ -106,6 +106,18 @@ def test_tables_name_the_words(report, history):
     assert "– → " in born
 
 
+def test_tables_leave_out_the_models_shift_where_the_use_itself_is_known(report, history):
+    assert "shift" in text_of(table.ranking_table(report, "moved"))
+    assert "shift" in text_of(table.word_table(history))
+    judged = [replace(row, figures={**row.figures, "usage": 1.0}) for row in report.moved]
+    by_use = replace(report, estimator="usage", moved=tuple(judged))
+    assert "shift" not in text_of(table.ranking_table(by_use, "moved"))
+    points = tuple(replace(point, by_use=True) for point in history.points)
+    shown = text_of(table.word_table(replace(history, points=points)))
+    assert "shift" not in shown
+    assert "95 %" not in shown
+
+
 def word_table_at(history, width: int) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(table.word_table(history, width=width))

@@ -39,7 +39,7 @@ NAMES = {
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
     *(f"headline_{state}" for state in get_args(HeadlineState) if state != "read"),
     *RANKINGS,
-} - {"moved_between"}
+}
 """Keys that are put together from the names of something."""
 
 

@@ -61,6 +61,17 @@ def test_a_words_page_names_the_date_with_its_interval(changed: httpx.Client) ->
     assert "data-change" not in html  # it was known when the page was made
 
 
+def test_a_words_page_begins_with_the_date_and_not_with_the_models_shift(
+    changed: httpx.Client,
+) -> None:
+    """The model remembers earlier windows: its figure contradicts the words of the window's use."""
+    html = changed.get(f"/word/{CHANGED}").text
+    hero = html[: html.index('id="then-now"')]
+    assert "모델로 보면" not in hero
+    assert "<dt>변화량</dt>" not in hero
+    assert hero.index("<dt>달라진 때</dt>") < hero.index("<dt>문서 1,000건당</dt>")
+
+
 def test_a_word_that_did_not_change_has_no_date(changed: httpx.Client) -> None:
     said = [changed.get("/api/since", params={"w": w}).json() for w in ("국회", "버스", "배우")]
     assert [one["text"] for one in said] == ["뚜렷하지 않음"] * 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from html import unescape
 from urllib.parse import quote, urlencode
 
@@ -84,6 +85,18 @@ def test_an_error_is_told_in_the_readers_language_with_the_sentence_as_detail(cl
         assert detail in told
 
 
+def test_two_windows_begin_with_one_whose_model_can_be_read(planted, tmp_path, client_of):
+    store, parent, found = SnapshotStore(tmp_path), None, []
+    for at, data in enumerate(planted.stream(planted.Plan(windows=3, fillers=60))):
+        quality = {"mean_cosine": 0.99, "words_read": 9_000.0} if at == 0 else {}
+        parent = store.publish(replace(data, parent=parent, quality=quality)).id
+        found.append(parent)
+    with client_of(unguarded(WebConfig(snapshots=str(tmp_path)))) as client:
+        html = get(client, "/windows")
+    assert f'value="{found[0]}" selected' not in html
+    assert html.count(f'value="{found[1]}" selected') == 1
+
+
 def test_any_two_windows_are_compared_and_come_as_csv(client, config):
     first, *_, last = ids(config)
     html = get(client, "/windows", then=first, now=last)
@@ -125,7 +138,7 @@ def test_the_brief_compares_each_source_with_all_others(client):
     assert "배</a>" in section
     assert '<span class="tag" dir="auto">게시판</span>' in section
     assert '<span class="tag" dir="auto">나머지 출처</span>' in section
-    assert "게시판은 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
+    assert "게시판에서는 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
 
 
 def test_the_brief_says_that_the_difference_of_sources_is_being_computed(

@@ -194,7 +194,7 @@ def test_the_documents_of_a_story_are_those_of_the_word_that_is_named() -> None:
 def test_a_difference_of_sources_says_who_used_it_how_often() -> None:
     row = ContrastRow("배", 5.0, 0.001, 0.01, True, 1200, 40, (), ())
     assert use_sentences(row, "게시판", "뉴스", KO) == (
-        "게시판은 ‘배’를 뉴스와 다르게 씁니다.",
+        "게시판에서는 ‘배’를 뉴스 쪽과 다르게 씁니다.",
         "게시판 1,200회, 뉴스 40회 썼습니다.",
     )
 

@@ -44,7 +44,7 @@ def test_a_word_is_shared_and_taken_back(client, shared) -> None:
 def test_a_report_by_mail_is_chosen_on_the_page(shared, client_of) -> None:
     one = client_of(unguarded(shared))
     one.headers.update({"accept-language": "en", **SAME})
-    assert "whoever runs Yeoron sets notify.email_to" in one.get("/team").text
+    assert "the operator has to set notify.email_to" in one.get("/team").text
     one = client_of(unguarded(shared, "email", "webhook"))
     one.headers.update({"accept-language": "en", **SAME})
     assert 'action="/team/report"' in one.get("/team").text

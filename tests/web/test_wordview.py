@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from embedding.trends.history import WordHistory, word_history
 from embedding.trends.rows import NeighbourRow
 from embedding.web.axisview import axis_view
 from embedding.web.text import PageText
-from embedding.web.wordview import NearLine, word_view
+from embedding.web.wordview import NearLine, history_sentences, word_view
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,16 @@ def test_a_word_that_is_near_no_more_is_marked(history: WordHistory) -> None:
 
 def test_lists_that_do_not_compare_mark_nothing(history: WordHistory) -> None:
     assert states(history, by_use=(False, True)) == {""}
+
+
+def test_the_models_shift_is_told_only_where_its_words_are_shown(history: WordHistory) -> None:
+    def sentences(*, by_use: bool) -> str:
+        points = tuple(replace(point, by_use=by_use) for point in history.points)
+        return " ".join(history_sentences(replace(history, points=points), PageText("ko")))
+
+    told = r"가까운 말의 \d+ %가 바뀌었습니다\(95 % 구간 \d+–\d+ %\)"
+    assert re.search(told, sentences(by_use=False))
+    assert not re.search(told, sentences(by_use=True))
 
 
 def test_a_window_of_an_axis_names_every_source_that_used_the_word() -> None:

@@ -68,6 +68,8 @@ def agree(
         ring.from_leader(ids)
         ring.from_leader(rows)
         taken[table] = ids, rows
+    # The last exchange, before anything changes: a node whose ring breaks up to here keeps what it
+    # had, and meets the others with that. One that went on alone has the leader's replicas whole.
     counted = ring.gather(learnt).max(axis=0)
     if not ring.is_root:
         for table, (ids, rows) in taken.items():

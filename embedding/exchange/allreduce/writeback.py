@@ -65,6 +65,8 @@ class WriteBack:
                 sequence=self.sequence,
                 clock=self.clock,
                 deltas=tuple(owed),
+                # Of the node's last block: this push brings no text, and a node that is started
+                # again reads on behind that block.
                 offset=self.offset,
             )
         )
@@ -90,7 +92,11 @@ class WriteBack:
             held.written_back(self.ask(table, held.ids))
 
     def _hear_out(self, absent: Collection[str]) -> None:
-        """Wait until the server has heard the last of nodes that are gone."""
+        """Wait until the server has heard the last of nodes that are gone.
+
+        A push of the former leader may still be on its way. If it came after the server's rows were
+        asked for, what it moved would count as not brought, and be brought twice.
+        """
         deadline = time.monotonic() + FENCE_SECONDS
         while True:
             nodes = self._server.status()["nodes"]

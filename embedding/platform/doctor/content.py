@@ -29,7 +29,7 @@ def check_sources(file: Path, blocked: Collection[str]) -> Iterator[Symptom]:
         yield wrong(f"{file} names no source.", "Add a [[source]].")
         return
     left = [name for name in names if name not in blocked]
-    yield fine(f"{file} names {len(names)} sources.")
+    yield fine(f"{file} names {'1 source' if len(names) == 1 else f'{len(names)} sources'}.")
     if len(left) < len(names):
         yield warn(
             f"{len(names) - len(left)} of the sources are blocked and are not read.",

@@ -1,6 +1,7 @@
 """Incarnations of nodes that may not push any more; on the disk before others read their sources.
 
-JSON lines `{"node", "life"}`. A checkpoint comes later: a server that was killed in between would
+JSON lines `{"node", "life"}`: `life` is the incarnation, by the name that it has in stores. A
+checkpoint comes later: a server that was killed in between would
 take the pushes of a node that was stopped while its sources were given away, and that comes back.
 A torn last line was never answered, so nobody goes on because of it, and it is left out.
 """
@@ -14,7 +15,8 @@ from embedding.kernel.durable import append, appending, replaced
 from embedding.kernel.errors import UnavailableError
 
 FENCED = 16
-"""Incarnations of each node that are remembered, the latest ones."""
+"""Incarnations of each node that are remembered, the latest ones. One is forgotten after its node
+was fenced sixteen times more; a process that was stopped for so long is not expected back."""
 
 
 class Fences:

@@ -36,6 +36,8 @@ class Journal:
     def __init__(self, path: Path | None, *, repair: bool = False) -> None:
         self.path = path
         if repair and path is not None and path.exists():
+            # A line that is appended to a torn one would be unreadable with it, and its words were
+            # given out.
             whole = path.read_bytes().rfind(b"\n") + 1
             os.truncate(path, whole)
         self._file: IO[bytes] | None = None if path is None else appending(path)
@@ -66,6 +68,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
         try:
             entry = json.loads(line)
         except ValueError:
+            # What follows may evict words of this line, so nothing behind it can be carried out.
             return
         yield Entry(
             int(entry["first"]),

@@ -119,6 +119,7 @@ class ShardLink:
         self.calls.fetch(Message({**header, "applied": dict(applied)}))
         # Figures of an earlier incarnation say nothing of this one.
         self.figures = {**self.figures, "position": at[1]}
+        # Last: from here on the thread sends the log, which must not meet a shard without rows.
         self._incarnation, self.lacks = incarnation, False
 
     # -- the log ----------------------------------------------------------------------------
@@ -256,7 +257,9 @@ class PrimaryLinks:
 
     def tick(self) -> None:
         """Drop entries that every shard has on disk."""
-        if not self.follows:  # there the leader's tables are what need not be told again
+        # Shards of a group that follows have no disk: the leader's tables are their checkpoint, and
+        # `groups/sharded.py` drops what those hold.
+        if not self.follows:
             self.log.drop(min(link.durable for link in self.links))
 
     def want_checkpoint(self) -> None:

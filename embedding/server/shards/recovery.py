@@ -47,6 +47,8 @@ class ShardRecovery(Checkpointer):
         with state.lock:
             state.meters.checkpoint_pause_s = max(pause, longest)
             state.inbox.ledger.persisted(facts["applied"])
+            # The primary may have been started again while this was written: a position of its
+            # log before would let it drop entries that this shard has on no disk.
             if state.cursor.number == mark[0]:
                 state.cursor.durable = mark[1]
 
@@ -99,7 +101,10 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.tables.restore_from(content.arrays, used, used)
     for node, sequence in facts["applied"].items():
         entry = state.inbox.ledger.of(node)
+        # `accepted` too: pushes that waited for the log died with the process, and nodes send again
+        # what this shard does not claim to have.
         entry.accepted = entry.applied = entry.durable = sequence
+    # If the primary is the same, its log goes on here; another one starts it again (`lead`).
     state.cursor.number, state.cursor.position = facts["log"]
     state.cursor.durable = state.cursor.position
     state.meters.pushes, state.inbox.lost = facts["pushes"], facts["lost_pushes"]

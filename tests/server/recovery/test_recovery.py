@@ -67,6 +67,17 @@ def test_a_restarted_server_goes_on_where_it_stopped(tmp_path, connect, optimize
         assert moved[0, 0] == pytest.approx(1.0 if optimizer == "sum" else 0.5)
 
 
+def test_a_node_that_has_not_come_since_a_restart_is_missed_since_then(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.push(counts=named(["말"], 2))
+        name = node.client.node
+    with running_server(config(tmp_path), dim=DIM) as server:
+        status = server.status()
+        assert status["nodes"][name]["state"] == "gone"
+        assert status["nodes"][name]["last_seen_s"] <= status["uptime_s"]
+
+
 def test_pushes_after_the_last_checkpoint_are_sent_again_and_applied_once(tmp_path, connect):
     chosen = config(tmp_path)
     port = lasting_port()
