@@ -180,7 +180,7 @@ class Killer:
         here = what in ("server", "shard")
         name = "server" if here else f"dask-worker-{self._dice.randrange(self._setting.nodes)}"
         try:
-            process = psutil.Process(int(self._supervisor.control("pid", name)))
+            process = psutil.Process(self._supervisor.pids()[name])
             if what in ("reader", "gradient"):
                 pair = [p for p in process.children(recursive=True) if forked(p)]
                 if len(pair) < 2:  # the reader has come to its end, or both are starting
@@ -191,7 +191,7 @@ class Killer:
                 rows = [p for p in process.children() if "shards.service" in " ".join(p.cmdline())]
                 process = self._dice.choice(rows)
             process.kill()
-        except (ValueError, IndexError, psutil.Error):
+        except (ValueError, LookupError, psutil.Error):
             return False
         self.killed.append((what, learnt))
         return True

@@ -198,7 +198,7 @@ class Faults:
         """One fault; some last for a while."""
         what, fault = self._turns[len(self.done) % len(self._turns)]
         done = False
-        with suppress(ValueError, psutil.Error, OSError, sqlite3.Error):
+        with suppress(LookupError, ValueError, psutil.Error, OSError, sqlite3.Error):
             done = fault()
         self.done.append((round(at, 1), what if done else f"not done: {what}"))
 
@@ -206,7 +206,7 @@ class Faults:
         return f"dask-worker-{self._dice.randrange(self._nodes)}"
 
     def _process(self, name: str) -> psutil.Process:
-        return psutil.Process(int(self._supervisor.control("pid", name)))
+        return psutil.Process(self._supervisor.pids()[name])
 
     def _kill(self, name: str) -> bool:
         self._process(name).kill()

@@ -97,6 +97,6 @@ def _begin_again(
     supervisor: Supervisor, services: Sequence[Service], tell: Callable[[str], None]
 ) -> None:
     for service in services:
-        supervisor.control("restart", service.name)
+        supervisor.restart(service.name)
         supervisor.wait_ready([service])
         tell(f"Begun again: {service.name}.")

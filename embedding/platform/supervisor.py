@@ -16,7 +16,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+from xmlrpc.client import Fault
 
 import httpx
 
@@ -25,6 +27,7 @@ from embedding.kernel.private import private_folder
 from embedding.platform.processes import MARK, end_all, mark, marked, record_session
 from embedding.platform.running import SERVICES_FILE, supervisor_pid
 from embedding.platform.services import Service
+from embedding.platform.supervisor_rpc import NOT_RUNNING, UNANSWERED, supervisor_calls
 
 HEADER = """\
 [supervisord]
@@ -175,34 +178,38 @@ class Supervisor:
         """Process id of the supervisord that runs, None when none does."""
         return supervisor_pid(self.run)
 
-    def control(self, *arguments: str, timeout: float = 120) -> str:
-        """Run supervisorctl; its output."""
-        done = subprocess.run(  # noqa: S603
-            [
-                *(sys.executable, "-m", "supervisor.supervisorctl"),
-                *("-c", str(self.configuration), *arguments),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        return done.stdout.strip()
-
     def states(self) -> dict[str, str]:
         """State of every service by name (`RUNNING`, `FATAL`, …); empty when not running."""
+        return {one["name"]: one["statename"] for one in self._all()}
+
+    def pids(self) -> dict[str, int]:
+        """Process id of every service that runs, by name."""
+        return {one["name"]: one["pid"] for one in self._all() if one["pid"]}
+
+    def _all(self) -> list[dict[str, Any]]:
         if not self.socket.exists():
-            return {}
-        lines = self.control("status").splitlines()
-        pairs = [line.split()[:2] for line in lines if len(line.split()) >= 2]
-        known = {"RUNNING", "STARTING", "STOPPED", "BACKOFF", "FATAL", "EXITED", "STOPPING"}
-        return {name: state for name, state in pairs if state in known}
+            return []
+        with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+            found: list[dict[str, Any]] = calls.getAllProcessInfo()
+            return found
+        return []
+
+    def restart(self, name: str) -> None:
+        """End a service and start it again; one that does not stay shows in `states`."""
+        with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+            try:
+                calls.stopProcess(name)
+            except Fault as fault:
+                if fault.faultCode != NOT_RUNNING:
+                    raise
+            calls.startProcess(name)
 
     def stop(self) -> int:
         """End supervisord, every service and every orphan. Returns how many processes ran."""
         ran = len(marked(self.home))
         if self.socket.exists() and self.configuration.exists():
-            self.control("shutdown")
+            with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+                calls.shutdown()
             # Its socket goes first; the services have ended when its process has.
             deadline = time.monotonic() + 45
             while self.pid() is not None and time.monotonic() < deadline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -34,10 +34,13 @@ IdQuery = Annotated[
 ]
 WordQuery = Annotated[str, Query(description="The word.")]
 PageQuery = Annotated[int, Query(ge=1, le=10_000, description="Rows at most.")]
+Responses = dict[int | str, dict[str, Any]]
+Describe = Callable[..., Responses]
+"""What OpenAPI says of a route's answers, by their model: `described` or `undescribed`."""
 OffsetQuery = Annotated[int, Query(ge=0, le=100_000_000, description="Rows to pass over.")]
 
 
-def described(model: Any = None) -> dict[int | str, dict[str, Any]]:
+def described(model: Any = None) -> Responses:
     """What OpenAPI says of a route's answers."""
     sentence = {
         400: "The question cannot be answered.",
@@ -46,22 +49,31 @@ def described(model: Any = None) -> dict[int | str, dict[str, Any]]:
         429: "Too many questions: ask again after `Retry-After` seconds.",
         503: "The answer is being computed: ask again after `Retry-After` seconds.",
     }
-    answers: dict[int | str, dict[str, Any]] = {
+    answers: Responses = {
         code: {"model": ErrorAnswer, "description": text} for code, text in sentence.items()
     }
     return answers | ({} if model is None else {200: {"model": model, "description": "Found."}})
 
 
-def api_routes(site: Site, dependencies: Sequence[Depends], prefix: str = "/api/v1") -> APIRouter:
-    """All JSON routes; `dependencies` guard each of them."""
-    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=described())
+def undescribed(_: Any = None) -> Responses:
+    """For routes that answer: FastAPI makes a schema of each model of each route, for half a second
+    in all.
+    """
+    return {}
+
+
+def api_routes(
+    site: Site, dependencies: Sequence[Depends], prefix: str, answers: Describe
+) -> APIRouter:
+    """All JSON routes; `dependencies` guard each of them, `answers` says what they give."""
+    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=answers())
 
     @routes.get("/report", summary="The whole report of a window")
     def report(id: IdQuery = LATEST) -> Response:  # noqa: A002
         """All rankings, stories, notes and figures of one window."""
         return as_text(storage.dumps(site.programs.report(id)))
 
-    @routes.get("/stories", summary="What happened in a window", responses=described(StoriesAnswer))
+    @routes.get("/stories", summary="What happened in a window", responses=answers(StoriesAnswer))
     def stories(request: Request, id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
         """Words that changed together, surest first: sentences, figures, addresses of documents.
 
@@ -69,26 +81,24 @@ def api_routes(site: Site, dependencies: Sequence[Depends], prefix: str = "/api/
         """
         return as_record(site.programs.stories(id, limit, site.reading(request)))
 
-    @routes.get("/word/{word:path}", summary="One word over time", responses=described(WordHistory))
+    @routes.get("/word/{word:path}", summary="One word over time", responses=answers(WordHistory))
     def word(word: str) -> Response:
         """A word through all windows: how often each source used it, how far it moved, what it is
         near.
         """
         return _word(site, word)
 
-    @routes.get("/word", summary="One word over time, by query", responses=described(WordHistory))
+    @routes.get("/word", summary="One word over time, by query", responses=answers(WordHistory))
     def word_by_query(w: WordQuery) -> Response:
         """The same for a word that no path can hold."""
         return _word(site, w)
 
-    @routes.get("/windows", summary="All windows", responses=described(WindowsAnswer))
+    @routes.get("/windows", summary="All windows", responses=answers(WindowsAnswer))
     def windows(request: Request) -> Response:
         """Each window with what was read in it, and how many words changed, where it is known."""
         return as_record(site.programs.windows(site.reading(request)))
 
-    @routes.get(
-        "/scores", summary="Every word that was compared", responses=described(ScoresAnswer)
-    )
+    @routes.get("/scores", summary="Every word that was compared", responses=answers(ScoresAnswer))
     def scores(id: IdQuery = LATEST, offset: OffsetQuery = 0, limit: PageQuery = 1000) -> Response:  # noqa: A002
         """How far each word moved and how sure that is, a part at a time."""
         return as_record(site.programs.scores(id, offset, limit))
@@ -113,7 +123,7 @@ def api_routes(site: Site, dependencies: Sequence[Depends], prefix: str = "/api/
         return as_answer(site.stream.read())
 
     for name in RANKINGS:
-        _add_ranking(routes, site, name)
+        _add_ranking(routes, site, name, answers)
     return routes
 
 
@@ -128,7 +138,7 @@ def unknown_routes(dependencies: Sequence[Depends], prefix: str) -> APIRouter:
     return routes
 
 
-def _add_ranking(routes: APIRouter, site: Site, name: str) -> None:
+def _add_ranking(routes: APIRouter, site: Site, name: str, answers: Describe) -> None:
     def ranking(id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
         return as_text(table.ranking_json(site.programs.report(id), name, limit))
 
@@ -138,7 +148,7 @@ def _add_ranking(routes: APIRouter, site: Site, name: str) -> None:
         name=name,
         summary=f"Words that are {ROLES[name]}",
         description="Surest first; `significant` marks those that are findings.",
-        responses=described(RankingAnswer),
+        responses=answers(RankingAnswer),
     )
 
 

@@ -20,13 +20,13 @@ from embedding.web.answer_models import (
     SourcesAnswer,
 )
 from embedding.web.api import (
+    Describe,
     IdQuery,
     LimitQuery,
     WordQuery,
     as_answer,
     as_record,
     as_text,
-    described,
 )
 from embedding.web.axisview import axis_view, sentence_of
 from embedding.web.changeview import change_view
@@ -38,12 +38,12 @@ SecondQuery = Annotated[str, Query(description="The second.")]
 
 
 def comparing_routes(
-    site: Site, dependencies: Sequence[Depends], prefix: str = "/api/v1"
+    site: Site, dependencies: Sequence[Depends], prefix: str, answers: Describe
 ) -> APIRouter:
-    """These routes; `dependencies` guard each of them."""
-    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=described())
+    """These routes; `dependencies` guard each of them, `answers` says what they give."""
+    routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=answers())
 
-    @routes.get("/compare", summary="Two words over time", responses=described(CompareAnswer))
+    @routes.get("/compare", summary="Two words over time", responses=answers(CompareAnswer))
     def compare(request: Request, a: FirstQuery, b: SecondQuery) -> Response:
         """The histories of two words, and how near they stand in each window."""
         return as_record(site.programs.compare(a, b, site.reading(request)))
@@ -53,12 +53,12 @@ def comparing_routes(
         """The report of a window against any earlier one, which need not be its neighbour."""
         return as_text(storage.dumps(site.programs.between(then, now)))
 
-    @routes.get("/sources", summary="The sources of a window", responses=described(SourcesAnswer))
+    @routes.get("/sources", summary="The sources of a window", responses=answers(SourcesAnswer))
     def sources(id: IdQuery = LATEST) -> Response:  # noqa: A002
         """What each source brought, and how well the model serves it."""
         return as_record(site.programs.sources(id))
 
-    @routes.get("/contrast", summary="Two sources of a window", responses=described(SourceContrast))
+    @routes.get("/contrast", summary="Two sources of a window", responses=answers(SourceContrast))
     def contrast(
         a: FirstQuery,
         b: SecondQuery,
@@ -69,7 +69,7 @@ def comparing_routes(
         return as_text(table.as_json(site.programs.contrast(a, b, id, limit)))
 
     @routes.get(
-        "/evidence", summary="Documents that hold a word", responses=described(EvidenceAnswer)
+        "/evidence", summary="Documents that hold a word", responses=answers(EvidenceAnswer)
     )
     def evidence(
         w: WordQuery,

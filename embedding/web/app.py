@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.trends.team import TeamError, TeamStore
 from embedding.web.answering import LaterError
 from embedding.web.answers import Answers
-from embedding.web.api import PREFIXES, api_routes, unknown_routes
+from embedding.web.api import PREFIXES, api_routes, described, undescribed, unknown_routes
 from embedding.web.api_compare import comparing_routes
 from embedding.web.api_headlines import headline_routes
 from embedding.web.config import WebConfig
@@ -90,8 +91,8 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
     )
-    programs = _programs(site)
-    app.add_middleware(TokenAccess, programs=programs)
+    description = cache(lambda: _description(site))
+    app.add_middleware(TokenAccess, programs=_programs(site, description))
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
@@ -99,7 +100,7 @@ def create_app(
         app.include_router(headline_routes(site, headlines, guards))
     if team is not None:
         app.include_router(team_routes(site, team, guards))
-    _program_routes(app, site, guards, programs)
+    _program_routes(app, site, guards, description)
     app.include_router(page_routes(site, guards))
     app.include_router(exploring_routes(site, guards))
     app.include_router(handout_routes(site, guards))
@@ -107,38 +108,43 @@ def create_app(
     return app
 
 
-def _programs(site: Site) -> FastAPI:
+def _programs(site: Site, description: Callable[[], dict[str, Any]]) -> FastAPI:
     """The application that answers who sends a token, and nobody else."""
     config = site.config
     guard = TokenGuard(AccessTokens(config.tokens), config.requests_per_minute)
-    app = FastAPI(
-        title="Yeoron",
-        version=__version__,
-        description=_ABOUT,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
+    app = FastAPI(title="Yeoron", docs_url=None, redoc_url=None, openapi_url=None)
     _errors(app, site)
-    guards = [Depends(HTTPBearer(auto_error=False)), Depends(guard.require)]
-    _program_routes(app, site, guards, app)
+    guards = [Depends(guard.require)]
+    _program_routes(app, site, guards, description)
     app.include_router(unknown_routes(guards, ""))
     return app
 
 
+def _description(site: Site) -> dict[str, Any]:
+    """OpenAPI of the answers for programs, made when somebody asks for it: it takes a second."""
+    app = FastAPI(title="Yeoron", version=__version__, description=_ABOUT)
+    guards = [Depends(HTTPBearer(auto_error=False))]
+    for routes in (comparing_routes, api_routes):
+        app.include_router(routes(site, guards, PREFIXES[0], described))
+    app.include_router(feed_routes(site, guards))
+    return app.openapi()
+
+
 def _program_routes(
-    app: FastAPI, site: Site, guards: Sequence[Dependency], programs: FastAPI
+    app: FastAPI,
+    site: Site,
+    guards: Sequence[Dependency],
+    description: Callable[[], dict[str, Any]],
 ) -> None:
-    """What programs ask for. The description is that of the application `programs`."""
+    """What programs ask for."""
 
     @app.get(OPENAPI, dependencies=list(guards), include_in_schema=False)
     def schema(request: Request) -> dict[str, Any]:
-        return {**programs.openapi(), "servers": [{"url": site.links(request).root or "/"}]}
+        return {**description(), "servers": [{"url": site.links(request).root or "/"}]}
 
     for prefix in PREFIXES:
-        shown = prefix == PREFIXES[0]
         for routes in (comparing_routes, api_routes):
-            app.include_router(routes(site, guards, prefix), include_in_schema=shown)
+            app.include_router(routes(site, guards, prefix, undescribed))
     app.include_router(feed_routes(site, guards))
     app.include_router(unknown_routes(guards, "/api"))
 

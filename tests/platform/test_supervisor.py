@@ -16,6 +16,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.platform.processes import end_all, marked
 from embedding.platform.services import Service
 from embedding.platform.supervisor import Supervisor
+from embedding.platform.supervisor_rpc import supervisor_calls
 from waiting import until
 
 # Leaves a grandchild in a session of its own behind, as Airflow's scheduler does, and writes over
@@ -65,9 +66,24 @@ def test_a_service_that_dies_is_started_again(supervisor: Supervisor) -> None:
     supervisor.write([service("short", "import time; time.sleep(300)")])
     supervisor.start()
     until(lambda: supervisor.states().get("short") == "RUNNING")
-    first = int(supervisor.control("pid", "short"))
+    first = supervisor.pids()["short"]
     os.kill(first, signal.SIGKILL)
-    until(lambda: supervisor.control("pid", "short") not in {str(first), "0"})
+    until(lambda: supervisor.pids().get("short", first) != first)
+
+
+def test_a_service_is_restarted_whether_it_runs_or_not(supervisor: Supervisor) -> None:
+    supervisor.write([service("short", "import time; time.sleep(300)")])
+    supervisor.start()
+    until(lambda: supervisor.states().get("short") == "RUNNING")
+    first = supervisor.pids()["short"]
+    supervisor.restart("short")
+    assert supervisor.states() == {"short": "RUNNING"}
+    assert supervisor.pids()["short"] != first
+    with supervisor_calls(supervisor.socket) as calls:
+        calls.stopProcess("short")
+    assert supervisor.pids() == {}
+    supervisor.restart("short")
+    assert supervisor.states() == {"short": "RUNNING"}
 
 
 def test_a_service_that_cannot_start_shows_the_end_of_its_log(supervisor: Supervisor) -> None:
