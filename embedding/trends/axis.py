@@ -33,7 +33,7 @@ LEAST_POLES = 2
 
 
 @dataclass(frozen=True)
-class Axis:
+class SemAxis:
     """Of one snapshot: what all words have in common, float32 [dim], and the words of each list
     that were used, float32 [k, dim].
     """
@@ -60,7 +60,7 @@ class Axis:
         return float(student_half_width(0.95, freedom)) * float(variance**0.5)
 
 
-AxisCache = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], "Axis | None"]
+AxisCache = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], "SemAxis | None"]
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ def _points(
 
 def _axis(
     snapshot: Snapshot, usage: Usage, positive: Sequence[str], negative: Sequence[str]
-) -> Axis | None:
+) -> SemAxis | None:
     """None where a list has no word that was used."""
     poles = [_known(snapshot, names) for names in (positive, negative)]
     if not all(len(pole) for pole in poles):
         return None
     rows, means = pooled(usage)
     centre = means.mean(axis=0).astype(np.float32)
-    return Axis(centre, *(means[np.isin(rows, pole)] for pole in poles))
+    return SemAxis(centre, *(means[np.isin(rows, pole)] for pole in poles))
 
 
 def _point(
@@ -178,7 +178,7 @@ def _point(
     source: str,
     at: IntArray,
     usage: Usage,
-    axis: Axis,
+    axis: SemAxis,
 ) -> AxisPoint:
     pairs = usage.pairs[at].astype(np.float64)
     means = usage.means[at].astype(np.float64)

@@ -12,10 +12,12 @@ import pytest
 from benchmarks import documents as bench
 
 
-def labels(units: int, deals: int = 199) -> np.ndarray:
+def labels(units: int, permutations: int = 199) -> np.ndarray:
     observed = np.repeat([0.0, 1.0], units).astype(np.float32)[None]
     rng = np.random.default_rng(0)
-    return np.concatenate([observed, rng.permuted(np.repeat(observed, deals, axis=0), axis=1)])
+    return np.concatenate(
+        [observed, rng.permuted(np.repeat(observed, permutations, axis=0), axis=1)]
+    )
 
 
 def side(mean: np.ndarray, documents: int, seed: int, units: int = 16) -> bench.Uses:
@@ -76,7 +78,7 @@ def test_a_word_whose_company_changed_is_called_and_no_other(tmp_path, capsys) -
     vectors[30:60] -= 1.0
     shot = Namespace(words=list(rows), vectors=vectors, counts=np.full(61, 100))
     texts = [[s.split() for s in json.loads(line)["text"].split("\n")] for line in lines]
-    given = Namespace(units=8, deals=199, least=6)
+    given = Namespace(units=8, permutations=199, least=6)
     found = bench.compare(texts[:150], texts[150:], shot, given)
     assert [word for word, _, q in found if q <= 0.05][:1] == ["배"]
     mixed = [texts[at] for at in np.random.default_rng(1).permutation(300)]

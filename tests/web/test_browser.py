@@ -222,7 +222,7 @@ async def test_the_axis_comes_after_the_page_and_says_what_it_shows(page_of, add
         await chart.focus()
         await page.keyboard.press("End")
         tip = await page.locator(".axis-card .tip").inner_text()
-        assert "All sources: −0.68 (−0.71 … −0.65)" in tip
+        assert "All sources: −0.68 (−0.80 … −0.56)" in tip
         named = await page.locator(".axis-card .legend li").all_inner_texts()
         assert named == ["All sources", "게시판", "뉴스", "댓글"]
 

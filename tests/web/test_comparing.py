@@ -214,10 +214,14 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, co
     english = {"accept-language": "en"}
     asked = client.get("/api/axis", params={"w": "코로나", "name": "sentiment"}, headers=english)
     assert "Used more like the negative words." in asked.json()["sentence"]
-    tone = AxisConfig(name="tone", positive=("좋다",), negative=("나쁘다",))
+    tone = AxisConfig(name="tone", positive=("좋다", "최고"), negative=("나쁘다", "최악"))
     named = client_of(unguarded(config.model_copy(update={"axes": (tone,)})))
     asked = json.loads(get(named, "/api/axis", w="코로나", name="tone"))
     assert "−1 쪽" in asked["sentence"]
+    single = AxisConfig(name="tone", positive=("좋다",), negative=("나쁘다", "최악"))
+    named = client_of(unguarded(config.model_copy(update={"axes": (single,)})))
+    asked = json.loads(get(named, "/api/axis", w="코로나", name="tone"))
+    assert "구간을 낼 수 없어" in asked["sentence"]
     frequency = held(get(client, "/word", w="코로나"), "data-chart")
     drawn = [
         {line["name"]: line["colour"] for line in chart["lines"]}

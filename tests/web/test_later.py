@@ -40,7 +40,7 @@ async def test_the_section_comes_by_itself_and_its_sentence_too(page_of, config,
         await page.goto(address + "/")
         section = page.locator("section:has(#disagree)")
         expect = playwright.expect
-        await expect(section).to_contain_text("is being computed", timeout=PATIENCE)
+        await expect(section).to_contain_text("still comparing the sources", timeout=PATIENCE)
         await expect(section.locator("[data-reload]")).to_be_hidden()
         before = await page.locator(".lede").all_inner_texts()
         async with page.expect_response(lambda one: one.url.endswith("/disagreement")) as asked:
