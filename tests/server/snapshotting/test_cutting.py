@@ -360,6 +360,21 @@ def test_documents_that_come_again_after_the_server_was_killed_are_not_late(tmp_
         assert node.client.status()["sources"]["뉴스"]["late_documents"] == 1, "nobody read it"
 
 
+def test_a_server_starts_although_a_snapshot_after_its_checkpoint_is_damaged(tmp_path, connect):
+    chosen = config(tmp_path, state_dir=str(tmp_path / "state"))
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        node.client.checkpoint()
+        ref = node.client.cut(WINDOW)
+        server.state.flush = lambda: None
+        server.recovery._try_write = lambda: "killed"
+    (tmp_path / "snapshots" / ref.id / "vectors.arrow").write_bytes(b"")
+    with running_server(chosen, dim=DIM) as server:
+        assert connect(server).client.status()["vocabulary"] == 1
+
+
 def test_training_goes_on_while_a_window_is_written(tmp_path, connect):
     with running_server(config(tmp_path), dim=DIM) as server:
         node = connect(server)
