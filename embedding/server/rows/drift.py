@@ -8,15 +8,12 @@ optimiser of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.server.rows.memory import grown
 from embedding.server.rows.tables import Tables
-
-T = TypeVar("T", bound=np.generic)
 
 _LEAST = 1024
 
@@ -51,9 +48,7 @@ class _Bases:
     def keep(self, slots: IntArray, rows: FloatArray) -> None:
         """Keep the bases of slots that have none."""
         end = self.n + len(slots)
-        if end > len(self.slots):
-            size = max(end, 2 * len(self.slots))
-            self.slots, self.rows = _grown(self.slots, size), _grown(self.rows, size)
+        self.slots, self.rows = grown(self.slots, end), grown(self.rows, end)
         self.slots[self.n : end], self.rows[self.n : end] = slots, rows
         self.at[slots] = np.arange(self.n, end)
         self.n = end
@@ -117,9 +112,3 @@ class Drift:
             self._tables.put(table, slots, fresh)
         finally:
             self._quiet = False
-
-
-def _grown(values: npt.NDArray[T], size: int) -> npt.NDArray[T]:
-    fresh = np.empty((size, *values.shape[1:]), dtype=values.dtype)
-    fresh[: len(values)] = values
-    return fresh

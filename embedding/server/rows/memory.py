@@ -18,11 +18,15 @@ import mmap
 import os
 import sys
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray
+
+T = TypeVar("T", bound=np.generic)
 
 OWN = 128 * 1024
 """Bytes from which on a table has pages of its own: once it has grown, the old ones are gone."""
@@ -67,3 +71,12 @@ class SharedMemory:
         offset, size = 4 * sum(self.rows[:at]) * self.dim, self.rows[at] * self.dim
         flat: FloatArray = np.frombuffer(self._map, np.float32, count=size, offset=offset)
         return flat.reshape(self.rows[at], self.dim)
+
+
+def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
+    """The array with room for so many rows; if it grows it has at least twice as many as before."""
+    if size <= len(array):
+        return array
+    fresh = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    fresh[: len(array)] = array
+    return fresh

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
+from embedding.server.rows.memory import grown
 from embedding.server.rows.slotmap import SlotMap
 
 _FIRST = 256
@@ -25,7 +26,6 @@ _ROWS = 1024
 _MOST = 60_000.0
 """Within float16."""
 _COLUMNS = ("ids", "documents", "sums")
-_T = TypeVar("_T", bound=np.generic)
 _UsageKey = tuple[int, str, int]
 """Window, source, and `time` of `SourceUsage`."""
 
@@ -74,8 +74,8 @@ class _Sums:
             found[new] = np.arange(self.size, self.size + len(new))
             self.places.put(found[new], ids[new])
             self.size += len(new)
-            self.documents = _grown(self.documents, self.size)
-            self.units = _grown(self.units, self.size)
+            self.documents = grown(self.documents, self.size)
+            self.units = grown(self.units, self.size)
         return found
 
     def rows_of(self, places: IntArray, unit: int) -> CodeArray:
@@ -86,7 +86,7 @@ class _Sums:
             rows[new] = np.arange(self.rows, self.rows + len(new))
             self.units[places[new], unit] = rows[new]
             self.rows += len(new)
-            self.sums = _grown(self.sums, self.rows)
+            self.sums = grown(self.sums, self.rows)
         return rows
 
     def add(self, rows: CodeArray, part: ContextSums, at: IntArray) -> None:
@@ -100,7 +100,7 @@ class _Sums:
         units = np.zeros(documents.shape, dtype=np.int32)
         units[documents > 0] = np.arange(self.rows, self.rows + len(values))
         self.documents[places], self.units[places] = documents, units
-        self.sums = _grown(self.sums, self.rows + len(values))
+        self.sums = grown(self.sums, self.rows + len(values))
         self.sums[self.rows : self.rows + len(values)] = values
         self.rows += len(values)
 
@@ -109,15 +109,6 @@ class _Sums:
         slots = self.places.used()
         ids = self.places.ids(slots)
         return SourceUsage(source, ids, slots, self.documents, self.units, self.sums, time)
-
-
-def _grown(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
-    """The array with room for so many rows; if it grows it has at least twice as many as before."""
-    if size <= len(array):
-        return array
-    grown = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
 
 
 class UsageSums:
