@@ -122,22 +122,23 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
 
 def _fields_beside(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     """Names that the section accepts in which the last part of `location` was written."""
-    section: Any = model
-    for part in location[:-1]:
-        fields = getattr(section, "model_fields", {})
-        section = fields[part].annotation if part in fields else None
-    return list(getattr(section, "model_fields", {}))
+    return list(getattr(_kind_at(model, location[:-1]), "model_fields", {}))
 
 
 def _is_secret(model: type[BaseModel], location: tuple[int | str, ...]) -> bool:
     """Whether the field there, or what holds it, is a secret."""
+    return SecretStr.__name__ in repr(_kind_at(model, location))
+
+
+def _kind_at(model: type[BaseModel], location: tuple[int | str, ...]) -> Any:
+    """What is annotated there, or the last that holds it and is no section; None: no such field."""
     kind: Any = model
     for part in location:
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
             break
         field = kind.model_fields.get(str(part))
         kind = None if field is None else field.annotation
-    return SecretStr.__name__ in repr(kind)
+    return kind
 
 
 def validate(model: type[C], data: dict[str, Any], where: str) -> C:
