@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -42,9 +43,14 @@ class SemAxis:
     positive: FloatArray
     negative: FloatArray
 
+    @cached_property
+    def line(self) -> FloatArray:
+        """From the mean of one list to that of the other, float32 [dim]."""
+        return _mean(self.positive) - _mean(self.negative)
+
     def position(self, vector: FloatArray) -> float:
         """Of a word that is used so, [dim]."""
-        return _cosine(vector - self.centre, _mean(self.positive) - _mean(self.negative))
+        return _cosine(vector - self.centre, self.line)
 
     def half_width(self, vector: FloatArray) -> float | None:
         """Half of the interval for which words the lists have; None: one has a single word."""
@@ -65,8 +71,9 @@ AxisCache = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], "SemAxi
 
 @dataclass(frozen=True)
 class AxisPoint:
-    """A word's position in one window and source, with a 95 % interval; None: too few mentions, or
-    a list of which the window used one word.
+    """A word's position in one window and source, with a 95 % interval.
+
+    low, high  None: the word has too few mentions, or only one word of a list was used
     """
 
     snapshot: str
