@@ -139,7 +139,7 @@ class ParameterClient:
 
     @property
     def confirmed(self) -> int:
-        """As `durable`, as far as the server has said."""
+        """As `durable`, as far as the server has reported it."""
         return self.log.confirmed
 
     def report(self, report: dict[str, object]) -> int | None:

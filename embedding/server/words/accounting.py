@@ -171,8 +171,11 @@ class Accounts:
             self.shifts.free(start)
 
     def expect_again(self, window: int, documents: Mapping[str, int]) -> None:
-        """After a restart: a snapshot of this window, of which a checkpoint knows nothing yet, has
-        so many documents by source. Nodes send those once more that the checkpoint has not."""
+        """Nodes send documents of a window once more (after a restart).
+
+        documents  by source, of its snapshot, which is newer than the checkpoint: of these nodes
+                   send what the checkpoint has not
+        """
         known = self.windows.documents.get(window, {})
         self.read_again[window] = {
             source: n - known.get(source, 0)

@@ -117,8 +117,8 @@ class WindowTracker:
         pending  None: it does not say which sources it reads
         """
         self._expected.pop(node, None)
-        # A source that it reads no longer is another node's: nobody waits for this one there, also
-        # where it pushed what it had left of the source after it had told that it gave it up.
+        # A source that it reads no longer is another node's: nobody waits for this one there, not
+        # even where it pushed the rest of the source after it had reported that it gave it up.
         own = self._read_by.setdefault(node, set())
         for source in [] if pending is None else own - pending.keys():
             self._forget(source, node)
