@@ -22,7 +22,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,22 @@ class WindowEntry(BaseModel):
     end: datetime
 
 
+class Missing(BaseModel):
+    """What a snapshot lacks of its window, and why."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    part: Literal["usage", "learning", "documents"]
+    """`usage`: how words were used, without which nothing is compared; `learning`: it was cut
+    before its nodes had learnt it to the end; `documents`: that came after the cut."""
+    reason: str
+    """Why, as a code of lower-case words joined by `_`; `where` and `documents` say of what."""
+    where: tuple[str, ...] = ()
+    """Nodes or sources."""
+    documents: Annotated[int, Field(ge=0)] = 0
+    """How many documents are concerned; 0: not known."""
+
+
 class Manifest(BaseModel):
     """The content of manifest.json; the id ends in a digest of all the other fields."""
 
@@ -103,17 +119,26 @@ class Manifest(BaseModel):
     """Size and digest of every other file."""
     erased: Annotated[int, Field(ge=0)] = 0
     """How often a word or a source was erased from it since (`erasing.py`): it keeps its id."""
+    revision: Annotated[int, Field(ge=1)] = 1
+    """1, then one more each time the window's snapshot was amended."""
+    missing: tuple[Missing, ...] = ()
+    """What it lacks of its window; empty: nothing."""
 
     def to_json(self) -> str:
         """Canonical text: sorted keys, two-space indent, one final line end."""
-        content = self.model_dump(mode="json", exclude=None if self.erased else {"erased"})
+        content = self.model_dump(mode="json", exclude=self._defaults())
         return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=2) + "\n"
 
     def expected_id(self) -> str:
         """The id that belongs to this content."""
-        content = self.model_dump(mode="json", exclude={"id", "erased"})
+        content = self.model_dump(mode="json", exclude={"id", "erased", *self._defaults()})
         text = json.dumps(content, ensure_ascii=False, sort_keys=True)
         return f"{self.window.label}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def _defaults(self) -> set[str]:
+        """Fields that older snapshots do not have: they are left out where they say nothing."""
+        later = {"erased": 0, "revision": 1, "missing": ()}
+        return {name for name, value in later.items() if getattr(self, name) == value}
 
     def ref(self, uri: str) -> SnapshotRef:
         """A pointer to this snapshot at `uri`."""
