@@ -8,12 +8,12 @@ Everything here takes time linear in the text: all repetitions have a bound.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_MOST_JSON = 200_000
+from embedding.crawl.jsonld import objects
+
 _MOST_NAMES = 20
 _LONGEST_NAME = 40
 _LONGEST_BYLINE = 160
@@ -154,10 +154,13 @@ def people(texts: Iterable[object]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_NAMES]
 
 
-def authors_of(tree: Any) -> tuple[str, ...]:
-    """Names of the authors of a parsed page (lxml), the most reliable first."""
+def authors_of(tree: Any, blocks: list[Any]) -> tuple[str, ...]:
+    """Names of the authors of a parsed page (lxml), the most reliable first.
+
+    blocks  its JSON-LD (`jsonld.blocks`)
+    """
     site = {str(name).strip() for name in tree.xpath("//meta[@property='og:site_name']/@content")}
-    return tuple(name for name in people(_given(tree)) if name not in site)
+    return tuple(name for name in people(_given(tree, blocks)) if name not in site)
 
 
 def drop_bylines(tree: Any) -> None:
@@ -246,13 +249,11 @@ def _elements(tree: Any) -> Iterator[Any]:
             yield node
 
 
-def _given(tree: Any) -> Iterator[object]:
+def _given(tree: Any, blocks: list[Any]) -> Iterator[object]:
     """What a page gives as its author."""
-    for script in tree.xpath("//script[@type='application/ld+json']/text()"):
-        try:
-            yield from _from_json(json.loads(str(script)[:_MOST_JSON]), 6)
-        except (ValueError, RecursionError):
-            continue
+    for value in objects(blocks):
+        for key in ("author", "creator"):
+            yield from _names_in(value.get(key))
     for meta in tree.xpath("//meta[@content]"):
         name = meta.get("property") or meta.get("name") or meta.get("itemprop") or ""
         content = meta.get("content")
@@ -267,19 +268,6 @@ def _given(tree: Any) -> Iterator[object]:
             yield from roles
         elif node.get("itemprop") or node.get("rel") == "author" or not len(node):
             yield text
-
-
-def _from_json(value: Any, depth: int) -> Iterator[object]:
-    """Names under `author` and `creator` inside a JSON-LD value, but those of organisations."""
-    if isinstance(value, dict):
-        for key in ("author", "creator"):
-            yield from _names_in(value.get(key))
-        children = list(value.values())
-    else:
-        children = value if isinstance(value, list) else []
-    if depth:
-        for child in children[:50]:
-            yield from _from_json(child, depth - 1)
 
 
 def _names_in(value: Any) -> Iterator[object]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,29 +21,20 @@ from embedding.crawl.bylines import (
     without_names,
 )
 from embedding.crawl.charset import decode
+from embedding.crawl.jsonld import blocks
+from embedding.crawl.publication import DateOrigin, published
 from embedding.crawl.shingles import signature
 from embedding.kernel.errors import FetchError
 from embedding.sources.links import join
-from embedding.sources.times import parse_time
 
 _SPACE = re.compile(r"[^\S\n]+")
-_TIME_NAMES = (
-    "article:published_time",
-    "og:article:published_time",
-    "og:regdate",
-    "datepublished",
-    "date.issued",
-    "dc.date.issued",
-    "parsely-pub-date",
-    "pubdate",
-    "date",
-)
-_MOST_JSON = 200_000
 
 
 @dataclass(frozen=True)
 class Extracted:
     """What a page held. `digest` is over the normalised text, `signature` its MinHash (bytes).
+
+    dated_by  how `published_at` is known
 
     `authors` are names, which stand in neither text nor title; they never leave the process.
     """
@@ -56,6 +46,7 @@ class Extracted:
     digest: str
     signature: bytes
     authors: tuple[str, ...] = ()
+    dated_by: DateOrigin = "none"
 
 
 def read_page(
@@ -74,14 +65,15 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
 
     authors  names that are known from elsewhere, as a feed gives them
 
-    The publish time is the first found of: JSON-LD datePublished, the usual meta elements, the
-    first `<time datetime>`. Raises FetchError (`empty`, `parse`).
+    Raises FetchError (`empty`, `parse`).
     """
     tree = load_html(page)
     if tree is None:
         raise FetchError("empty", f"{url}: no HTML in the answer.")
-    published, canonical, title = _published(tree, zone), _canonical(tree, url), _title(tree)
-    named = tuple(dict.fromkeys([*authors_of(tree), *people(authors)]))
+    described = blocks(tree)
+    publication = published(tree, described, url, zone)
+    canonical, title = _canonical(tree, url), _title(tree)
+    named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))
     drop_bylines(tree)
     try:
         found = bare_extraction(
@@ -97,7 +89,16 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
     text, title = _tidy(text), " ".join(without_names(title, named).split())
     if not text:
         raise FetchError("empty", f"{url}: no text on the page.")
-    return Extracted(text, title, published, canonical, digest(text), signature(text), named)
+    return Extracted(
+        text,
+        title,
+        publication.at,
+        canonical,
+        digest(text),
+        signature(text),
+        named,
+        publication.origin,
+    )
 
 
 def headline_of(page: str) -> str:
@@ -105,7 +106,7 @@ def headline_of(page: str) -> str:
     tree = load_html(page)
     if tree is None:
         return ""
-    return " ".join(without_names(_title(tree), authors_of(tree)).split())
+    return " ".join(without_names(_title(tree), authors_of(tree, blocks(tree))).split())
 
 
 def digest(text: str) -> str:
@@ -131,39 +132,3 @@ def _title(tree: Any) -> str:
 def _canonical(tree: Any, url: str) -> str | None:
     links = tree.xpath("//link[@rel='canonical']/@href")
     return (join(url, str(links[0])) or None) if links else None
-
-
-def _published(tree: Any, zone: str) -> datetime | None:
-    return next((when for value in _times(tree) if (when := parse_time(value, zone))), None)
-
-
-def _times(tree: Any) -> Iterator[object]:
-    """Candidates for the publish time, the most reliable first."""
-    for script in tree.xpath("//script[@type='application/ld+json']/text()"):
-        yield from _dates(_json(str(script)[:_MOST_JSON]), 6)
-    named: dict[str, str] = {}
-    for meta in tree.xpath("//meta[@content]"):
-        name = meta.get("property") or meta.get("name") or meta.get("itemprop") or ""
-        named.setdefault(name.lower(), meta.get("content"))
-    yield from (named.get(name) for name in _TIME_NAMES)
-    yield from tree.xpath("//time/@datetime")[:3]
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _dates(value: Any, depth: int) -> Iterator[object]:
-    """Every datePublished inside a JSON-LD value."""
-    if isinstance(value, dict):
-        if "datePublished" in value:
-            yield value["datePublished"]
-        children = list(value.values())
-    else:
-        children = value if isinstance(value, list) else []
-    if depth:
-        for child in children[:50]:
-            yield from _dates(child, depth - 1)

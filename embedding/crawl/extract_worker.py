@@ -26,6 +26,7 @@ def encode(found: Extracted) -> dict[str, Any]:
         "digest": found.digest,
         "signature": base64.b64encode(found.signature).decode("ascii"),
         "authors": found.authors,
+        "dated_by": found.dated_by,
     }
 
 
@@ -42,6 +43,7 @@ def decode(value: dict[str, Any]) -> Extracted:
         digest=value["digest"],
         signature=base64.b64decode(value["signature"]),
         authors=tuple(value["authors"]),
+        dated_by=value["dated_by"],
     )
 
 

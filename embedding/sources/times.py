@@ -1,43 +1,146 @@
-"""Reading the many ways in which the web writes a time."""
+"""Reading the many ways in which the web writes a time.
+
+    time     = moment | date [clock [zone]] | ago | near
+    moment   = Unix seconds, milliseconds, microseconds | 14, 12 or 8 digits | ISO 8601
+    date     = 2020-02-03 | 2020년 2월 3일 | 20.02.03 | 3 Feb 2020 | Feb 3, 2020 | 03 2월 2020
+    clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초]] | 4 PM | 정오 | 자정
+    half     = 오전 | 오후 | 새벽 | 아침 | 낮 | 저녁 | 밤 | AM | PM
+    zone     = Z | +09:00 | GMT+9 | KST | [Asia/Seoul]
+    ago      = 5분 전 | 1개월 전 | 2 hours ago | 방금
+    near     = 어제 [clock] | 02.03 [clock] | clock
+
+`ago` and `near` mean a time only beside the time at which they were read. A date of a month alone
+is its first day, and a date without a clock the midnight at which it begins.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
-from email.utils import parsedate_to_datetime
-from typing import Any
-from zoneinfo import ZoneInfo
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-_KOREAN = re.compile(
-    r"(?P<year>\d{4})\s*[년./-]\s*(?P<month>\d{1,2})\s*[월./-]\s*(?P<day>\d{1,2})\s*[일.]?"
-    r"(?:\s*\(?[월화수목금토일]\)?(?:요일)?)?"
-    r"(?:[\sT,]*(?P<half>오전|오후|AM|PM|am|pm)?\s*(?P<hour>\d{1,2})\s*[:시]\s*"
-    r"(?P<minute>\d{1,2})(?:\s*[:분]\s*(?P<second>\d{1,2})?)?)?"
-)
-_SHORT_YEAR = re.compile(r"\d{2}(?=[.-]\s?\d{1,2}[.-]\s?\d{1,2}\b)")
-_AGO = re.compile(
-    r"(?P<n>\d{1,4})\s*(?P<unit>초|분|시간|일|주|second|minute|hour|day|week)s?\s*(?:전|ago)"
-)
-_UNITS = {"초": "seconds", "분": "minutes", "시간": "hours", "일": "days", "주": "weeks"}
-_JUST_NOW = re.compile(r"방금(?:\s*전)?|just now")
-_CLOCK = r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
-_TODAY = re.compile(_CLOCK)
-_THIS_YEAR = re.compile(
-    r"(?P<month>\d{1,2})\s*[./월-]\s*(?P<day>\d{1,2})\s*[일.]?(?:\s+" + _CLOCK + ")?"
-)
+_LONGEST = 120
+"""Characters in which a time is looked for."""
 _FAST = timedelta(minutes=10)
 """A clock of a site may be so much ahead of ours before its time is taken for yesterday's."""
-_EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-_NAMED_ZONE = re.compile(r"\s+\(?KST\)?$")
+_EARLIEST, _LATEST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+_FURTHEST = timedelta(hours=14)
+"""No zone is further from UTC."""
+
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
+    )
+}
+_HOURS = {
+    "Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "MET": 1,
+    "CEST": 2, "MEST": 2, "EET": 2, "SAST": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "ICT": 7, "WIB": 7,
+    "HKT": 8, "SGT": 8, "AWST": 8, "KST": 9, "JST": 9, "AEST": 10, "AEDT": 11, "NZST": 12,
+    "NZDT": 13, "NST": -3.5, "AST": -4, "ADT": -3, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
+    "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8, "HST": -10,
+}  # fmt: skip
+"""Hours east of UTC of an abbreviation; those of America as RFC 822 has them."""
+_PLACES = {
+    "AT": "America/Halifax",
+    "ET": "America/New_York",
+    "CT": "America/Chicago",
+    "MT": "America/Denver",
+    "PT": "America/Los_Angeles",
+    "한국": "Asia/Seoul",
+    "서울": "Asia/Seoul",
+    "대한민국": "Asia/Seoul",
+    "일본": "Asia/Tokyo",
+}
+_EAST_ASIAN = ("Asia/Seoul", "Asia/Pyongyang", "Asia/Tokyo", "Asia/Shanghai", "Asia/Taipei")
+"""Where a date that begins with two digits of a year is the custom."""
+_MORNING = ("오전", "새벽", "아침", "am")
+_EVENING = ("오후", "저녁", "pm")
+
+_HALF = r"오전|오후|새벽|아침|한낮|낮|저녁|밤|(?<![a-z])[ap]\.?m\.?(?![a-z])"
+_CLOCK = (
+    rf"(?:(?P<noon>정오|자정)|(?P<half>{_HALF})?\s*(?<!\d)(?P<hour>\d{{1,2}})"
+    rf"(?:\s*:\s*(?P<minute>\d{{2}})(?!\d)(?:\s*:\s*(?P<second>\d{{2}})(?:[.,]\d{{1,9}})?(?!\d))?"
+    r"|\s*시(?!간)(?:\s*(?P<korean_minute>\d{1,2})\s*분(?!\s*전)(?:\s*(?P<korean_second>\d{1,2})\s*초)?"
+    r"|\s*(?P<loose_minute>\d{2})(?![\d분]))?"
+    rf"|(?=\s*(?:{_HALF})))"
+    rf"(?:\s*(?P<after>{_HALF}))?)"
+)
+_ZONE = (
+    r"(?:\s*(?:(?:gmt|utc|ut)\s*)?(?P<sign>[+-])(?P<offset_hour>\d{1,2})(?::?(?P<offset_minute>\d{2}))?(?![\d:])"
+    r"|\s*\(?(?P<zone>z|[a-z]{2,5}|한국|서울|대한민국|일본)(?![a-z가-힣])(?:\s?(?:표준시|시간|시각))?\)?)?"
+    r"(?:\s*\[(?P<place>[a-z_]{1,20}(?:/[a-z_]{1,20}){1,2})\])?"
+)
+_WEEKDAY = r"(?:\(?(?:[월화수목금토일](?:요일)?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})\)?)"
+_THEN = rf"(?:(?:[\s,T|]|\bat\b){{0,4}}{_WEEKDAY}?(?:[\s,T|]|\bat\b){{0,4}}{_CLOCK}{_ZONE})?"
+_NAME = r"(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d)"
+_YEAR = r"(?P<year>\d{4})(?!\d)"
+_PARTS = r"\s?(?P<mark>[./-])\s?(?P<month>0?\d{1,2})\s?(?P=mark)\s?(?P<day>\d{1,2})(?![\d:])\.?"
+
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+
+
+_DATES = _compiled(
+    rf"(?<![\d./-])(?P<year>\d{{4}}){_PARTS}{_THEN}",
+    r"(?<!\d)(?P<year>\d{4})\s?[년年]\s?(?P<month>\d{1,2})\s?[월月]\s?(?P<day>\d{1,2})\s?[일日]?"
+    + _THEN,
+    r"(?<!\d)(?P<short>\d{2})\s?년\s?(?P<month>\d{1,2})\s?월\s?(?P<day>\d{1,2})\s?일?" + _THEN,
+    rf"(?<![\d./:+-])(?P<short>\d{{2}}){_PARTS}{_THEN}",
+    # 3 Feb 2020 and 03 2월 2020, as RFC 822 and its translations have it
+    rf"{_DAY}[\s-]?(?:of\s)?(?:{_NAME}|(?P<month>\d{{1,2}})월),?[\s-]?{_YEAR}{_THEN}",
+    rf"{_DAY}[\s-]{_NAME}[\s-](?P<short>\d{{2}})(?![\d:.]){_THEN}",
+    rf"\b{_NAME}\s?{_DAY},?\s?{_YEAR}{_THEN}",
+    # Mon Feb 03 16:05:00 KST 2020, as `date` prints it
+    rf"\b{_NAME}\s{_DAY}\s{_CLOCK}{_ZONE}\s{_YEAR}",
+)
+_MONTH_ALONE = _compiled(
+    r"(?P<year>\d{4})[./-](?P<month>\d{1,2})\.?",
+    r"(?P<year>\d{4})\s?년\s?(?P<month>\d{1,2})\s?월",
+    rf"{_NAME},?\s?{_YEAR}",
+)
+_DIGITS = _compiled(
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)(?:(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?)?"
+)[0]
+_THIS_YEAR = _compiled(
+    rf"(?P<month>\d{{1,2}})\s?(?:[./-]|월)\s?(?P<day>\d{{1,2}})\s?(?:일|\.)?(?![\d:]){_THEN}",
+    rf"{_NAME}\s?{_DAY}{_THEN}",
+    rf"{_DAY}\s?{_NAME}{_THEN}",
+)
+_NEAR_DAY = _compiled(
+    rf"(?:(?P<near>오늘|금일|어제|어저께|전일|그제|그저께|엊그제|today|yesterday){_THEN})"
+)[0]
+_DAYS_AGO = {
+    "오늘": 0, "금일": 0, "today": 0, "어제": 1, "어저께": 1, "전일": 1, "yesterday": 1,
+    "그제": 2, "그저께": 2, "엊그제": 2,
+}  # fmt: skip
+_CLOCK_ALONE = _compiled(_CLOCK + _ZONE)[0]
+_NOW = _compiled(r"(?:방금|지금|조금)(?:\s*전)?|just\s?now|now")[0]
+_AGO = _compiled(
+    r"(?:(?P<n>(?<![\d.])\d{1,4}|an?|한|두|세|네|몇)\s*(?P<unit>초|분|시간|일|주일|주|개월|달|년|"
+    r"seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|mos?|years?|yrs?)"
+    r"|(?P<word>하루|이틀|사흘|나흘|일주일|보름))\s*(?:전|ago)(?![a-z])"
+)[0]
+_NUMBERS = {"a": 1, "an": 1, "한": 1, "두": 2, "세": 3, "네": 4, "몇": 3}
+_WORDS = {"하루": 1, "이틀": 2, "사흘": 3, "나흘": 4, "일주일": 7, "보름": 15}
+_SECONDS = {"초": 1, "s": 1, "분": 60, "mi": 60, "시": 3600, "h": 3600, "일": 86_400, "d": 86_400}
+_SECONDS |= {"주": 604_800, "w": 604_800}
+_MONTHS_OF = {"개": 1, "달": 1, "mo": 1, "년": 12, "y": 12}
 
 
 def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) -> datetime | None:
-    """The time (UTC) that `value` means, or None when it means none.
+    """The time (UTC) that `value` means, or None when it means none, or an impossible one.
 
-    Understands ISO 8601, RFC 822, Unix seconds and milliseconds, `2020년 2월 3일 오후 4:05`,
-    `2020.02.03. 16:05`, `20.02.03` and, when `now` is given, what boards write of late: `방금`,
-    `5분 전`, `2 hours ago`, `16:05` (of today), `02.03 16:05` (of the last twelve months). A time
-    without a zone is in `zone`. Years before 1990 are taken for nonsense.
+    value  a number of Unix seconds, milliseconds, microseconds or nanoseconds, or text in which the
+           first date counts (see the module for what is understood)
+    zone   of a time that names none
+    now    when the text was read: without it `어제` and `5분 전` mean nothing
+
+    Years before 1990 and from 2200 on are taken for nonsense, and 30 February is no day.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -45,17 +148,18 @@ def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) ->
         return _checked(_from_unix(float(value)))
     if not isinstance(value, str):
         return None
-    text = " ".join(value.split())[:120]
+    text = " ".join(unicodedata.normalize("NFKC", value[: 4 * _LONGEST]).split())[:_LONGEST]
     if not text:
         return None
-    if re.fullmatch(r"\d{9,13}(?:\.\d+)?", text):
-        return _checked(_from_unix(float(text)))
     local = ZoneInfo(zone)
-    for read in (_iso, _rfc, _korean):
-        when = read(text, local)
-        if when is not None:
-            return _checked(when)
-    return _checked(_recent(text, now.astimezone(local))) if now is not None else None
+    if re.fullmatch(r"\d{8}|\d{12}|\d{14}", text) and text.isascii():
+        return _checked(_digits(text, local))
+    if re.fullmatch(r"\d{9,19}(?:\.\d+)?", text) and text.isascii():
+        return _checked(_from_unix(float(text)))
+    when = _iso(text, local) or _dated(text, local, now or datetime.now(UTC))
+    if when is None and now is not None:
+        when = _relative(text, now.astimezone(local))
+    return _checked(when)
 
 
 def _checked(when: datetime | None) -> datetime | None:
@@ -66,14 +170,17 @@ def _checked(when: datetime | None) -> datetime | None:
         utc = when.astimezone(UTC)
     except (OverflowError, ValueError):
         return None
-    return utc if utc >= _EARLIEST else None
+    return utc if _EARLIEST <= utc < _LATEST else None
 
 
-def _from_unix(seconds: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(seconds / 1000 if seconds > 1e11 else seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
+def _from_unix(number: float) -> datetime | None:
+    for unit in (1.0, 1e3, 1e6, 1e9):
+        if abs(number) / unit <= 1e11:
+            try:
+                return datetime.fromtimestamp(number / unit, UTC)
+            except (OverflowError, ValueError, OSError):
+                return None
+    return None
 
 
 def _iso(text: str, zone: tzinfo) -> datetime | None:
@@ -84,54 +191,181 @@ def _iso(text: str, zone: tzinfo) -> datetime | None:
     return when if when.tzinfo else when.replace(tzinfo=zone)
 
 
-def _rfc(text: str, zone: tzinfo) -> datetime | None:
+def _digits(text: str, zone: tzinfo) -> datetime | None:
+    match = _DIGITS.fullmatch(text)
+    return None if match is None else _placed(match.groupdict(), zone)
+
+
+def _dated(text: str, zone: ZoneInfo, now: datetime) -> datetime | None:
+    """The first date of a text, with the clock and the zone behind it."""
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            part = match.groupdict()
+            if part.get("short") and part.get("mark"):
+                part = _in_order(part, zone, now)
+            return _placed(part, zone)
+    for pattern in _MONTH_ALONE:
+        if match := pattern.fullmatch(text):
+            return _placed({**match.groupdict(), "day": "1"}, zone)
+    return None
+
+
+def _in_order(part: dict[str, str | None], zone: ZoneInfo, now: datetime) -> dict[str, str | None]:
+    """What of 24/02/03 is the year: the first, but where that is yet to come, as in 31.10.23.
+
+    03/02/24 may begin with a day or a month, too: outside East Asia it is no date.
+    """
+    first, last = int(part["short"] or 0), int(part["day"] or 0)
+    if zone.key in _EAST_ASIAN:
+        return part
+    if 2000 + first > now.year + 1 and 2000 + last <= now.year + 1 and first <= 31:
+        return {**part, "short": str(last), "day": str(first)}
+    if part["mark"] == "/" and first <= 12:
+        return {**part, "month": None}
+    return part
+
+
+def _placed(part: Mapping[str, str | None], zone: tzinfo) -> datetime | None:
+    """A date with its clock, in its zone; None where one of them cannot be."""
+    year = part.get("year")
+    if year is None:
+        short = int(part.get("short") or 0)
+        year = str(short + (2000 if short < 70 else 1900))
+    name = part.get("name")
+    month = _MONTHS[name.lower()] if name else int(part.get("month") or 0)
     try:
-        when = parsedate_to_datetime(_NAMED_ZONE.sub(" +0900", text))
-    except (ValueError, TypeError, IndexError, OverflowError):
+        day = date(int(year), month, int(part.get("day") or 0))
+        clock = _clock(part)
+        where = _zone_of(part, zone)
+        return None if clock is None or where is None else _at(day, clock, where)
+    except (ValueError, OverflowError):
         return None
-    return when if when.tzinfo else when.replace(tzinfo=zone)
 
 
-def _korean(text: str, zone: tzinfo) -> datetime | None:
-    found = _KOREAN.search("20" + text if _SHORT_YEAR.match(text) else text)
-    if found is None:
-        return None
-    part = found.groupdict()
+def _at(day: date, clock: timedelta, zone: tzinfo) -> datetime:
+    midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001  (its zone comes last)
+    return (midnight + clock).replace(tzinfo=zone)
+
+
+def _clock(part: Mapping[str, str | None]) -> timedelta | None:
+    """Time of day since midnight, 0 where no clock was written; None: there is no such time."""
+    noon = part.get("noon")
+    if noon:
+        return timedelta(hours=12 if noon == "정오" else 0)
+    if part.get("hour") is None:
+        return timedelta()
     hour = int(part["hour"] or 0)
-    half = (part["half"] or "").lower()
-    if half in ("오후", "pm") and hour < 12:
-        hour += 12
-    elif half in ("오전", "am") and hour == 12:
-        hour = 0
-    try:
-        return datetime(
-            int(part["year"]),
-            int(part["month"]),
-            int(part["day"]),
-            hour,
-            int(part["minute"] or 0),
-            int(part["second"] or 0),
-            tzinfo=zone,
-        )
-    except (ValueError, OverflowError):
+    minute = int(_first(part, "minute", "korean_minute", "loose_minute") or 0)
+    second = int(_first(part, "second", "korean_second") or 0)
+    half = (_first(part, "half", "after") or "").lower().replace(".", "")
+    hour = _of_half(hour, half)
+    # 24:00 is the end of a day, and a leap second the one before.
+    if hour > 24 or minute > 59 or second > 60 or (hour == 24 and (minute or second)):
         return None
+    return timedelta(hours=hour, minutes=minute, seconds=min(second, 59))
 
 
-def _recent(text: str, now: datetime) -> datetime | None:
-    """A time that is only told in relation to `now`, in the zone of `now`."""
-    if _JUST_NOW.fullmatch(text):
+def _first(part: Mapping[str, str | None], *names: str) -> str | None:
+    return next((value for name in names if (value := part.get(name))), None)
+
+
+def _of_half(hour: int, half: str) -> int:
+    """The hour of 24 that is meant by one of 12 in a part of the day."""
+    if half in _MORNING:
+        return 0 if hour == 12 else hour
+    if half in _EVENING:
+        return hour + 12 if hour < 12 else hour
+    if half in ("낮", "한낮"):
+        return hour + 12 if hour < 6 else hour
+    if half == "밤":
+        return 0 if hour == 12 else hour + 12 if 5 < hour < 12 else hour
+    return hour
+
+
+def _zone_of(part: Mapping[str, str | None], zone: tzinfo) -> tzinfo | None:
+    """The zone that is written, else `zone`; None: one is written that cannot be."""
+    if part.get("sign"):
+        hours, minutes = int(part["offset_hour"] or 0), int(part["offset_minute"] or 0)
+        offset = timedelta(hours=hours, minutes=minutes)
+        if offset > _FURTHEST or minutes > 59:
+            return zone  # `10:00-18:00` is a time and its end
+        return timezone(-offset if part["sign"] == "-" else offset)
+    if part.get("place"):
+        try:
+            return ZoneInfo(str(part["place"]))
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return zone
+    name = (part.get("zone") or "").upper()
+    if name in _PLACES:
+        return ZoneInfo(_PLACES[name])
+    if name == "CST" and str(zone) in ("Asia/Shanghai", "Asia/Taipei"):
+        return zone
+    return timezone(timedelta(hours=_HOURS[name])) if name in _HOURS else zone
+
+
+def _relative(text: str, now: datetime) -> datetime | None:
+    """A time that is only written in relation to `now`, in the zone of `now`."""
+    if _NOW.fullmatch(text):
         return now
-    if ago := _AGO.search(text):
-        unit = ago["unit"]
-        return now - timedelta(**{_UNITS.get(unit, unit + "s"): int(ago["n"])})
-    found = _TODAY.fullmatch(text) or _THIS_YEAR.fullmatch(text)
-    if found is None:
-        return None
-    part: dict[str, Any] = {name: int(value or 0) for name, value in found.groupdict().items()}
-    try:
-        when = now.replace(**part, microsecond=0)
-        if when <= now + _FAST:
+    for read in (_ago, _near):
+        try:
+            when = read(text, now)
+        except (ValueError, OverflowError):
+            return None
+        if when is not None:
             return when
-        return when.replace(year=now.year - 1) if "month" in part else when - timedelta(days=1)
-    except (ValueError, OverflowError):
+    return None
+
+
+def _ago(text: str, now: datetime) -> datetime | None:
+    match = _AGO.search(text)
+    if match is None:
         return None
+    if match["word"]:
+        return now - timedelta(days=_WORDS[match["word"]])
+    n = _NUMBERS.get(match["n"].lower()) or int(match["n"])
+    unit = match["unit"].lower()
+    for mark, months in _MONTHS_OF.items():
+        if unit.startswith(mark):
+            return _months_before(now, n * months)
+    return next(
+        now - timedelta(seconds=n * seconds)
+        for mark, seconds in _SECONDS.items()
+        if unit.startswith(mark)
+    )
+
+
+def _months_before(now: datetime, months: int) -> datetime:
+    """The same day of an earlier month, or that month's last."""
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    for day in range(now.day, 27, -1):
+        try:
+            return now.replace(year=year, month=month + 1, day=day)
+        except ValueError:
+            continue
+    return now.replace(year=year, month=month + 1, day=min(now.day, 28))
+
+
+def _near(text: str, now: datetime) -> datetime | None:
+    """`어제 12:30`, `02.03 10:30` of the last twelve months, `10:30` of the last 24 hours."""
+    zone = now.tzinfo or UTC
+    if match := _NEAR_DAY.fullmatch(text):
+        clock = _clock(match.groupdict())
+        day = now.date() - timedelta(days=_DAYS_AGO[match["near"].lower()])
+        return None if clock is None else _at(day, clock, zone)
+    if match := _CLOCK_ALONE.fullmatch(text):
+        part = match.groupdict()
+        clock, where = _clock(part), _zone_of(part, zone)
+        if clock is None or where is None:
+            return None
+        when = _at(now.astimezone(where).date(), clock, where)
+        return when if when <= now + _FAST else when - timedelta(days=1)
+    for pattern in _THIS_YEAR:
+        if match := pattern.fullmatch(text):
+            part = match.groupdict()
+            for year in (now.year, now.year - 1):
+                when = _placed({**part, "year": str(year)}, zone)
+                if when is not None and when <= now + _FAST:
+                    return when
+            return None
+    return None

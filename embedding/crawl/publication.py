@@ -1,0 +1,240 @@
+"""When a page was published, by what the page itself says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from htmldate import find_date
+
+from embedding.crawl.jsonld import described, types_of
+from embedding.sources.times import parse_time
+
+DateOrigin = Literal["metadata", "text", "listing", "guess", "lastmod", "none"]
+"""Where a date comes from: what the page says to machines or to readers, the listing that named
+it, what looks like a date in its text or address, a sitemap's lastmod; or nobody knows it."""
+
+_META = (
+    "article:published_time",
+    "og:article:published_time",
+    "og:regdate",
+    "datepublished",
+    "article:published",
+    "article.published",
+    "publish_date",
+    "publish-date",
+    "publishdate",
+    "published_time",
+    "date.issued",
+    "dc.date.issued",
+    "dcterms.issued",
+    "dcterms.created",
+    "dc.date.created",
+    "parsely-pub-date",
+    "sailthru.date",
+    "article_date_original",
+    "originalpublicationdate",
+    "cxenseparse:recs:publishtime",
+    "pubdate",
+    "og:pubdate",
+    "datecreated",
+    "dc.date",
+    "dcterms.date",
+    "date",
+)
+_ARTICLES = {"Report", "Review", "Recipe", "VideoObject", "AudioObject", "PodcastEpisode"}
+_DATE_KEYS = ("datePublished", "dateCreated", "uploadDate")
+_OTHERS = re.compile(
+    r"comment|repl(?:y|ies)|댓글|답글|related|recommend|관련|sidebar|widget|latest|popular|ranking|"
+    r"teaser|more-?(?:news|stories)|other-?(?:news|articles)|prev|next|footer|modif|update",
+    re.IGNORECASE,
+)
+"""Classes and ids of what stands beside an article, and of when it was changed."""
+_NOT_THE_PAGE = re.compile(
+    r"(?:^|[-_ ])(?:comment(?!s?-?count)|repl(?:y|ies)|related|recommend)|댓글|답글|관련",
+    re.IGNORECASE,
+)
+"""Classes and ids of what is surely no part of an article; all others may hold its date."""
+_WHOLE = ("html", "body", "article", "main", "header", "h1")
+_DATE_CLASS = re.compile(
+    r"(?:^|[-_ ])(?:date|time|pub(?:lish(?:ed)?)?|posted|regist(?:er)?|reg-?date|datetime|input|"
+    r"timestamp|dateline|meta)(?:$|[-_ ])|일시|날짜",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"(?:(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
+    r"\b(?:published|posted|first published|erstellt|veröffentlicht|publié)(?:\s(?:on|at|am|le))?)"
+    r"\s{0,3}[:：]?\s{0,3}",
+    re.IGNORECASE,
+)
+_LONGEST = 200
+"""Characters of an element that says when something was published."""
+_LINES = ("p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul")
+_MOST_ELEMENTS = 400
+
+
+@dataclass(frozen=True)
+class Publication:
+    """When a page was published (UTC; None: it does not say), and how that is known."""
+
+    at: datetime | None = None
+    origin: DateOrigin = "none"
+
+
+def published(tree: Any, blocks: list[Any], url: str, zone: str) -> Publication:
+    """What a parsed page (lxml) says; times without a zone are in `zone`.
+
+    blocks  its JSON-LD (`jsonld.blocks`)
+
+    The first of: JSON-LD that describes the page, its meta elements, its own `<time>`, a labelled
+    date in its text (`입력 2024.03.01. 10:30`), and what htmldate finds in text and address, which
+    is a guess of a day.
+    """
+    for value in (*_of_json(blocks, url), *_of_meta(tree), *_of_elements(tree)):
+        when = parse_time(value, zone)
+        if when is not None:
+            return Publication(when, "metadata")
+    for text in _labelled(tree):
+        when = parse_time(text, zone)
+        if when is not None:
+            return Publication(when, "text")
+    return _guessed(tree, url, zone)
+
+
+def _guessed(tree: Any, url: str, zone: str) -> Publication:
+    """A day by htmldate, from what is left where nothing stands beside the article."""
+    page = deepcopy(tree)
+    for element in page.xpath("//aside | //*[@class or @id]"):
+        other = element.tag == "aside" or _NOT_THE_PAGE.search(_marks(element))
+        if other and element.tag not in _WHOLE and element.getparent() is not None:
+            element.drop_tree()
+    try:
+        day = find_date(page, extensive_search=True, original_date=True, url=url)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        day = None
+    when = parse_time(day, zone)
+    return Publication(when, "guess") if when else Publication()
+
+
+def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
+    """Dates of the objects that describe the page: articles first, and of several its own."""
+    dated = [
+        value
+        for block in blocks
+        for value in described(block)
+        if any(value.get(key) for key in _DATE_KEYS) and not _lists(value)
+    ]
+    dated.sort(key=lambda value: (not _is_article(value), not _names(value, url)))
+    for value in dated:
+        for key in _DATE_KEYS:
+            yield value.get(key)
+
+
+def _is_article(value: dict[str, Any]) -> bool:
+    return any(
+        name in _ARTICLES or name.endswith(("Article", "Posting", "Report"))
+        for name in types_of(value)
+    )
+
+
+def _lists(value: dict[str, Any]) -> bool:
+    return bool(types_of(value) & {"ItemList", "BreadcrumbList", "Comment", "WebSite", "Person"})
+
+
+def _names(value: dict[str, Any], url: str) -> bool:
+    """Whether an object says that it is about this address."""
+    own = url.split("#")[0].rstrip("/")
+    entity = value.get("mainEntityOfPage")
+    names = (value.get("url"), value.get("@id"), entity)
+    names += (entity.get("@id"),) if isinstance(entity, dict) else ()
+    return any(isinstance(one, str) and one.split("#")[0].rstrip("/") == own for one in names)
+
+
+def _of_meta(tree: Any) -> Iterator[object]:
+    named: dict[str, str] = {}
+    for meta in tree.xpath("//meta[@content]"):
+        for mark in ("property", "name", "itemprop", "http-equiv"):
+            name = (meta.get(mark) or "").strip().lower()
+            if name:
+                named.setdefault(name, meta.get("content"))
+    yield from (named.get(name) for name in _META)
+
+
+def _of_elements(tree: Any) -> Iterator[object]:
+    """`itemprop="datePublished"`, then `<time>` of the article itself."""
+    times = tree.xpath("//*[@itemprop='datePublished' or @pubdate] | //time")[:_MOST_ELEMENTS]
+    own = [element for element in times if not _beside(element)]
+    own.sort(key=lambda one: one.get("itemprop") != "datePublished" and one.get("pubdate") is None)
+    for element in own[:5]:
+        yield element.get("datetime") or element.get("content")
+        text = " ".join(element.text_content().split())
+        if len(text) <= _LONGEST:
+            yield text
+
+
+def _beside(element: Any) -> bool:
+    """Whether an element belongs to a comment, a list or a link to something else."""
+    article = None
+    for node in element.iterancestors():
+        if node.tag in ("aside", "footer", "nav", "a", "li"):
+            return True
+        if node.tag not in ("html", "body") and _OTHERS.search(_marks(node)):
+            return True
+        if node.tag == "article" and article is None:
+            article = node
+    if _OTHERS.search(_marks(element)):
+        return True
+    articles = element.getroottree().findall(".//article")
+    if article is None or len(articles) < 2:
+        return False
+    # Each item of a list may be an article of its own: the page's has the headline.
+    headed = [one for one in articles if one.find(".//h1") is not None]
+    return (
+        bool(headed)
+        and article not in headed
+        and not any(one in headed for one in article.iterancestors("article"))
+    )
+
+
+def _marks(node: Any) -> str:
+    return f"{node.get('class') or ''} {node.get('id') or ''}"
+
+
+def _labelled(tree: Any) -> Iterator[str]:
+    """Texts of small elements that say when the page was published."""
+    unlabelled = []
+    looked = 0
+    for element in tree.iter(
+        "p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul"
+    ):
+        marks = _marks(element)
+        text = _short_text(element)
+        if not text or not any(map(str.isdigit, text)):
+            continue
+        looked += 1
+        if looked > _MOST_ELEMENTS:
+            break
+        label = _LABEL.search(text)
+        if label is not None and not _beside(element):
+            yield text[label.end() :]
+        elif _DATE_CLASS.search(marks) and not _beside(element):
+            unlabelled.append(text)
+    yield from unlabelled[:5]
+
+
+def _short_text(element: Any) -> str:
+    """An element's text where it is short; "" where it holds more than a line, or a script."""
+    if element.find(".//script") is not None or element.find(".//style") is not None:
+        return ""
+    parts: list[str] = []
+    length = 0
+    for part in element.itertext():
+        length += len(part.strip())
+        if length > _LONGEST:
+            return ""
+        parts.append(part)
+    return " ".join(" ".join(parts).split())

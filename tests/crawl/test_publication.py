@@ -1,0 +1,78 @@
+from datetime import UTC, datetime
+
+import pytest
+from lxml.html import document_fromstring
+
+from embedding.crawl.jsonld import blocks
+from embedding.crawl.publication import Publication, published
+
+URL = "https://news.example/1"
+BODY = (
+    "<article><h1>제목</h1><p>" + "국회는 본회의를 열어 예산안을 처리했다. " * 12 + "</p></article>"
+)
+MARCH = datetime(2024, 3, 1, tzinfo=UTC)
+JSON = '<script type="application/ld+json">{}</script>'
+
+
+def read(head: str = "", body: str = BODY, zone: str = "UTC") -> Publication:
+    tree = document_fromstring(f"<html><head>{head}</head><body>{body}</body></html>")
+    return published(tree, blocks(tree), URL, zone)
+
+
+@pytest.mark.parametrize(
+    "name", ["article:published_time", "og:regDate", "DC.date.issued", "pubdate", "date"]
+)
+def test_meta_elements(name: str) -> None:
+    assert read(f'<meta property="{name}" content="20240301000000">') == Publication(
+        MARCH, "metadata"
+    )
+
+
+def test_metadata_goes_before_the_text_and_the_text_before_a_guess() -> None:
+    line = '<p class="info">입력 2024.03.02. 10:30 수정 2024.03.05. 11:00</p>'
+    dated = read(body=BODY.replace("</h1>", f"</h1>{line}"))
+    assert dated == Publication(datetime(2024, 3, 2, 10, 30, tzinfo=UTC), "text")
+    meta = '<meta name="date" content="2024-03-01">'
+    assert read(meta, BODY.replace("</h1>", f"</h1>{line}")) == Publication(MARCH, "metadata")
+    guessed = read(body=BODY.replace("</p>", " (2024-03-01)</p>"))
+    assert (guessed.origin, str(guessed.at)[:10]) == ("guess", "2024-03-01")
+
+
+def test_a_page_without_a_date_has_none() -> None:
+    assert read() == Publication()
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        '<section class="comments"><time datetime="2009-04-11 18:06">2009</time></section>',
+        '<ul class="reply_list"><li><span class="date">2009.04.11 18:06</span></li></ul>',
+        '<aside><a href="/x">옛 글 <time datetime="2019-01-01T00:00:00Z">2019</time></a></aside>',
+        '<div class="related-news"><article><time datetime="2019-01-01">1월</time></article></div>',
+    ],
+)
+def test_times_of_comments_and_of_other_articles_do_not_count(beside: str) -> None:
+    assert read(body=BODY + beside) == read(body=beside + BODY) == Publication()
+    own = BODY.replace("</h1>", '</h1><time datetime="2024-03-01T00:00:00Z">3월 1일</time>')
+    assert read(body=own + beside) == read(body=beside + own) == Publication(MARCH, "metadata")
+
+
+def test_items_of_a_list_may_be_articles_of_their_own() -> None:
+    item = '<article><h3>다른 글</h3><time datetime="2019-01-01">1월</time></article>'
+    own = BODY.replace("</h1>", '</h1><time datetime="2024-03-01T00:00:00Z">3월 1일</time>')
+    assert read(body=item + own + item) == Publication(MARCH, "metadata")
+
+
+def test_json_ld_of_the_page_goes_before_that_of_what_it_lists() -> None:
+    listed = '{"@type":"ItemList","itemListElement":[{"datePublished":"2019-01-01"}]}'
+    own = '{"@type":"NewsArticle","datePublished":"2024-03-01T00:00:00Z"}'
+    for order in ((listed, own), (own, listed)):
+        assert read("".join(JSON.format(one) for one in order)) == Publication(MARCH, "metadata")
+    other = '{"@type":"NewsArticle","url":"https://news.example/2","datePublished":"2019-01-01"}'
+    named = f'{{"@type":"NewsArticle","url":"{URL}","datePublished":"2024-03-01T00:00:00Z"}}'
+    assert read(JSON.format(f"[{other},{named}]")) == Publication(MARCH, "metadata")
+
+
+def test_an_impossible_date_leaves_the_next_one() -> None:
+    head = JSON.format('{"datePublished":"2024-02-31"}') + '<meta name="date" content="2024-03-01">'
+    assert read(head) == Publication(MARCH, "metadata")
