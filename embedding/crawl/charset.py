@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from embedding.kernel.errors import FetchError
 
@@ -44,6 +44,8 @@ def decode(body: bytes, headers: Mapping[str, str]) -> str:
         if body.startswith(bom):
             return body.decode(name, errors="replace")
     declared = _declared(body, headers)
+    if wide := _wide(body, declared):
+        return body.decode(wide, errors="replace")
     if not (b"\x1b$" in body[:4096] and "iso2022_kr" in declared):
         declared = ["utf-8", *(name for name in declared if name != "utf-8")]
     strong = [name for name in declared if not _SINGLE_BYTE.match(name)]
@@ -54,6 +56,26 @@ def decode(body: bytes, headers: Mapping[str, str]) -> str:
         except (UnicodeError, LookupError):
             continue
     return _least_broken(body, [*declared, "cp949"])
+
+
+def _wide(body: bytes, declared: Sequence[str]) -> str:
+    """The encoding of two or four bytes a letter; "" where it is none.
+
+    ASCII in UTF-16 is valid UTF-8 with a NUL beside each letter, which no page has.
+    """
+    begin = body[:1024]
+    if begin.count(0) * 4 < len(begin):
+        return ""
+    for name in declared:
+        if name.startswith(("utf-16", "utf-32")):
+            return (
+                name
+                if name[-2:] in ("le", "be")
+                else f"{name}-le"
+                if begin[1:2] == b"\0"
+                else f"{name}-be"
+            )
+    return "utf-16-le" if begin[1::2].count(0) >= begin[::2].count(0) else "utf-16-be"
 
 
 def _declared(body: bytes, headers: Mapping[str, str]) -> list[str]:

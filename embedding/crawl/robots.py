@@ -20,6 +20,13 @@ _RETRY = 300.0
 """Seconds for which an unreachable robots.txt forbids everything before it is asked again."""
 _MOST_ORIGINS = 10_000
 _LONGEST_DELAY = 86400.0
+_RULES = ("allow", "disallow", "crawl-delay", "request-rate")
+_SPELLINGS = {
+    "useragent": "user-agent",
+    "site-map": "sitemap",
+    **dict.fromkeys(("dissallow", "dissalow", "disalow", "diasllow", "disallaw"), "disallow"),
+}
+"""How people write them; Google takes the same for meant."""
 _SLASHES = re.compile(r"(?<!:)//+")
 _Origin = tuple[str, str | None]
 
@@ -113,7 +120,58 @@ class Robots:
             return _Rules(None, now + _RETRY, f"status {status}")
         if status >= 400:
             text = ""
-        return _Rules(await asyncio.to_thread(Protego.parse, text), now + self._ttl)
+        rules = own_rules(text[:MAX_BYTES], self._agent)
+        return _Rules(await asyncio.to_thread(Protego.parse, rules), now + self._ttl)
+
+
+def own_rules(text: str, agent: str) -> str:
+    """A robots.txt with the rules of one crawler alone, for all; RFC 9309, section 2.2.
+
+    The groups that name `agent` are joined, else those of `*`. Names are compared as a whole: the
+    product token at the beginning of what is written, so `Yeoron/0.1 (research)` is `yeoron` and
+    `yeo` is not. Lines of other kinds, between names too, belong to nobody and end no group.
+    """
+    own: list[str] | None = None
+    everybody: list[str] = []
+    others: list[str] = []
+    names: list[str] = []
+    open_group = True
+    for line in text.lstrip("\ufeff").splitlines():
+        field, value = _field(line)
+        if field == "user-agent":
+            names = [*(names if open_group else ()), _name(value)]
+            open_group = True
+            if agent.lower() in names:
+                own = own or []
+        elif field == "sitemap":
+            others.append(f"Sitemap: {value}")
+        elif field in _RULES:
+            # Only rules end the names of a group; a delay may stand between them.
+            open_group = open_group and field not in ("allow", "disallow")
+            if own is not None and agent.lower() in names:
+                own.append(f"{field}: {value}")
+            if "*" in names:
+                everybody.append(f"{field}: {value}")
+    return "\n".join(["User-agent: *", *(everybody if own is None else own), *others, ""])
+
+
+def _field(line: str) -> tuple[str, str]:
+    """The name of a line's field and its value; two words without a colon count as well."""
+    plain = line.partition("#")[0].strip()
+    name, colon, value = plain.partition(":")
+    words = plain.split()
+    if not colon and len(words) == 2:
+        name, value = words
+    name = re.sub(r"[\s_]+", "-", name.strip().lower())
+    return _SPELLINGS.get(name, name), value.strip()
+
+
+def _name(value: str) -> str:
+    """The product token: letters, `_` and `-` (RFC 9309, section 2.2.1); `*` for everybody."""
+    if re.match(r"\*(\s|$)", value):
+        return "*"
+    token = re.match(r"[A-Za-z_-]+", value)
+    return token[0].lower() if token else ""
 
 
 def _finite(seconds: float | None) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import brotli
@@ -12,6 +15,13 @@ from embedding.kernel.errors import FetchError
 
 _SLICE = 256
 """Bytes fed to decoders that cannot bound their output (zstd blocks hold at most 128 KiB)."""
+
+_GZIP = b"\x1f\x8b"
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_LOOK = 512
+"""Bytes in which text of any encoding for the web has no such control character."""
+_MOST = 4
+"""Encodings over each other that are taken off."""
 
 ENCODINGS = "gzip, deflate, br, zstd"
 
@@ -31,20 +41,48 @@ class _Plain:
 
 
 class _Zlib:
-    """gzip, zlib and raw deflate; which of the last two is seen from the first bytes."""
+    """gzip of one member or several (RFC 1952, 2.2), zlib and raw deflate.
 
-    def __init__(self, bits: int) -> None:
-        self._bits = bits
+    Which it is, the first bytes say: a server may call each by the name of another.
+    """
+
+    def __init__(self, *, raw: bool = False) -> None:
+        """raw: deflate without any header is accepted."""
+        self._raw = raw
         self._inner: Any = None
+        self._begin = b""
 
     def feed(self, data: bytes, room: int) -> bytes:
-        if self._inner is None:
-            raw = self._bits == zlib.MAX_WBITS and (data[0] & 0x0F) != 8
-            self._inner = zlib.decompressobj(-zlib.MAX_WBITS if raw else self._bits)
-        return bytes(self._inner.decompress(data, room))
+        parts: list[bytes] = []
+        data = self._begin + data
+        self._begin = b""
+        while data and room > 0:
+            if self._inner is None:
+                if len(data) < len(_GZIP):
+                    self._begin = data
+                    break
+                self._inner = self._inflater(data)
+            parts.append(self._inner.decompress(data, room))
+            room -= len(parts[-1])
+            if not self._inner.eof:
+                break
+            data = self._inner.unused_data
+            # Zeros and other rubbish may follow the last member.
+            if not data.startswith(_GZIP):
+                break
+            self._inner = None
+        return b"".join(parts)
 
     def finished(self) -> bool:
-        return self._inner is None or bool(self._inner.eof)
+        return not self._begin and (self._inner is None or bool(self._inner.eof))
+
+    def _inflater(self, data: bytes) -> Any:
+        if data.startswith(_GZIP):
+            return zlib.decompressobj(16 + zlib.MAX_WBITS)
+        headed = (data[0] & 0x0F) == 8 and int.from_bytes(data[:2]) % 31 == 0
+        if not headed and not self._raw:
+            raise zlib.error("no header")
+        return zlib.decompressobj(zlib.MAX_WBITS if headed else -zlib.MAX_WBITS)
 
 
 class _Brotli:
@@ -77,26 +115,51 @@ class _Zstd:
         return bool(self._inner.eof)
 
 
-def _decoder(encoding: str) -> _Decoder:
-    match encoding:
-        case "gzip" | "x-gzip":
-            return _Zlib(16 + zlib.MAX_WBITS)
-        case "deflate":
-            return _Zlib(zlib.MAX_WBITS)
-        case "br":
-            return _Brotli()
-        case "zstd":
-            return _Zstd()
-        case "" | "identity":
-            return _Plain()
-    raise FetchError("bad_encoding", f"content-encoding {encoding!r} was not asked for.")
+_DECODERS: Mapping[str, Callable[[], _Decoder]] = {
+    "gzip": _Zlib,
+    "x-gzip": _Zlib,
+    "deflate": partial(_Zlib, raw=True),
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
+
+
+class _Lenient:
+    """A decoder for an answer that may not be packed at all, though its header says so."""
+
+    def __init__(self, decoder: _Decoder) -> None:
+        self._decoder = decoder
+        self._packed: list[bytes] = []
+        self._unpacked = False
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        try:
+            found = self._decoder.feed(data, room)
+        except (zlib.error, brotli.error, zstandard.ZstdError):
+            begin = b"".join([*self._packed, data])
+            if self._unpacked or begin.startswith(_GZIP) or _CONTROL.search(begin[:_LOOK]):
+                raise
+            self._decoder, self._unpacked = _Plain(), True
+            return begin[:room]
+        self._unpacked = self._unpacked or bool(found)
+        self._packed = [] if self._unpacked else [*self._packed, data]
+        return found
+
+    def finished(self) -> bool:
+        return self._decoder.finished()
 
 
 class Unpacker:
-    """Collects an answer, part by part, up to `limit` bytes packed and unpacked alike."""
+    """Collects an answer, part by part, up to `limit` bytes packed and unpacked alike.
+
+    encoding  the Content-Encoding: names of encodings in the order in which they were applied;
+              others than those asked for are taken for none, as browsers do
+    """
 
     def __init__(self, encoding: str, limit: int, *, truncate: bool = False) -> None:
-        self._decoder = _decoder(encoding.strip().lower())
+        names = [name.strip().lower() for name in encoding.split(",")]
+        known = [_DECODERS[name] for name in names if name in _DECODERS]
+        self._decoders: list[_Decoder] = [_Lenient(decoder()) for decoder in known[-_MOST:][::-1]]
         self._limit = limit
         self._truncate = truncate
         self._packed = 0
@@ -108,10 +171,13 @@ class Unpacker:
         if not data:
             return True
         self._packed += len(data)
+        room = self._limit - self._size + 1
         try:
-            part = self._decoder.feed(data, self._limit - self._size + 1)
+            for decoder in self._decoders:
+                data = decoder.feed(data, self._limit + 1) if data else data
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
             raise FetchError("bad_encoding", "the compressed answer is broken.") from error
+        part = data[:room]
         self._parts.append(part)
         self._size += len(part)
         if max(self._size, self._packed) <= self._limit:
@@ -122,6 +188,6 @@ class Unpacker:
 
     def body(self, *, whole: bool = True) -> bytes:
         """All that was read; raises FetchError when a compressed answer ends in the middle."""
-        if whole and not self._decoder.finished():
+        if whole and not all(decoder.finished() for decoder in self._decoders):
             raise FetchError("bad_encoding", "the compressed answer ends in the middle.")
         return b"".join(self._parts)[: self._limit]

@@ -16,13 +16,15 @@ from embedding.sources.config import SourceConfig
 class Reference:
     """The address of a text that is still to be fetched, with what the listing said of it.
 
-    `authors` are names as they are written there: kept in memory until the text is read.
+    authors     names as they are written there: kept in memory until the text is read
+    is_lastmod  `published_at` is when it was changed last, which its publication may be
     """
 
     url: str
     published_at: datetime | None = None
     title: str = ""
     authors: tuple[str, ...] = ()
+    is_lastmod: bool = False
 
 
 @dataclass(frozen=True)

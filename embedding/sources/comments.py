@@ -55,7 +55,8 @@ class CommentsAdapter:
                 return
             answer = _json(page)
             found = self._comments(answer, page.url, event_time(web))
-            all_known = not oldest_first and web.all_known([item.key for item in found])
+            keys = [item.key for item in found]
+            all_known = bool(keys) and not oldest_first and web.all_known(keys)
             # An answer is always handed over whole: a cursor cannot point into its middle.
             for item in found:
                 yield item

@@ -21,6 +21,7 @@ _ACCEPT = (
 )
 _JSON_NAMES = {
     "link": "url",
+    "id": "id",
     "title": "title",
     "published": "date_published",
     "updated": "date_modified",
@@ -77,12 +78,19 @@ def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
 
 
 def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Reference | None:
-    link = join(base, _text(entry.get("link")))
+    # An empty <link> may stand beside a guid that is the address.
+    link = join(base, _text(entry.get("link"))) or join(base, _own_address(entry))
     if not link or not links.search(link):
         return None
     times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
     when = next((time for time in times if time is not None), None)
     return Reference(link, when, _text(entry.get("title")), _authors(entry))
+
+
+def _own_address(entry: Any) -> str:
+    """A guid or id where it is an address."""
+    identity = _text(entry.get("id")).strip()
+    return identity if identity.lower().startswith(("http://", "https://")) else ""
 
 
 def _authors(entry: Any) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ _WAIT_MS = 500
 
 @dataclass(frozen=True)
 class TopicMessage:
-    """One message; `arrived` in Unix seconds."""
+    """One message; `arrived` in Unix seconds, 0 where the broker does not know it."""
 
     partition: int
     offset: int
@@ -95,7 +95,11 @@ class BrokerTopic:
             raise FetchError("parse", f"{self._place}: no such topic.")
         ends = await consumer.end_offsets(places)
         begins = await consumer.beginning_offsets(places)
-        at = {place: max(offsets.get(place.partition, 0), begins[place]) for place in places}
+        at = {}
+        for place in places:
+            offset = offsets.get(place.partition, 0)
+            # A topic that was made again ends before the place that is remembered of the old one.
+            at[place] = max(0 if offset > ends[place] else offset, begins[place])
         for place in places:
             consumer.seek(place, at[place])
         found: list[TopicMessage] = []
@@ -105,11 +109,14 @@ class BrokerTopic:
             for place, records in answer.items():
                 found += [
                     TopicMessage(
-                        place.partition, one.offset, one.timestamp / 1000, one.value or b""
+                        place.partition, one.offset, max(one.timestamp or 0, 0) / 1000, one.value
                     )
                     for one in records
+                    if one.value is not None
                 ]
-                at[place] = records[-1].offset + 1 if records else at[place]
+            for place in places:
+                # Behind a control record of a transaction there is a position and no message.
+                at[place] = await consumer.position(place)
             if time.monotonic() > deadline:
                 break
         return found, all(at[place] >= ends[place] for place in places)
@@ -139,6 +146,7 @@ class KafkaAdapter:
         self._topic = topic or BrokerTopic(source.url, str(source.stream))
         self._records = StreamedRecords(source, pseudonyms)
         self._offsets: dict[int, int] = {}
+        self._made_again: set[int] = set()
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """The messages behind the last ones, at most `max_items`."""
@@ -146,9 +154,13 @@ class KafkaAdapter:
         self.complete = False
         messages, complete = await self._topic.read(dict(self._offsets), self.source.max_items)
         for one in messages:
+            if one.offset < self._offsets.get(one.partition, 0):
+                self._made_again.add(one.partition)
             self._offsets[one.partition] = one.offset + 1
-            arrived = datetime.fromtimestamp(one.arrived, UTC)
+            arrived = datetime.fromtimestamp(one.arrived, UTC) if one.arrived else None
             place = f"{one.partition}-{one.offset}"
+            if one.partition in self._made_again:
+                place += f"-{one.arrived:.3f}"  # the same offset was another message before
             item = self._records.item(place, decoded_record(one.value), arrived)
             if item is not None:
                 yield item

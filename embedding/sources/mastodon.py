@@ -50,7 +50,8 @@ class MastodonAdapter:
             for item in found[:left]:
                 yield item
             left -= len(found)
-            if not posts or web.all_known([one.key for one in found]):
+            # An answer without a wanted post says nothing of those behind it.
+            if not posts or (found and web.all_known([one.key for one in found])):
                 self.complete = True
                 return
             before = dotted_text(posts[-1], "id")
@@ -69,7 +70,11 @@ class MastodonAdapter:
         text = plain_text(dotted_text(post, "content"))
         key = dotted_text(post, "url") or dotted_text(post, "uri")
         language = dotted_text(post, "language")
-        foreign = bool(source.language and language and language != source.language)
+        foreign = bool(
+            source.language
+            and language
+            and language.partition("-")[0].lower() != source.language.partition("-")[0].lower()
+        )
         if not text or not key or foreign:
             return None
         return Inline(

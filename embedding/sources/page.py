@@ -71,7 +71,9 @@ class PageAdapter:
             if page is None:
                 break
             listing = await web.listing(self.source, page)
-            all_known = web.all_known([reference.url for reference in listing.references])
+            urls = [reference.url for reference in listing.references]
+            # A page without a wanted link says nothing of those behind it.
+            all_known = bool(urls) and web.all_known(urls)
             for reference in listing.references[:left]:
                 yield reference
             left -= len(listing.references)

@@ -21,6 +21,12 @@ from embedding.sources.times import parse_time
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
 _MAX_BYTES = 64 * 1024 * 1024
+_GZIP = b"\x1f\x8b"
+_NAMED = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w-]{2,30})""")
+_PROLOG = re.compile(r"^\s*<\?xml[^>]*\?>")
+_CDATA = re.compile(r"(<!\[CDATA\[.*?\]\]>)", re.DOTALL)
+_BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
+_ADDRESS = re.compile(r"https?://\S{1,2000}", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 _SILENT = 0.02
 """Changes a poll of a child whose `lastmod` stays the same, before anything is known."""
@@ -56,12 +62,18 @@ def _when(one: Reference) -> datetime:
 
 
 def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
-    """Read a sitemap or an index (sitemaps.org 0.9, Google news 0.9); raises FetchError."""
+    """Read a sitemap, an index, or a text file of addresses (sitemaps.org 0.9, Google news 0.9).
+
+    Raises FetchError.
+    """
+    text = _plain(page)
+    if not text.startswith("<"):
+        return _addresses(text, page.url)
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_comments=True
     )
     try:
-        root = etree.fromstring(_plain(page), parser)
+        root = etree.fromstring(_escaped(text).encode("utf-8", "replace"), parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise FetchError("parse", f"{page.url}: not an XML sitemap.") from error
     if root is None or _local(root) not in ("urlset", "sitemapindex"):
@@ -71,18 +83,50 @@ def read_sitemap(page: FetchedPage, zone: str) -> ListingPage:
     return ListingPage((), children=found) if index else ListingPage(found)
 
 
-def _plain(page: FetchedPage) -> bytes:
-    """The XML, unpacked when the file itself is gzip (`sitemap.xml.gz`)."""
-    if not page.body.startswith(b"\x1f\x8b"):
-        return re.sub(r"^\s*<\?xml[^>]*\?>", "", page.text, count=1).strip().encode()
-    try:
-        unpacked = zlib.decompressobj(31)
-        xml = unpacked.decompress(page.body, _MAX_BYTES)
-    except zlib.error as error:
-        raise FetchError("parse", f"{page.url}: broken gzip file.") from error
-    if unpacked.unconsumed_tail:
-        raise FetchError("too_large", f"{page.url}: unpacks to more than {_MAX_BYTES} bytes.")
-    return xml
+def _addresses(text: str, url: str) -> ListingPage:
+    """A text file with an address a line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    links = [line for line in lines if _ADDRESS.fullmatch(line)]
+    if not lines or len(links) < len(lines) / 2:
+        raise FetchError("parse", f"{url}: not a sitemap (neither XML nor an address a line).")
+    return ListingPage(tuple(Reference(link) for link in links))
+
+
+def _plain(page: FetchedPage) -> str:
+    """The text, unpacked when the file itself is gzip (`sitemap.xml.gz`), without XML's prolog."""
+    text = page.text
+    if page.body.startswith(_GZIP):
+        body = _unpacked(page)
+        named = _NAMED.match(body)
+        try:
+            text = body.decode(named[1].decode() if named else "utf-8", "replace")
+        except LookupError:
+            text = body.decode("utf-8", "replace")
+    return _PROLOG.sub("", text.lstrip("\ufeff"), count=1).strip()
+
+
+def _unpacked(page: FetchedPage) -> bytes:
+    """What a gzip file holds, of one member or several (RFC 1952, 2.2)."""
+    parts: list[bytes] = []
+    packed, room = page.body, _MAX_BYTES
+    while packed.startswith(_GZIP):
+        member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        try:
+            parts.append(member.decompress(packed, room))
+        except zlib.error as error:
+            raise FetchError("parse", f"{page.url}: broken gzip file.") from error
+        room -= len(parts[-1])
+        if member.unconsumed_tail or room <= 0:
+            raise FetchError("too_large", f"{page.url}: unpacks to more than {_MAX_BYTES} bytes.")
+        packed = member.unused_data
+    return b"".join(parts)
+
+
+def _escaped(text: str) -> str:
+    """XML in which a bare `&`, as in `?a=1&b=2`, stands for itself."""
+    parts = _CDATA.split(text)
+    parts[::2] = [_BARE.sub("&amp;", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _local(node: etree._Element) -> str:
@@ -90,19 +134,34 @@ def _local(node: etree._Element) -> str:
 
 
 def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
-    """One `<url>` or `<sitemap>`; a news publication date wins over `lastmod`."""
-    values: dict[str, str] = {}
-    for child in node.iter():
-        text = (child.text or "").strip()
-        if text:
-            values.setdefault(_local(child), text)
-    link = join(base, values.get("loc"))
+    """One `<url>` or `<sitemap>`; a news publication date wins over `lastmod`.
+
+    What it says of pictures and videos is not the article's.
+    """
+    own = _texts(node)
+    news = next((child for child in node if _local(child) == "news"), None)
+    article = {} if news is None else _texts(news)
+    link = join(base, own.get("loc"))
     if not link:
         return None
-    when = parse_time(values.get("publication_date"), zone) or parse_time(
-        values.get("lastmod"), zone
+    published = parse_time(article.get("publication_date"), zone)
+    changed = parse_time(own.get("lastmod"), zone)
+    return Reference(
+        link,
+        published or changed,
+        article.get("title", ""),
+        is_lastmod=published is None and changed is not None,
     )
-    return Reference(link, when, values.get("title", ""))
+
+
+def _texts(node: etree._Element) -> dict[str, str]:
+    """Texts of an element's own children, by name."""
+    found: dict[str, str] = {}
+    for child in node:
+        text = (child.text or "").strip()
+        if text:
+            found.setdefault(_local(child), text)
+    return found
 
 
 @SOURCES.register(

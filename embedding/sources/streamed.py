@@ -39,7 +39,7 @@ class StreamedRecords:
         self.skipped = 0
         self._source, self._pseudonyms = source, pseudonyms
 
-    def item(self, place: str, record: Any, arrived: datetime) -> Inline | None:
+    def item(self, place: str, record: Any, arrived: datetime | None) -> Inline | None:
         """A record; `place` is its own in the stream, `arrived` counts where it has no time."""
         source = self._source
         text = dotted_text(record, source.text)

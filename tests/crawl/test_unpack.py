@@ -62,6 +62,39 @@ def test_truncation_keeps_the_beginning() -> None:
     assert packed.body(whole=False) == b"abcde"
 
 
-def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
-    with pytest.raises(FetchError, match="compress"):
-        Unpacker("compress", 5)
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=4), st.integers(1, 500))
+def test_all_members_of_a_gzip_file_are_read(members: list[bytes], size: int) -> None:
+    packed = b"".join(map(gzip.compress, members)) + bytes(16)
+    assert unpack("gzip", packed, size=size) == b"".join(members)
+
+
+@pytest.mark.parametrize("name", ["utf-8", "none", "compress", "identity", "aws-chunked"])
+def test_an_encoding_that_is_none_leaves_the_page(name: str) -> None:
+    assert unpack(name, "<p>글</p>".encode()) == "<p>글</p>".encode()
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+@pytest.mark.parametrize("text", ["<p>x</p>", "<!DOCTYPE html><p>글</p>", "여론은 움직인다"])
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_page_that_is_not_packed_in_spite_of_its_header(name: str, text: str, size: int) -> None:
+    assert unpack(name, text.encode(), size=size) == text.encode()
+
+
+@pytest.mark.parametrize("inner", ["gzip", "br", "zstd", "deflate"])
+@pytest.mark.parametrize("outer", ["gzip", "br", "zstd", "deflate"])
+def test_encodings_over_each_other(inner: str, outer: str) -> None:
+    data = "여론".encode() * 50
+    assert unpack(f"{inner}, {outer}", PACK[outer](PACK[inner](data))) == data
+
+
+def test_a_bomb_in_a_bomb_stops_at_the_limit() -> None:
+    bomb = gzip.compress(gzip.compress(bytes(50_000_000)))
+    with pytest.raises(FetchError) as caught:
+        unpack("gzip, gzip", bomb, limit=10_000, size=65536)
+    assert caught.value.reason == "too_large"
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate"])
+def test_gzip_and_deflate_are_told_apart_by_their_bytes(name: str) -> None:
+    for pack in (gzip.compress, zlib.compress):
+        assert unpack(name, pack(b"one")) == b"one"

@@ -171,14 +171,15 @@ async def test_a_timeline_is_read_until_all_is_known(web: Any) -> None:
 
     base = "https://m.example/api/v1/timelines/public?limit=40"
     web.pages = {base: posts(9, 8), f"{base}&max_id=8": posts(7, 6), f"{base}&max_id=6": "[]"}
-    source = SourceConfig(name="m", kind="mastodon", url="https://m.example")
+    source = SourceConfig(name="m", kind="mastodon", url="https://m.example", language="ko")
     adapter = MastodonAdapter(source, Pseudonyms(b"key"))
     assert len(await poll(adapter, web)) == 4
     assert adapter.complete
     web.known = {f"https://m.example/{at}" for at in (9, 8)}
     assert await poll(adapter, web) == ["글 9\n둘째 줄 & 끝", "글 8\n둘째 줄 & 끝"]
-    web.pages[base] = posts(5, language="ja")
-    assert await poll(adapter, web) == []
+    web.pages |= {base: posts(11, language="ja"), f"{base}&max_id=11": posts(10, language="ko-KR")}
+    web.pages[f"{base}&max_id=10"] = posts(9)
+    assert await poll(adapter, web) == ["글 10\n둘째 줄 & 끝", "글 9\n둘째 줄 & 끝"]
     web.pages[base] = '{"error": "This method requires an authenticated user"}'
     with pytest.raises(FetchError, match="no list of posts"):
         await poll(adapter, web)
