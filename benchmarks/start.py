@@ -22,8 +22,8 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import PlatformError
+from yeoron_bench.results import ended, facts, hardware, keep
 
 LIMIT_S = 600.0
 SERVER = """

@@ -201,8 +201,8 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
 
 def generated_corpus(settings: Settings) -> Path:
     """The invented corpus as a dated file under the platform's home; written once."""
-    from embedding.simweb.config import SimwebConfig
-    from embedding.simweb.generated import generate
+    from yeoron_simweb.config import SimwebConfig
+    from yeoron_simweb.generated import generate
 
     path = settings.paths.home.resolve() / "generated-corpus.jsonl"
     if not path.is_file():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.bench.results import FIELDS
+from yeoron_bench.results import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -92,7 +92,7 @@ def test_a_training_reads_what_can_be_imported(
 def test_the_demo_plays_what_can_be_imported(
     yeoron: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import embedding.platform.demo as demo
+    import yeoron_demo.demo as demo
 
     played: list[Path] = []
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from embedding.kernel.errors import PlatformError
-from embedding.platform import airflow_api
-from embedding.platform.airflow_api import AirflowApi
+from yeoron_demo import airflow_api
+from yeoron_demo.airflow_api import AirflowApi
 
 Answers = list[httpx.Response | httpx.HTTPError]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from embedding.kernel.errors import PlatformError
-from embedding.platform import demo
 from embedding.settings import ClusterConfig, Settings
+from yeoron_demo import demo
 
 READS = {"event_now": 1.0, "prepared": False, "warm": True}
 COMPILES = {"event_now": 1.0, "prepared": True, "warm": False}

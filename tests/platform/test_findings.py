@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from embedding.platform.findings import listed, of_report, of_sources
-from embedding.platform.summary import STORIES, changes_table, nothing_else, what_happened
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 from embedding.trends.rows import Story, StoryWord
+from yeoron_demo.findings import listed, of_report, of_sources
+from yeoron_demo.summary import STORIES, changes_table, nothing_else, what_happened
 
 SOURCES = ("뉴스", "글판", "댓글")
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from embedding.kernel.records import Window
-from embedding.platform.watch import DROPPED_SECONDS, EVALUATE, STREAM, TREND, Watch, start_dropped
+from yeoron_demo.watch import DROPPED_SECONDS, EVALUATE, STREAM, TREND, Watch, start_dropped
 
 WINDOWS = [
     Window(datetime(2021, m, 1, tzinfo=UTC), datetime(2021, m + 1, 1, tzinfo=UTC)) for m in (1, 2)
