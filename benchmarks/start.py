@@ -58,7 +58,7 @@ def measured(
 
     PlatformError where it fails, or where it or what it started still runs after `limit_s`.
     """
-    paths = os.pathsep.join([str(tree), str(tree / "plugins")])
+    paths = os.pathsep.join([str(tree), str(tree / "plugins"), str(tree / "neighbours")])
     child = subprocess.Popen(
         [sys.executable, "-c", MEASURED, *command],
         env=os.environ | {"PYTHONPATH": paths},

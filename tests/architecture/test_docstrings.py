@@ -16,7 +16,7 @@ INTERFACES = ("Protocol", "ABC")
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     """Every class of the product, with the file it is in."""
-    for room in ("embedding", "plugins"):
+    for room in ("embedding", "plugins", "neighbours"):
         for path in sorted((ROOT / room).rglob("*.py")):
             where = path.relative_to(ROOT).as_posix()
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

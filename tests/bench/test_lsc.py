@@ -13,7 +13,7 @@ from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
 from yeoron_bench.changeset import Sentences
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import changesets
 
