@@ -26,7 +26,7 @@ PANELS = {
 
 A name without a command in the core is that of a neighbour.
 """
-OTHERS = "Of other packages"
+OTHER_PACKAGES = "Of other packages"
 
 _ORDER = [name for names in PANELS.values() for name in names]
 
@@ -68,8 +68,8 @@ def arrange(app: typer.Typer) -> None:
     """Put each command of `app` into its panel."""
     panel_of = {name: panel for panel, names in PANELS.items() for name in names}
     for group in app.registered_groups:
-        group.rich_help_panel = panel_of.get(str(group.name), OTHERS)
+        group.rich_help_panel = panel_of.get(str(group.name), OTHER_PACKAGES)
     for command in app.registered_commands:
         name = command.name or get_command_name(getattr(command.callback, "__name__", ""))
         if not command.hidden:
-            command.rich_help_panel = panel_of.get(name, OTHERS)
+            command.rich_help_panel = panel_of.get(name, OTHER_PACKAGES)
