@@ -130,6 +130,18 @@ def test_of_two_commands_of_one_name_the_second_is_named(monkeypatch) -> None:
     assert "entry point yeoron_demo.commands" in faults["simweb"]
 
 
+def test_the_demo_without_the_simulated_web_is_one_sentence(yeoron, monkeypatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("yeoron_demo", "yeoron_sim"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("embedding.commands.common.keep_private", lambda: None)
+    monkeypatch.setitem(sys.modules, "yeoron_simweb", None)
+    done = yeoron("demo")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("yeoron: yeoron_simweb")
+    assert done.err.endswith("is not installed; pip install 'yeoron[all]' brings it.\n")
+    assert done.err.count("\n") == 1
+
+
 def test_without_the_simulated_web_a_form_without_a_corpus_is_one_sentence(
     monkeypatch, tmp_path
 ) -> None:
