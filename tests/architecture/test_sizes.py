@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("embedding", "plugins", "neighbours", "dags", "benchmarks")
+ROOMS = ("embedding", "plugins", "dags", "benchmarks")
 PARAMETERS = 8
 """Of a function, `self` not counted."""
 ATTRIBUTES = 15
