@@ -14,7 +14,7 @@ from pathlib import Path
 from embedding.kernel.errors import YeoronError
 
 HERE = Path(__file__).resolve().parent
-FOLDERS = {"benchmarks": HERE, "embedding.bench": HERE.parent / "embedding" / "bench"}
+FOLDERS = {"benchmarks": HERE, "yeoron_bench": HERE.parent / "neighbours" / "yeoron_bench"}
 
 
 def found() -> dict[str, tuple[str, str]]:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("benchmarks", "embedding"):
+        if (error.name or "").partition(".")[0] in ("benchmarks", "embedding", "yeoron_bench"):
             raise
         print(
             f"benchmarks {name}: {error.name} is not installed; `pip install {error.name}`.",

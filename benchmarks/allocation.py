@@ -21,9 +21,9 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, keep
 from embedding.crawl.allocate import imbalance, node_loads
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
+from yeoron_bench.results import facts, keep
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, keep
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.axis import ALL, AxisCache, axis_history
 from embedding.trends.config import TrendsConfig
 from embedding.trends.likeness import pooled
+from yeoron_bench.results import facts, keep
 
 _MENTIONS = 100
 """Least mentions in the window of a word that is drawn."""

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, keep
 from embedding.kernel.records import FloatArray
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig
@@ -36,6 +35,7 @@ from embedding.worker.corpus.feedback import FeedbackChannel
 from embedding.worker.corpus.reading import blocks
 from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import CorpusShare, NodeSpec
+from yeoron_bench.results import facts, keep
 
 NODES = 4
 MODEL = ModelConfig(dim=32, sample=0.0, schedule="constant")

@@ -25,8 +25,6 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.corpora import sentences
-from embedding.bench.results import facts, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import InputError, YeoronError
@@ -44,6 +42,8 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.training import LearnerSetup
+from yeoron_bench.corpora import sentences
+from yeoron_bench.results import facts, keep
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 FIRST_DAY = datetime(2001, 1, 1, tzinfo=UTC)

@@ -28,9 +28,9 @@ from typing import Any
 
 from benchmarks.kept import RESULTS
 from benchmarks.link import throttled
-from embedding.bench.results import ended, facts, hardware, keep
-from embedding.bench.train import Setting, judge, prepared
 from embedding.kernel.errors import InputError, YeoronError
+from yeoron_bench.results import ended, facts, hardware, keep
+from yeoron_bench.train import Setting, judge, prepared
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"

@@ -35,7 +35,6 @@ from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
 from benchmarks.kept import RESULTS
 from benchmarks.supervised import new_home, supervised
-from embedding.bench.results import facts, free_port, keep
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
 from embedding.kernel.records import Window
@@ -51,6 +50,7 @@ from embedding.training.request import TrainRequest
 from embedding.training.topologies import check_topology
 from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
+from yeoron_bench.results import facts, free_port, keep
 
 HELD_OUT = 0.02
 LIMIT_S = 3600.0

@@ -25,13 +25,13 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from benchmarks.vocabulary import names
-from embedding.bench.results import facts, free_port, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig
+from yeoron_bench.results import facts, free_port, keep
 
 BATCH = 50_000
 BLOCK = 8_192

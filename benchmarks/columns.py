@@ -22,8 +22,8 @@ from typing import Any
 
 from benchmarks.kept import RESULTS
 from benchmarks.topology import cpu_seconds
-from embedding.bench.results import ended, facts, keep
-from embedding.bench.train import Setting, call, prepared, warm_up
+from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.train import Setting, call, prepared, warm_up
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
 DIMS = (100, 300, 600)

@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.corpora import Corpus, cut, encode, sentences
-from embedding.bench.kernel import Timing, quality
-from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.worker.learning.combining import Usual, share, steps_of
+from yeoron_bench.corpora import Corpus, cut, encode, sentences
+from yeoron_bench.kernel import Timing, quality
+from yeoron_bench.results import ended, facts, keep
 
 Delta = tuple[IntArray, FloatArray, IntArray, FloatArray]
 PACKAGES = ("numpy", "numba", "gensim")

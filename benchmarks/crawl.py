@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import ended, facts, free_port, keep, need
+from yeoron_bench.results import ended, facts, free_port, keep, need
 
 PACKAGES = ("httpx", "kiwipiepy", "lxml", "scrapy", "trafilatura", "twisted")
 SIDES = ("yeoron", "scrapy")
@@ -56,8 +56,8 @@ def play(corpus: str, port: int) -> None:
     """The simulated web's process: until its input ends."""
     import threading
 
-    from embedding.simweb.config import SimwebConfig
-    from embedding.simweb.serve import serve
+    from yeoron_simweb.config import SimwebConfig
+    from yeoron_simweb.serve import serve
 
     def end_with_parent() -> None:
         sys.stdin.read()

@@ -37,13 +37,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import pearson3
 
-from embedding.bench.results import ended
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.significance import benjamini_hochberg
+from yeoron_bench.results import ended
 
 Figures = npt.NDArray[np.float64]
 Text = list[list[str]]

@@ -34,8 +34,8 @@ from scipy.special import lambertw
 from scipy.stats import t as student
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, keep
 from embedding.crawl.schedule import PollRules, PollSchedule
+from yeoron_bench.results import facts, keep
 
 Floats = npt.NDArray[np.float64]
 _SECONDS = 3600.0

@@ -30,11 +30,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, free_port, keep
 from embedding.crawl.replay import read_clock
 from embedding.kernel.config import WITH_SECRETS
 from embedding.worker.crawling.stages import spread
 from embedding.worker.lifetime import memory_mb
+from yeoron_bench.results import facts, free_port, keep
 
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
 CASES: dict[str, dict[str, Any]] = {
@@ -55,8 +55,8 @@ STARTING = 600.0
 
 def play(port: int, a_second: float) -> None:
     """The simulated web's process: until its input ends."""
-    from embedding.simweb.config import SimwebConfig
-    from embedding.simweb.serve import serve
+    from yeoron_simweb.config import SimwebConfig
+    from yeoron_simweb.serve import serve
 
     def end_with_parent() -> None:
         sys.stdin.read()

@@ -20,10 +20,10 @@ from benchmarks.bytes import run
 from benchmarks.kept import RESULTS
 from benchmarks.policies import HELD_OUT, read
 from benchmarks.unlike import Text, held_out_loss
-from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.snapshots.store import SnapshotStore
+from yeoron_bench.results import ended, facts, keep
 
 SIDES = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))
 """Nodes and policy; the first is what the others are held against."""

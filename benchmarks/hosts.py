@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, hardware, keep
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.certificates import ensure_certificate, ensure_issued
 from embedding.kernel.errors import PlatformError
@@ -38,6 +37,7 @@ from embedding.server.config import ServerConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import CorpusShare, NodeSpec
+from yeoron_bench.results import facts, hardware, keep
 
 HOSTS = 3
 NETWORK = "198.51.100"

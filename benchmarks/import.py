@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep
 
 PACKAGES = ("yeoron", "pyarrow", "numpy")
 BEGIN, YEAR = datetime(2023, 1, 1, tzinfo=UTC), 365 * 86_400

@@ -31,7 +31,6 @@ import numpy as np
 from benchmarks.dated import Pairs, documents
 from benchmarks.kept import RESULTS
 from benchmarks.local import Local, Words, ticks
-from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.models.config import LearningRateSchedule, ModelConfig
@@ -39,6 +38,7 @@ from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig
 from embedding.training.request import FRESH_NOISE, TrainRequest
 from embedding.training.running import HALF_LIFE_TOKENS
+from yeoron_bench.results import ended, facts, keep
 
 MIN_COUNT = 5
 PAIRS = 20_000

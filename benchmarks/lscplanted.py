@@ -4,8 +4,8 @@
 
 tokens.jsonl: one document a line, a JSON list of sentences, each a list of words. Documents go to
 windows by chance, so that nothing but what is planted differs: words that exchange their contexts,
-and words that gain those of another one (`embedding/evaluation/planting.py`). 30 changed words and
-15 of like frequency that did not change are targets.
+and words that gain those of another one (`yeoron_bench/planting.py`). 30 changed words and 15
+of like frequency that did not change are targets.
 
     plain  running text; most targets have 5 to 50 mentions a side
     uses   sentences that hold a target, up to 100 a side and target, as samples for annotation are
@@ -22,15 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.bench.results import ended
-from embedding.evaluation.planting import (
+from embedding.kernel.records import IntArray
+from yeoron_bench.planting import (
     ChangeKind,
     PlantedCorpus,
     PlantedDocument,
     PlantingConfig,
     plant,
 )
-from embedding.kernel.records import IntArray
+from yeoron_bench.results import ended
 
 STRENGTHS = (0.15, 0.3, 0.5, 0.75, 1.0)
 CHANGED, STABLE = 30, 15

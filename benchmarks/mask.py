@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import ended, facts, keep
-from embedding.bench.text import texts
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import normalise
+from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.text import texts
 
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
 STYLES = (

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import hardware, versions
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
@@ -31,6 +30,7 @@ from embedding.trends.material import gather
 from embedding.trends.moved import pair_in, rank_moved
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter
+from yeoron_bench.results import hardware, versions
 
 PACKAGES = ("yeoron", "numpy", "pyarrow", "kiwipiepy")
 AROUND = 2

@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from embedding.bench.results import ended
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.results import ended
 
 
 def documents(paths: Sequence[Path]) -> Iterator[str]:

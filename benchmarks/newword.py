@@ -29,12 +29,12 @@ import numpy as np
 from benchmarks.dated import documents
 from benchmarks.kept import RESULTS
 from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
-from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.worker.config import NodeConfig
+from yeoron_bench.results import ended, facts, keep
 
 MARKS = (10, 20, 30, 60, 100, 150)
 NEAR = 10

@@ -25,7 +25,6 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from benchmarks.months import PACKAGES, Bare
-from embedding.bench.results import facts, keep
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import IntArray, Phrase
 from embedding.snapshots.snapshot import Snapshot
@@ -36,6 +35,7 @@ from embedding.trends.frequency import Frequency
 from embedding.trends.material import ReportInput
 from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.results import facts, keep
 
 CONFIG = TrendsConfig()
 RANKINGS = ("born", "risen", "fallen")

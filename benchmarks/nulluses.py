@@ -23,10 +23,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.drift import documents
-from embedding.bench.driftjudging import PLANTED_SOURCES
-from embedding.bench.results import facts, keep
-from embedding.evaluation.planting import PlantedDocument
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.server.snapshotting.snapshotter import usage_of
@@ -39,6 +35,10 @@ from embedding.trends.significance import benjamini_hochberg, wilson
 from embedding.worker.config import NodeConfig
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
+from yeoron_bench.drift import documents
+from yeoron_bench.driftjudging import PLANTED_SOURCES
+from yeoron_bench.planting import PlantedDocument
+from yeoron_bench.results import facts, keep
 
 PACKAGES = ("yeoron", "numpy", "scipy", "numba", "kiwipiepy")
 CONFIG = TrendsConfig()

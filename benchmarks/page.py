@@ -30,12 +30,12 @@ from fastapi import Depends
 
 from benchmarks.kept import RESULTS
 from benchmarks.pagestore import make
-from embedding.bench.results import facts, keep
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.report import build_report
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
+from yeoron_bench.results import facts, keep
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
 PAINTED = """

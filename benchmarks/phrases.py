@@ -35,7 +35,6 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from benchmarks.months import Bare
-from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
@@ -53,6 +52,7 @@ from embedding.trends.material import gather
 from embedding.worker.corpus.corpus import named_source
 from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
+from yeoron_bench.results import ended, facts, keep
 
 PACKAGES = ("yeoron", "numpy", "kiwipiepy", "gensim")
 TICK = 25_000

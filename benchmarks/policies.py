@@ -22,10 +22,10 @@ from typing import Any
 
 from benchmarks.kept import RESULTS
 from benchmarks.unlike import Text, Wait, speeds, train
-from embedding.bench.corpora import cut, encode, sentences
-from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import ConfigError
 from embedding.models.config import LearningRateSchedule, ModelConfig
+from yeoron_bench.corpora import cut, encode, sentences
+from yeoron_bench.results import ended, facts, hardware, keep
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000

@@ -25,12 +25,12 @@ import numpy as np
 from benchmarks.bytes import dense
 from benchmarks.compressing import Compressed, Side
 from benchmarks.kept import RESULTS
-from embedding.bench.corpora import Corpus, encode, sentences
-from embedding.bench.results import facts, keep
 from embedding.exchange import numbers
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.config import LearningRateSchedule, ModelConfig
+from yeoron_bench.corpora import Corpus, encode, sentences
+from yeoron_bench.results import facts, keep
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow")
 COLUMNS = ("corpus", "words with a row", "nodes", "tokens a clock", "rows a token", "all-reduce")

@@ -29,16 +29,16 @@ import httpx
 import psutil
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, hardware, keep
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium_process import ChromiumProcess
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.testing import AT_ONCE, running
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
+from yeoron_bench.results import facts, hardware, keep
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.testing import AT_ONCE, running
 
 _EVERY = 2.0
 _POST = {"items": "article.post", "id": "@data-id", "link": "h2 a", "text": "div.body"}

@@ -22,13 +22,13 @@ from typing import Any
 from benchmarks.dated import BLOCK, MIN_COUNT, Stream, read
 from benchmarks.kept import RESULTS
 from benchmarks.replaying import Run, run
-from embedding.bench.results import ended, facts, keep
 from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.stream.config import StreamConfig
 from embedding.stream.initial import InitialPriorities, of_sentences
+from yeoron_bench.results import ended, facts, keep
 
 PACKAGES = ("numpy", "numba", "scipy")
 

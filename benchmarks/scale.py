@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks import scaleparts
 from benchmarks.kept import RESULTS
 from benchmarks.scaleparts import Load, Station
-from embedding.bench.results import facts, keep
+from yeoron_bench.results import facts, keep
 
 POLICIES = ("bsp", "backup", "ssp", "asp", "averaging", "auto")
 PARTS: dict[str, Callable[[Load], Station]] = {

@@ -43,7 +43,6 @@ import numpy as np
 import psutil
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, hardware, keep
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
@@ -60,6 +59,7 @@ from embedding.server.rows.steps import FetchingSteps
 from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
 from embedding.server.shards.sharding import Fleet, shard_specs
+from yeoron_bench.results import facts, hardware, keep
 
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""

@@ -29,7 +29,6 @@ from benchmarks.kept import RESULTS
 from benchmarks.local import Line
 from benchmarks.policies import HELD_OUT, ONE, PACKAGES, VARIANTS, Cluster, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss
-from embedding.bench.results import ended, facts, keep
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
@@ -46,6 +45,7 @@ from embedding.worker.learning.nodeclock import PushStopwatch, Start
 from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.ticks import Prepared, Trained
 from embedding.worker.learning.training import LearnerSetup
+from yeoron_bench.results import ended, facts, keep
 
 NONE = np.empty(0, dtype=np.int64)
 

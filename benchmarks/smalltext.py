@@ -36,12 +36,12 @@ import numpy as np
 from benchmarks.kept import RESULTS
 from benchmarks.smalltextcorpus import TokenCorpus, WindowEnd, digest, spread, tokenised
 from benchmarks.smalltextjudging import SPREAD, Model, Shared, best, choose, judge, summary
-from embedding.bench.results import ended, facts, hardware, keep
-from embedding.bench.train import Setting, call
 from embedding.evaluation.gold import read_gold
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import WindowUnit
 from embedding.snapshots.store import SnapshotStore
+from yeoron_bench.results import ended, facts, hardware, keep
+from yeoron_bench.train import Setting, call
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy", "kiwipiepy")
 SIZES = (100_000, 300_000, 1_000_000, 3_000_000)
@@ -99,7 +99,7 @@ class Peers:
                 new = [scratch / path.name for path in (vectors, contexts)]
                 load = os.getloadavg()[0]
                 run, process, cpu = timed(
-                    "embedding.bench.peers",
+                    "yeoron_bench.peers",
                     str(text),
                     *options,
                     f"--out={new[0]}",

@@ -34,14 +34,15 @@ import psutil
 
 from benchmarks.kept import RESULTS
 from benchmarks.supervised import new_home, supervised
-from embedding.bench.results import facts, free_port, keep
 from embedding.cluster import attach_pool
 from embedding.platform.processes import marked
-from embedding.platform.services import Service, dask_services, server_service, simweb_service
+from embedding.platform.services import Service, dask_services, server_service
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import Settings
-from embedding.simweb.sources import sources_toml
 from embedding.worker.process.forking import forked
+from yeoron_bench.results import facts, free_port, keep
+from yeoron_demo.webservice import simweb_service
+from yeoron_simweb.sources import sources_toml
 
 _DISK_MB = 256
 _AWAY_S = 10.0

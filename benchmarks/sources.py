@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from embedding.bench.results import facts
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect
 from embedding.kernel.records import TokenBlock, WindowUnit
@@ -30,6 +29,7 @@ from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.training import LearnerSetup
+from yeoron_bench.results import facts
 
 TICK = 25_000
 SOURCES = (1, 8, 32)

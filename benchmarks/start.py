@@ -22,8 +22,8 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import PlatformError
+from yeoron_bench.results import ended, facts, hardware, keep
 
 LIMIT_S = 600.0
 SERVER = """
@@ -58,7 +58,7 @@ def measured(
 
     PlatformError where it fails, or where it or what it started still runs after `limit_s`.
     """
-    paths = os.pathsep.join([str(tree), str(tree / "plugins")])
+    paths = os.pathsep.join([str(tree), str(tree / "plugins"), str(tree / "neighbours")])
     child = subprocess.Popen(
         [sys.executable, "-c", MEASURED, *command],
         env=os.environ | {"PYTHONPATH": paths},

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, hardware, keep
-from embedding.bench.wire import PLAIN, WIRE_SIDES, Batches, serving, timed
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.certificates import ensure_certificate, ensure_issued
+from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.wire import PLAIN, WIRE_SIDES, Batches, serving, timed
 
 WARM = 5
 SIDES = ("float32", "float16")

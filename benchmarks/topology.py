@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import ended, facts, keep
-from embedding.bench.train import Setting, call, judge, prepared, warm_up
 from embedding.kernel.errors import InputError
+from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.train import Setting, call, judge, prepared, warm_up
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
 KINDS = {

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, keep
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import gather
 from embedding.trends.moved import judge_words, pair_in
+from yeoron_bench.results import facts, keep
 
 PACKAGES = ("yeoron", "numpy", "kiwipiepy")
 CONFIG = TrendsConfig()

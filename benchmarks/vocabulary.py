@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, keep
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.records import IntArray
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.worker.words.lexicon import NodeLexicon
+from yeoron_bench.results import facts, keep
 
 LOOKED_UP = 50_000
 SYLLABLES = "가나다라마바사아자차카타파하고노도로모보소오조초코토포호기니디리미비시이지치키티피히"

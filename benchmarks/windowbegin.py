@@ -21,8 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.kept import RESULTS
-from embedding.bench.results import facts, hardware, keep
-from embedding.bench.wire import PLAIN, serving
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import TokenBlock, WindowUnit
@@ -35,6 +33,8 @@ from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
+from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.wire import PLAIN, serving
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 MONTHS = (1_700_000_000.0, 1_703_000_000.0)

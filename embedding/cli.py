@@ -15,7 +15,6 @@ from embedding.commands import (
     assistant,
     backup,
     beginning,
-    bench,
     database,
     doctor,
     evaluating,
@@ -81,7 +80,6 @@ for _group in (
     importing,
     database,
     backup,
-    bench,
 ):
     _group.register(app)
 arrange(app)

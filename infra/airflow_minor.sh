@@ -14,5 +14,5 @@ if [ ! -f "$venv/.installed" ]; then
   touch "$venv/.installed"
 fi
 "$venv/bin/airflow" version
-PYTHONPATH=.:plugins:tests "$venv/bin/python" -m pytest -q -p no:cacheprovider \
+PYTHONPATH=.:plugins:neighbours:tests "$venv/bin/python" -m pytest -q -p no:cacheprovider \
   tests/airflow/test_{provider,dags,choices,naming,windows,late_runs}.py

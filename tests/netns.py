@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 
 from embedding.platform.processes import end_all, marked
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.corpus import write_corpus
-from embedding.simweb.resolve import resolve_corpus
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.corpus import write_corpus
+from yeoron_simweb.resolve import resolve_corpus
 
 ROOT = Path(__file__).parents[1]
 WORLD = Path(__file__).with_name("platform") / "hostworld.py"

@@ -11,7 +11,9 @@ _LINE = re.compile(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]")
 
 
 def extra_with(module: str) -> str | None:
-    """The first extra that brings a module (`torch.nn`); None where no extra does."""
+    """The first extra that brings a module (`torch.nn`), `all` for one of a neighbour of the core
+    (`yeoron_simweb.config`); None where no extra does.
+    """
     name = _plain(module.partition(".")[0])
     lines = [pair for line in metadata.requires("yeoron") or () for pair in _LINE.findall(line)]
     found = [
@@ -19,7 +21,8 @@ def extra_with(module: str) -> str | None:
         for library, extra in lines
         if _plain(library).removeprefix("apache_").removeprefix("python_") in (name, f"{name}_ko")
     ]
-    return min(found, key=lambda extra: (_place(extra), extra), default=None)
+    neighbours = "all" if name.startswith("yeoron_") else None
+    return min(found, key=lambda extra: (_place(extra), extra), default=neighbours)
 
 
 def _place(extra: str) -> int:

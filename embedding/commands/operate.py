@@ -1,4 +1,4 @@
-"""`yeoron up`, `down`, `demo`, `status`: running the platform on one machine."""
+"""`yeoron up`, `down`, `status`: running the platform on one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def register(app: typer.Typer) -> None:
     app.command(hidden=True)(relay)
     app.command(hidden=True)(mlflow)
     app.command()(down)
-    app.command()(demo)
     app.command()(status)
 
 
@@ -57,10 +56,10 @@ def up(
     `yeoron up --wait`, for containers and systemd
     """
     from embedding.kernel.stopping import stop_on_signals
+    from embedding.platform.addresses import addresses
     from embedding.platform.hosts import join as join_host
     from embedding.platform.hosts import joined_host, on_its_host, read_joining_file
     from embedding.platform.operate import bring_down, bring_up, require_stopped
-    from embedding.platform.summary import addresses
 
     keep_private()
     chosen = settings()
@@ -168,30 +167,6 @@ def down() -> None:
     with console.status("Stopping the platform …"):
         ran = bring_down(settings())
     console.print(f"Ended {ran} processes; the ports are free." if ran else "Nothing was running.")
-
-
-def demo(
-    corpus: Annotated[
-        Path | None,
-        typer.Option(help="Your own dated texts: what `yeoron train` or `yeoron import` reads."),
-    ] = None,
-    seconds_per_month: Annotated[
-        float | None, typer.Option(help="Seconds in which a month of the corpus is played.")
-    ] = None,
-) -> None:
-    """Start the platform, play dated texts through it, and print what changed.
-
-    Examples: `yeoron demo` · `yeoron demo --corpus posts.jsonl` · `yeoron demo --corpus posts.xlsx`
-    """
-    from embedding.commands.importing import imported, is_corpus
-    from embedding.platform.demo import run_demo
-
-    keep_private()
-    if corpus is not None and not is_corpus(corpus):
-        kept = settings().paths.home / "demo-corpus.jsonl"
-        kept.unlink(missing_ok=True)
-        corpus = imported(corpus, kept)
-    raise typer.Exit(run_demo(settings(), corpus, seconds_per_month, console))
 
 
 def status(as_json: Json = False) -> None:

@@ -1,8 +1,8 @@
-"""`yeoron serve`, `node`, `web`, `simweb`: one service each, in the foreground."""
+"""`yeoron serve`, `node`, `web`: one service each, in the foreground."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,6 @@ from embedding.commands.common import (
     errors,
     keep_private,
     log_to_stderr,
-    print_json,
     print_line,
     settings,
     sync_settings,
@@ -77,57 +76,11 @@ class ListenOptions:
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlayedOptions:
-    """Which corpus the simulated web plays, and how fast; named as in SimwebConfig."""
-
-    corpus: Annotated[
-        Path | None, typer.Option(help="Dated corpus (file or folder), or `generated`.")
-    ] = None
-    first_day: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.")] = None
-    last_day: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD.")] = None
-    seconds_per_month: Annotated[
-        float, typer.Option(help="Seconds in which a month is played.")
-    ] = 20.0
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds of the corpus for each second; in place of --seconds-per-month."
-        ),
-    ] = None
-    max_backlog: Annotated[
-        int,
-        typer.Option(
-            help="The clock waits while this many documents are not fetched (0: it never waits)."
-        ),
-    ] = 0
-    autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False
-    seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0
-    documents_per_day: Annotated[
-        int, typer.Option(help="Documents of each day of the generated corpus.")
-    ] = 18
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulatedOptions:
-    """How the simulated web answers; named as in SimwebConfig."""
-
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8899
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
-    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, in seconds.")] = (
-        0.05
-    )
-    fault_rate: Annotated[
-        float, typer.Option(help="Share of articles whose first request fails.")
-    ] = 0.0
-
-
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command(cls=NamingCommand)(grouped(serve))
     app.command()(node)
     app.command()(web)
-    app.command()(grouped(simweb))
 
 
 def serve(
@@ -266,38 +219,3 @@ def web(
         ssl_keyfile=page.tls_key,
         log_level="warning",
     )
-
-
-def simweb(
-    played: PlayedOptions,
-    web: SimulatedOptions,
-    truth: Annotated[
-        bool, typer.Option("--truth", help="Print the planted events and end.")
-    ] = False,
-    write: Annotated[
-        Path | None, typer.Option(help="Write the corpus to this file for `yeoron train`, and end.")
-    ] = None,
-) -> None:
-    """Play dated texts as a small web with news, a board, comments, robots.txt and faults.
-
-    Without --corpus the texts are invented, with some changes planted in them (--truth).
-
-    Examples: `yeoron simweb --autostart` · `yeoron simweb --corpus posts.jsonl --speed 86400` ·
-    `yeoron simweb --truth` · `yeoron simweb --corpus generated --write posts.jsonl`
-    """
-    from embedding.simweb.config import SimwebConfig
-    from embedding.simweb.corpus import write_corpus
-    from embedding.simweb.generated import truth as planted
-    from embedding.simweb.resolve import resolve_corpus
-    from embedding.simweb.serve import serve as play
-
-    log_to_stderr("simweb")
-    config = validate(SimwebConfig, {**asdict(played), **asdict(web)}, "yeoron simweb")
-    if truth:
-        print_json(planted(config))
-        return
-    if write is not None:
-        written = write_corpus(resolve_corpus(config), write)
-        print_line(f"{written:,} documents: {write}")
-        return
-    play(config, ready=lambda url: print_line(f"simweb plays at {url}"))

@@ -119,9 +119,9 @@ class Registry(Generic[T, S]):
         found: dict[str, EntryPoint] = {}
         for entry in sorted(installed().select(group=self.group), key=lambda each: each.name):
             if entry.name in found or entry.name in self._modules:
-                other = _whose(found[entry.name]) if entry.name in found else "Yeoron itself"
+                other = whose(found[entry.name]) if entry.name in found else "Yeoron itself"
                 raise ConfigError(
-                    f"{self.kind} {entry.name!r} is registered by {_whose(entry)} and by {other}: "
+                    f"{self.kind} {entry.name!r} is registered by {whose(entry)} and by {other}: "
                     "a name stands for one; uninstall the package or rename its entry point."
                 )
             found[entry.name] = entry
@@ -146,7 +146,7 @@ class Registry(Generic[T, S]):
             if entry is None and name not in self._modules:
                 raise ConfigError(f"{self._unknown(name)}.")
             before = dict(self._known)
-            where = f"{self.kind} {name!r} of {_whose(entry)}" if entry else self.kind
+            where = f"{self.kind} {name!r} of {whose(entry)}" if entry else self.kind
             try:
                 import_module(entry.module if entry else self._modules[name])
             except Exception as error:
@@ -185,7 +185,8 @@ def _sources(package: str) -> Iterator[tuple[str, str]]:
             yield info.name, read(info.name) or ""
 
 
-def _whose(entry: EntryPoint) -> str:
+def whose(entry: EntryPoint) -> str:
+    """The package of an entry point, for sentences."""
     name = entry.dist.name if entry.dist is not None else "a package"
     return f"{name} (entry point {entry.value})"
 

@@ -147,13 +147,3 @@ def airflow_processes(settings: Settings, environment: dict[str, str]) -> list[S
         )
         for name, command in airflow_services(environment).items()
     ]
-
-
-def simweb_service(settings: Settings, *arguments: str) -> Service:
-    """The simulated web of the demo."""
-    port = settings.ports.simweb
-    return Service(
-        name="simweb",
-        command=_yeoron("simweb", "--port", str(port), *arguments),
-        ready=f"http://127.0.0.1:{port}/clock.json",
-    )

@@ -200,9 +200,18 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
 
 
 def generated_corpus(settings: Settings) -> Path:
-    """The invented corpus as a dated file under the platform's home; written once."""
-    from embedding.simweb.config import SimwebConfig
-    from embedding.simweb.generated import generate
+    """The invented corpus as a dated file under the platform's home; written once.
+
+    ConfigError where the package that invents it is not installed.
+    """
+    try:
+        from yeoron_simweb.config import SimwebConfig
+        from yeoron_simweb.generated import generate
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"corpus: none is named, and {error.name}, with which one is invented, is not "
+            'installed; name a file, or pip install "yeoron[all]".'
+        ) from error
 
     path = settings.paths.home.resolve() / "generated-corpus.jsonl"
     if not path.is_file():

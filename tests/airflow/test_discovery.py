@@ -27,7 +27,7 @@ DAG = "discover_sources"
 def place(tmp_path: Path) -> Iterator[SimpleNamespace]:
     """A sources file that reads one feed of a simulated web."""
     from embedding.settings import load_settings
-    from embedding.simweb.testing import running
+    from yeoron_simweb.testing import running
 
     dated = world.documents(3, 60, datetime(2020, 2, 1, tzinfo=UTC), 27)
     parts = ("politics", "society", "life")

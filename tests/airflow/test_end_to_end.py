@@ -77,9 +77,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
     from embedding.server.config import ServerConfig
     from embedding.server.service import running_server
     from embedding.settings import load_settings
-    from embedding.simweb.config import SimwebConfig
-    from embedding.simweb.sources import sources_toml
-    from embedding.simweb.testing import running
+    from yeoron_simweb.config import SimwebConfig
+    from yeoron_simweb.sources import sources_toml
+    from yeoron_simweb.testing import running
 
     folder = tmp_path_factory.mktemp("end-to-end")
     config = ServerConfig(

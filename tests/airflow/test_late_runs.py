@@ -157,7 +157,7 @@ def test_a_real_airflow_tells_of_a_late_run_and_names_its_window(empty_database,
         environment = {
             **os.environ,
             **airflow_environment(home, port=18999, dags=dags, plugins=ROOT / "plugins"),
-            "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "plugins"))),
+            "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "plugins", ROOT / "neighbours"))),
             "YEORON_PATHS__HOME": str(tmp_path / "var"),
             "YEORON_NOTIFY__WEBHOOK": address,
         }

@@ -99,7 +99,9 @@ def reports(
             env={
                 **os.environ,
                 **TraceConfig(lineage=collector.address).airflow,
-                "PYTHONPATH": os.pathsep.join(map(str, (installed, ROOT, ROOT / "plugins"))),
+                "PYTHONPATH": os.pathsep.join(
+                    map(str, (installed, ROOT, ROOT / "plugins", ROOT / "neighbours"))
+                ),
                 "YEORON_PATHS__HOME": str(tmp_path),
             },
             stdin=subprocess.PIPE,

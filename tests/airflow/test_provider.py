@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 def airflow(installed: Path, *command: str) -> list[dict[str, str]]:
     """A command of the real Airflow, its answer as rows."""
-    path = os.pathsep.join(map(str, (installed, ROOT, ROOT / "plugins")))
+    path = os.pathsep.join(map(str, (installed, ROOT, ROOT / "plugins", ROOT / "neighbours")))
     done = subprocess.run(
         [sys.executable, "-m", "airflow", *command, "--output", "json"],
         env={**os.environ, "PYTHONPATH": path},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import grimp
 import pytest
 
-PACKAGES = ("embedding", "embedding_airflow")
+PACKAGES = ("embedding", "embedding_airflow", "yeoron_bench", "yeoron_demo", "yeoron_simweb")
 REGISTRIES = {
     "embedding.exchange.compression.traits",
     "embedding.models.traits",

@@ -13,11 +13,14 @@ ELSEWHERE = {
 OTHERS = {
     "airflow": "plugins/embedding_airflow and dags",
     "architecture": "the tree itself",
+    "bench": "neighbours/yeoron_bench",
     "benchmarks": "benchmarks",
+    "demo": "neighbours/yeoron_demo",
     "docs": "docs",
     "infra": "infra",
     "public": "plugins/yeoron",
     "registry": "embedding/kernel/registry.py, with packages outside the tree",
+    "simweb": "neighbours/yeoron_simweb",
     "stores": "stores of every kind that older versions wrote",
 }
 """Folders of tests that are about no one package of `embedding`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-ROOMS = ("embedding", "plugins")
+ROOMS = ("embedding", "plugins", "neighbours")
 """Benchmarks are scripts of their own, each with its `Setting` and its `SIDES`."""
 PRODUCT = (*ROOMS, "dags", "benchmarks")
 SAME = {

@@ -9,8 +9,8 @@ import pytest
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
 from embedding.settings import PathsConfig, Settings
-from embedding.simweb.testing import running
 from worker.process.test_kills import MODEL, NODES, Crawl, documents
+from yeoron_simweb.testing import running
 
 
 def of(folder: Path, crawl: Crawl | None) -> Settings:

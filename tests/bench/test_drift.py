@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embedding.evaluation.detection import Judgement
-from embedding.evaluation.planting import PlantedCorpus
 from embedding.kernel.errors import ConfigError
+from yeoron_bench.detection import Judgement
+from yeoron_bench.planting import PlantedCorpus
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from embedding.bench import driftjudging
+    from yeoron_bench import driftjudging
 
     yield driftjudging
-    sys.modules.pop("embedding.bench.driftjudging", None)
+    sys.modules.pop("yeoron_bench.driftjudging", None)
 
 
 def judged(scores: list[float], flagged: list[bool]) -> Judgement:
@@ -65,7 +65,7 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
 def test_halves_of_the_same_window_are_judged_by_one_another_alone(
     bench, monkeypatch, tmp_path, capsys
 ):
-    from embedding.bench import drift
+    from yeoron_bench import drift
 
     corpus = tmp_path / "dated.jsonl"
     corpus.write_text(
@@ -97,7 +97,7 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
 
 
 def test_halves_of_an_odd_number_of_windows_are_told(bench, tmp_path):
-    from embedding.bench import drift
+    from yeoron_bench import drift
 
     corpus = tmp_path / "dated.jsonl"
     corpus.write_text('{"date": "2020-01-01", "text": "말 글"}\n', encoding="utf-8")

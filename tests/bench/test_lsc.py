@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embedding.evaluation.changeset import Sentences
 from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
+from yeoron_bench.changeset import Sentences
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import changesets
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from embedding.bench import lsc
+    from yeoron_bench import lsc
 
     return lsc
 
@@ -31,7 +31,7 @@ def bench(monkeypatch):
 @pytest.fixture
 def contexts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from embedding.bench import lsccontexts
+    from yeoron_bench import lsccontexts
 
     return lsccontexts
 
@@ -66,9 +66,9 @@ def test_frequent_words_count_less_and_the_mean_is_taken_off(contexts) -> None:
 
 
 def test_names_in_the_training_are_distinct_and_unchanged_by_the_text_pipeline(bench) -> None:
-    from embedding.bench.lscours import spelt
     from embedding.text.config import TextConfig
     from embedding.text.pipeline import TextPipeline
+    from yeoron_bench.lscours import spelt
 
     names = [spelt(at) for at in range(20_000)]
     assert len(set(names)) == len(names)

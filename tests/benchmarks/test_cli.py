@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import found, main
-from embedding.bench.results import FIELDS, as_tables, command, keep
 from embedding.cli import app
-from embedding.commands.bench import PROJECT
 from embedding.kernel.errors import ConfigError
+from yeoron_bench.commands import PROJECT
+from yeoron_bench.results import FIELDS, as_tables, command, keep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +42,7 @@ def test_an_unknown_one_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> Non
 def test_without_scrapy_the_crawl_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("embedding.bench.results.find_spec", lambda _: None)
+    monkeypatch.setattr("yeoron_bench.results.find_spec", lambda _: None)
     assert main(["crawl", "generated"]) == 2
     told = capsys.readouterr().err
     assert told.startswith("scrapy: not installed, and it is measured beside ours")
@@ -52,10 +52,10 @@ def test_without_scrapy_the_crawl_is_a_sentence(
 def test_the_package_measures_without_the_folder_of_benchmarks(tmp_path: Path) -> None:
     """As in an installed wheel: nothing of `yeoron bench` imports benchmarks."""
     code = (
-        "import sys, importlib, pkgutil, embedding.bench as bench\n"
+        "import sys, importlib, pkgutil, yeoron_bench as bench\n"
         "sys.modules['benchmarks'] = None\n"
         "for each in pkgutil.iter_modules(bench.__path__):\n"
-        "    importlib.import_module(f'embedding.bench.{each.name}')\n"
+        "    importlib.import_module(f'yeoron_bench.{each.name}')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.bench.results import FIELDS
+from yeoron_bench.results import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -36,7 +36,7 @@ def test_a_result_says_when_on_what_and_how(path: Path) -> None:
 def cited() -> dict[str, list[str]]:
     """Names of result files in documents and code, with who names them."""
     found: dict[str, list[str]] = {}
-    for folder in ("docs", "embedding", "plugins", "dags", "."):
+    for folder in ("docs", "embedding", "plugins", "neighbours", "dags", "."):
         paths = ROOT.glob("*.md") if folder == "." else (ROOT / folder).rglob("*")
         for path in paths:
             if path.suffix not in {".md", ".py"} or "vendor" in path.parts:

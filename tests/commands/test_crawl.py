@@ -13,8 +13,8 @@ import pytest
 
 from embedding.kernel.records import TokenBlock
 from embedding.platform.dryrun import CountingSink
-from embedding.simweb.testing import running
 from embedding.worker.crawling.crawling import CrawlProcess
+from yeoron_simweb.testing import running
 
 SECRET = "010-1234-5678"
 TEXT = f"시민들은 새 도서관을 찾아 책을 읽었다. 문의는 {SECRET} 또는 hong@example.org 로 한다. " * 3

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import embedding.training
-from embedding.commands import importing, operate
+from embedding.commands import importing
 from embedding.training import TrainRequest
 
 CSV = """등록일,본문,언론사
@@ -92,7 +92,7 @@ def test_a_training_reads_what_can_be_imported(
 def test_the_demo_plays_what_can_be_imported(
     yeoron: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import embedding.platform.demo as demo
+    from yeoron_demo import commands, demo
 
     played: list[Path] = []
 
@@ -101,7 +101,7 @@ def test_the_demo_plays_what_can_be_imported(
         return 0
 
     monkeypatch.setattr(demo, "run_demo", run)
-    monkeypatch.setattr(operate, "keep_private", lambda: None)
+    monkeypatch.setattr(commands, "keep_private", lambda: None)
     for _ in range(2):
         assert yeoron("demo", "--corpus", "posts.csv").code == 0
     assert len(played[0].read_text("utf-8").splitlines()) == 2

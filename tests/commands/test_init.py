@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from embedding.settings import load_settings
-from embedding.simweb.testing import running
 from embedding.sources.config import load_sources
+from yeoron_simweb.testing import running
 
 
 @pytest.fixture(scope="module")

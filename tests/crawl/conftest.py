@@ -14,8 +14,8 @@ import pytest
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request, Response
-from embedding.simweb.testing import running
 from pgserver import PostgresServer
+from yeoron_simweb.testing import running
 
 Handler = Callable[[str, dict[str, str], asyncio.StreamWriter], Awaitable[None]]
 

@@ -18,13 +18,13 @@ from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.named import NamedAuthors
 from embedding.crawl.services import make_pseudonyms
-from embedding.simweb.sources import sources_toml
-from embedding.simweb.testing import running
 from embedding.sources.base import FetchedPage
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.feed import read_feed
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
+from yeoron_simweb.sources import sources_toml
+from yeoron_simweb.testing import running
 
 URL = "https://example.org/news/1"
 TEXT = "정부는 오늘 새 정책을 내놓았다."

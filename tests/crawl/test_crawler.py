@@ -21,8 +21,8 @@ from embedding.crawl.replay import read_clock
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
-from embedding.simweb.sources import sources_toml
 from embedding.sources.config import SourceConfig, load_sources
+from yeoron_simweb.sources import sources_toml
 
 PAGE = (
     "<html><head><title>{0}</title></head><body><article><h1>{0}</h1><p>{1}</p></article>"

@@ -12,8 +12,8 @@ import pytest
 from embedding.crawl.config import DiscoverConfig
 from embedding.crawl.discover import Discoverer, Discovery
 from embedding.kernel.errors import InputError
-from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
+from yeoron_simweb.testing import running
 
 
 def words(text: str) -> Mapping[str, int]:

@@ -87,8 +87,8 @@ def exists(words: list[str], line: str) -> None:
         options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
         if word.startswith("-") and not re.fullmatch(r"-?\d+", word):
             assert word.partition("=")[0] in options | {"--help", "-h"}, (line, word)
-        elif word in getattr(command, "commands", {}):
-            command = command.commands[word]
+        elif hasattr(command, "commands") and word in command.list_commands(None):
+            command = command.get_command(None, word)
         elif hasattr(command, "commands"):
             assert words[words.index(word) - 1].startswith("--"), (line, word)
 

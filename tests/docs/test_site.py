@@ -52,7 +52,7 @@ def test_every_result_that_a_figure_names_is_there() -> None:
 
 
 def test_every_page_of_the_tree_that_code_names_is_there() -> None:
-    folders = ("embedding", "plugins", "dags", "infra", "benchmarks", "tests")
+    folders = ("embedding", "plugins", "neighbours", "dags", "infra", "benchmarks", "tests")
     for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):
             for page in re.findall(r"\bdocs/[\w/.-]+\.md\b", path.read_text(encoding="utf-8")):

@@ -480,7 +480,7 @@ def _wait(url: str, process: subprocess.Popen[bytes], seconds: float) -> None:
 @pytest.mark.slow
 def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
     """Also before the first run: the experiment is made then, once, for models of one's own."""
-    from embedding.platform.summary import experiment_url
+    from embedding.platform.addresses import experiment_url
     from embedding.settings import Settings
 
     port = int(server.rpartition(":")[2])

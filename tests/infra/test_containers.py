@@ -24,10 +24,10 @@ from containers import (
     platform_image,
     run_once,
 )
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.corpus import write_corpus
-from embedding.simweb.resolve import resolve_corpus
 from waiting import until
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.corpus import write_corpus
+from yeoron_simweb.resolve import resolve_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -63,9 +63,9 @@ MORE = {
 }
 LOGGED_IN = """
 import json, time
-from embedding.platform.airflow_api import AirflowApi
-from embedding.platform.summary import reports
-from embedding.platform.watch import EVALUATE, STREAM, TREND
+from yeoron_demo.airflow_api import AirflowApi
+from yeoron_demo.summary import reports
+from yeoron_demo.watch import EVALUATE, STREAM, TREND
 from embedding.settings import load_settings, platform_login
 settings = load_settings()
 airflow = AirflowApi(settings.airflow_url, *platform_login(settings.paths.airflow))
@@ -110,7 +110,7 @@ def test_the_image_is_nobody_special_with_a_read_only_root_and_no_compiler(image
 
 
 def test_every_module_of_the_program_is_in_the_image(image: str) -> None:
-    folders = ("embedding", "plugins", "dags")
+    folders = ("embedding", "plugins", "neighbours", "dags")
     here = {
         str(file.relative_to(ROOT))
         for folder in folders

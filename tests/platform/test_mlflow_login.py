@@ -17,8 +17,8 @@ import pytest
 from embedding.evaluation.runs import connect, experiment_id, reported
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.ports import lasting_port
+from embedding.platform.addresses import experiment_url
 from embedding.platform.mlflow_app import LoginRequired, mlflow_app
-from embedding.platform.summary import experiment_url
 from embedding.settings import Settings
 from waiting import until
 

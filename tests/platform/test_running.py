@@ -23,9 +23,9 @@ from embedding.kernel.certificates import make_certificate
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.ports import lasting_port
 from embedding.nodetask import spec_file
+from embedding.platform.addresses import experiment_url
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
-from embedding.platform.summary import experiment_url
 from embedding.settings import Settings, load_settings
 from waiting import until
 

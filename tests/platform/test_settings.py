@@ -8,8 +8,8 @@ import pytest
 
 from embedding.kernel.errors import ConfigError
 from embedding.platform.databases import DATABASES
-from embedding.platform.demo_settings import write_demo_settings
 from embedding.settings import SETTINGS_VARIABLE, load_settings
+from yeoron_demo.demo_settings import write_demo_settings
 
 
 @pytest.fixture(autouse=True)

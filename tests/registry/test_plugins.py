@@ -54,7 +54,7 @@ for package in {packages}:
 
 
 def python(*arguments: str, paths: tuple[Path, ...] = (OUTSIDE,)) -> subprocess.CompletedProcess:
-    folders = map(str, (ROOT, ROOT / "plugins", *paths))
+    folders = map(str, (ROOT, ROOT / "plugins", ROOT / "neighbours", *paths))
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,

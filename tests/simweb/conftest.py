@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from embedding.simweb.config import PARTS, SimwebConfig
-from embedding.simweb.testing import AT_ONCE, running
+from yeoron_simweb.config import PARTS, SimwebConfig
+from yeoron_simweb.testing import AT_ONCE, running
 
 PER_PART = 45
 

@@ -5,7 +5,7 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.simweb.charset import encode_euckr
+from yeoron_simweb.charset import encode_euckr
 
 
 def test_hangul_is_encoded_and_the_rest_becomes_references() -> None:

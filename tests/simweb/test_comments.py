@@ -5,8 +5,8 @@ from datetime import datetime
 import httpx
 import pytest
 
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.testing import running
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.testing import running
 
 
 def test_cursors_lead_through_all_comments_newest_first(web: httpx.Client) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.corpus import CorpusDocument, from_records, parse_lines, read_corpus
 from generated import examples
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.corpus import CorpusDocument, from_records, parse_lines, read_corpus
 
 CONFIG = SimwebConfig()
 PETITION = (

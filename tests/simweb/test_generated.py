@@ -8,14 +8,14 @@ from datetime import date, timedelta
 import pytest
 
 from embedding.kernel.errors import InputError
-from embedding.simweb.config import PARTS, SimwebConfig
-from embedding.simweb.corpus import PlaybackCorpus
-from embedding.simweb.generated import FIRST_DAY, LAST_DAY, generate, truth
-from embedding.simweb.grammar import conjugate, with_particles
-from embedding.simweb.lexicon import Predicate, lexicon
-from embedding.simweb.library import Library
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
+from yeoron_simweb.config import PARTS, SimwebConfig
+from yeoron_simweb.corpus import PlaybackCorpus
+from yeoron_simweb.generated import FIRST_DAY, LAST_DAY, generate, truth
+from yeoron_simweb.grammar import conjugate, with_particles
+from yeoron_simweb.lexicon import Predicate, lexicon
+from yeoron_simweb.library import Library
 
 PLANTED = [truth()[kind][0] for kind in ("born", "moved", "contrast")]
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from embedding.simweb.config import PARTS, SimwebConfig
-from embedding.simweb.corpus import CorpusDocument, from_records
-from embedding.simweb.library import Library, spread
+from yeoron_simweb.config import PARTS, SimwebConfig
+from yeoron_simweb.corpus import CorpusDocument, from_records
+from yeoron_simweb.library import Library, spread
 
 CONFIG = SimwebConfig()
 

@@ -11,8 +11,8 @@ import pytest
 import trafilatura
 from lxml import etree, html
 
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.testing import AT_ONCE, running
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.testing import AT_ONCE, running
 
 NAMES = {
     "s": "http://www.sitemaps.org/schemas/sitemap/0.9",

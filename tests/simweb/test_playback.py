@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import ConfigError
-from embedding.simweb.playback import DAY_SECONDS, PlaybackClock, State, Timeline
 from generated import examples
+from yeoron_simweb.playback import DAY_SECONDS, PlaybackClock, State, Timeline
 
 START = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 WALL = 1_700_000_000.0

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import InputError
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.resolve import resolve_corpus
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.resolve import resolve_corpus
 
 LINE = '{"date":"2020-02-01","text":"글"}\n'
 

@@ -11,9 +11,9 @@ import pytest
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import InputError, PlatformError
-from embedding.simweb.config import SimwebConfig
-from embedding.simweb.serve import address, listen, serve
-from embedding.simweb.testing import AT_ONCE, running
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.serve import address, listen, serve
+from yeoron_simweb.testing import AT_ONCE, running
 
 DOCUMENTS = [
     {"date": f"2020-0{month}-{day:02d}", "text": f"글 {month} {day}", "part": "comments"}

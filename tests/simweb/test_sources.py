@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from embedding.simweb.sources import PART_OF_SOURCE, sources_toml
 from embedding.sources.config import load_sources
+from yeoron_simweb.sources import PART_OF_SOURCE, sources_toml
 
 
 def test_the_file_is_what_the_sources_room_reads(tmp_path: Path, url: str) -> None:

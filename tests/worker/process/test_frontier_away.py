@@ -20,7 +20,6 @@ from embedding.kernel.config import WITH_SECRETS
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
@@ -29,6 +28,7 @@ from embedding.worker.spec import NodeSpec
 from frontiers import troubled
 from pgserver import running_postgres
 from waiting import until
+from yeoron_simweb.testing import running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

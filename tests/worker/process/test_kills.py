@@ -30,7 +30,6 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Window
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
-from embedding.simweb.testing import running
 from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
@@ -40,6 +39,7 @@ from embedding.worker.spec import NodeSpec
 from pgserver import running_postgres
 from serving import start_server
 from waiting import until
+from yeoron_simweb.testing import running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -25,13 +25,13 @@ from embedding.kernel.config import WITH_SECRETS
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.simweb.testing import running
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import NodeSpec
 from waiting import until
+from yeoron_simweb.testing import running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

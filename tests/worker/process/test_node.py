@@ -21,7 +21,6 @@ from embedding.kernel.errors import PlatformError, YeoronError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
@@ -29,6 +28,7 @@ from embedding.worker.process.forking import forked
 from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from waiting import until
+from yeoron_simweb.testing import running
 
 MODEL = ModelConfig(dim=8, sample=0.0)
 QUICK = NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)

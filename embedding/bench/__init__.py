@@ -1,4 +1,0 @@
-"""Measurements that a user runs on their own machine and corpora (`yeoron bench`).
-
-Those that only say how the project itself is doing lie beside the package, in `benchmarks/`.
-"""

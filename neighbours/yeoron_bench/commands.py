@@ -1,0 +1,325 @@
+"""`yeoron bench`: measurements of a user's own machine and corpora, each with a result file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from embedding.commands.common import Json, print_line, settings
+from embedding.commands.option_groups import grouped
+from embedding.kernel.errors import ConfigError
+
+PROJECT = {
+    **{name: name for name in ("allocation", "balance", "bias", "bytes", "chaos", "checkpoint")},
+    **{name: name for name in ("columns", "crawl", "freshness", "incremental", "mask", "newword")},
+    **{name: name for name in ("page", "policies", "render", "replay", "shards", "smalltext")},
+    **{name: name for name in ("topology", "vocabulary")},
+    "freshness-lag": "freshnesslag",
+}
+"""Commands of before that measure the project itself: their names under `python -m benchmarks`."""
+CONTEXTS = ("both", "left", "none")
+NULLS = ("shuffled", "same-window")
+"""What nothing is planted in."""
+_HERE = Path()
+_TOKENIZERS = ("kiwi", "mecab")
+
+_Corpus = Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")]
+Results = Annotated[Path, typer.Option(help="Folder of the result files.")]
+Repeats = Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")]
+_Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
+_Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
+PeersOption = Annotated[bool, typer.Option(help="Measure gensim as well.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainBenchOptions:
+    """What the sides of `bench train` have in common."""
+
+    epochs: _Epochs = 1
+    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0
+    dim: _Dim = 100
+    model: Annotated[str, typer.Option(help="sgns, cbow or fasttext.")] = "sgns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LscOptions:
+    """How `bench lsc` trains and judges."""
+
+    dim: _Dim = 100
+    min_count: Annotated[
+        int, typer.Option(help="Occurrences before a word gets a vector.", min=1)
+    ] = 3
+    rehearsal: Annotated[
+        float, typer.Option(help="Passes of ours over the text, at most.", min=0)
+    ] = 30.0
+    deviations: Annotated[
+        float,
+        typer.Option(
+            help="A target is called changed that lies so many standard deviations of other words "
+            "above their mean."
+        ),
+    ] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftOptions:
+    """What `bench drift` makes of a corpus."""
+
+    tokenizer: Annotated[str, typer.Option(help="whitespace, kiwi or mecab.")] = "whitespace"
+    documents: Annotated[
+        int | None, typer.Option(help="About so many documents, spread over all dates.")
+    ] = None
+    windows: Annotated[int, typer.Option(help="Windows of equally many documents.")] = 6
+    seeds: Annotated[int, typer.Option(help="Plantings and trainings.")] = 1
+    first: Annotated[int, typer.Option(help="Seed of the first planting.")] = 0
+    thin: Annotated[
+        str, typer.Option(help="Decoys leave out or move texts, or sentences of long texts.")
+    ] = "texts"
+    null: Annotated[
+        str | None,
+        typer.Option(
+            help="Plant nothing, so that all finds are false: shuffled, or same-window (each "
+            "window split in two; the second is judged by the first)."
+        ),
+    ] = None
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Keep the corpus' own order of time.")
+    ] = False
+
+
+class BenchGroup(TyperGroup):
+    """Says where the measurements of the project are now."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command; ConfigError for one that is run from a checkout."""
+        if cmd_name in PROJECT:
+            raise ConfigError(
+                f"bench {cmd_name}: it measures the project, so it is run from a checkout of "
+                f"Yeoron: `python -m benchmarks {PROJECT[cmd_name]}`."
+            )
+        return super().get_command(ctx, cmd_name)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    group = typer.Typer(
+        cls=BenchGroup,
+        help="Measure this machine and your corpora; each writes a dated result file here.",
+        no_args_is_help=True,
+    )
+    app.add_typer(group, name="bench")
+    for command in (train, kernel, text, wire, gpu, lsc, drift, stream):
+        group.command()(grouped(command))
+
+
+def stream(results: Results = _HERE) -> None:
+    """Words/s, lag and memory of the platform's last demo run, as a dated result file.
+
+    Example: `make demo && yeoron bench stream`
+    """
+    from yeoron_bench.stream import record_demo
+
+    path = record_demo(settings().paths.home / "demo" / "summary.json", results)
+    print_line(f"Written to {path}.")
+
+
+def kernel(
+    corpus: _Corpus,
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
+    repeats: Repeats = 3,
+    epochs: _Epochs = 1,
+    gold: Annotated[
+        Path | None, typer.Option(help="Folder of gold sets, to compare quality as well.")
+    ] = None,
+    results: Results = _HERE,
+) -> None:
+    """The skip-gram kernel against gensim, in turn, with one and two threads.
+
+    Example: `yeoron bench kernel corpus.txt --words 3000000`
+    """
+    from yeoron_bench.kernel import bench_kernel
+
+    bench_kernel(corpus, (1, 2), words, repeats, epochs=epochs, gold=gold, results=results)
+
+
+def train(
+    corpus: _Corpus,
+    training: TrainBenchOptions,
+    side: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="gensim-N (workers), nodes-N, hogwild-N, bsp-N, asp-N or growing-N; may be "
+            "repeated. When not given: gensim-2, nodes-1, nodes-2, hogwild-2."
+        ),
+    ] = None,
+    words: Annotated[int | None, typer.Option(help="Words of the corpus to use.")] = None,
+    repeats: Repeats = 3,
+    gold: Annotated[
+        list[Path] | None,
+        typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
+    ] = None,
+    results: Results = _HERE,
+) -> None:
+    """`yeoron train` against gensim, in turn, from a file to saved vectors.
+
+    Examples: `yeoron bench train corpus.txt` ·
+    `yeoron bench train corpus.txt --side gensim-2 --side growing-1 --gold wordsim353.tsv`
+    """
+    from yeoron_bench.train import SIDES, Setting, bench_train
+
+    setting = Setting(**asdict(training))
+    sides = tuple(side or SIDES)
+    bench_train(
+        corpus, sides, setting, words=words, repeats=repeats, gold=gold or (), results=results
+    )
+
+
+def text(
+    corpus: Annotated[
+        list[Path], typer.Argument(help="JSONL, or text with one document a line (.xz is read).")
+    ],
+    documents: Annotated[
+        int | None, typer.Option(help="Documents of each corpus; all unless given.", min=8)
+    ] = None,
+    every: Annotated[
+        int, typer.Option(help="Plain Kiwi reads each so many-th document.", min=1)
+    ] = 8,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(help="both, left or none (neighbours analysed with an unknown eojeol)."),
+    ] = None,
+    new_words: Annotated[int, typer.Option(help="Most new words to find.", min=0)] = 0,
+    tokenizer: Annotated[
+        str, typer.Option(help="Measured against plain Kiwi: kiwi (behind its cache) or mecab.")
+    ] = "kiwi",
+    results: Results = _HERE,
+) -> None:
+    """Text preparation against plain Kiwi: morphemes/s of one core and identical words.
+
+    Example: `yeoron bench text petitions.jsonl.xz reviews.jsonl.xz --every 8`
+    """
+    from yeoron_bench.text import bench_text
+
+    if tokenizer not in _TOKENIZERS:
+        raise ConfigError(f"--tokenizer {tokenizer}: {', '.join(_TOKENIZERS)} are accepted.")
+    unknown = sorted(set(context or ()) - set(CONTEXTS))
+    if unknown:
+        raise ConfigError(f"--context {unknown[0]}: {', '.join(CONTEXTS)} are accepted.")
+    bench_text(
+        corpus,
+        documents=documents,
+        every=every,
+        contexts=tuple(context or ("both",)),
+        new_words=new_words,
+        tokenizer=tokenizer,
+        results=results,
+    )
+
+
+def wire(
+    side: Annotated[
+        list[str] | None,
+        typer.Option(help="float32, float16, threshold, onebit or topk; may be repeated."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Batches each way; medians count.", min=1)] = 200,
+    rows: Annotated[int, typer.Option(help="Rows of a batch.", min=1, max=100_000)] = 8_192,
+    dim: _Dim = 128,
+    threads: Annotated[int, typer.Option(help="Threads of the server.", min=1)] = 1,
+    results: Results = _HERE,
+) -> None:
+    """Rows a second each way over loopback, one shard, and how near a plain socket is.
+
+    Example: `yeoron bench wire --side float32 --side float16`
+    """
+    from yeoron_bench.wire import WIRE_SIDES, bench_wire
+
+    sides = tuple(side or WIRE_SIDES)
+    bench_wire(sides=sides, rows=rows, dim=dim, rounds=rounds, threads=threads, results=results)
+
+
+def gpu(
+    rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
+    dim: _Dim = 100,
+    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.", min=1)] = 20,
+    results: Results = _HERE,
+) -> None:
+    """Rows/s with the tables on a GPU: resident and over the wire, and which limit binds.
+
+    Example: `yeoron bench gpu --dim 128`
+    """
+    from yeoron_bench.gpu import bench_gpu
+
+    bench_gpu(rows, dim, repeats, results=results)
+
+
+def lsc(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder laid out as SemEval-2020 task 1: corpus1/lemma and corpus2/lemma with "
+            "*.txt or *.txt.gz, targets.txt, truth/graded.txt, truth/binary.txt."
+        ),
+    ],
+    judging: LscOptions,
+    tokens: Annotated[
+        int | None,
+        typer.Option(help="Draw sentences of so many tokens a side, others each seed.", min=1_000),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Draws and trainings.", min=1)] = 3,
+    first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 1,
+    peers: PeersOption = True,
+    as_json: Json = False,
+    results: Results = _HERE,
+) -> None:
+    """Lexical semantic change: rank correlation and accuracy of every estimator, beside gensim.
+
+    Examples:
+
+    `yeoron bench lsc semeval2020_ulscd_ger`
+
+    `yeoron bench lsc semeval2020_ulscd_swe --tokens 150000 --seeds 5`
+    """
+    from yeoron_bench.lsc import LscSetting, bench_lsc
+
+    setting = LscSetting(
+        folder=folder, tokens=tokens, seeds=seeds, first=first, peers=peers, **asdict(judging)
+    )
+    bench_lsc(setting, as_json=as_json, results=results)
+
+
+def drift(
+    corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")],
+    planting: DriftOptions,
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
+    ] = False,
+    stores: Annotated[
+        Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
+    ] = None,
+    least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
+    peers: PeersOption = True,
+    results: Results = _HERE,
+) -> None:
+    """Planted changes of meaning: who finds them, how surely, how soon.
+
+    Examples:
+
+    `yeoron bench drift reviews.jsonl --tokenizer kiwi --seeds 3`
+
+    `yeoron bench drift reviews.jsonl --null same-window --no-peers`
+    """
+    from yeoron_bench.drift import bench_drift
+    from yeoron_bench.driftjudging import DriftSetting
+
+    if planting.null not in (None, *NULLS):
+        raise ConfigError(f"--null {planting.null[:40]}: {' or '.join(NULLS)} is accepted.")
+    if planting.null and planting.ordered:
+        raise ConfigError("--ordered: not accepted with --null, which says what order there is.")
+    setting = DriftSetting(
+        corpus=corpus, overlap=overlap, stores=stores, least=least, peers=peers, **asdict(planting)
+    )
+    bench_drift(setting, results=results)

@@ -1,0 +1,144 @@
+"""Planted changes of meaning: who finds them, how surely, how soon?
+
+    yeoron bench drift reviews.jsonl --tokenizer kiwi
+
+A dated corpus is assigned to windows by chance and changes of known word, date and strength are
+planted, with decoys (`yeoron_bench/planting.py`). Ours learns it as `yeoron train --dated`
+does, one snapshot a window, and judges each window against the one before. The baselines are what
+people use: gensim trained again for each window and turned onto the one before (Procrustes;
+Hamilton et al. 2016), gensim that goes on learning (`build_vocab(update=True)`; Kim et al. 2014)
+compared by cosine, and neighbour overlap (Gonen et al. 2020) of both. All rank the same words:
+those with so many mentions (`--least`) in both windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from embedding.kernel.config import validate
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
+from embedding.worker.corpus.datedlines import dated_lines
+from embedding.worker.spec import CorpusShare
+from yeoron_bench.detection import Detection, Judgement, detect
+from yeoron_bench.driftjudging import DriftSetting, compared, ours, overlaps
+from yeoron_bench.driftpeers import gensim
+from yeoron_bench.planting import PlantedDocument, PlantingConfig, plant
+from yeoron_bench.results import RESULTS, facts, keep, need
+
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
+HALVES = "same-window"
+"""Windows are halves of one another: the second of each two is judged, by the first alone."""
+OUTSIDE = ("corpus", "stores", "planting")
+AGAIN = 1000
+"""Added to a seed for the second training on the same text."""
+
+
+def documents(path: Path, tokenizer: str, most: int | None) -> list[PlantedDocument]:
+    """Documents in order of time, as sentences of words."""
+    pipeline = TextPipeline(TextConfig(tokenizer=tokenizer, mask=False))
+    lines = sorted(dated_lines(CorpusShare(path=str(path))), key=lambda line: line.when)
+    step = max(1, len(lines) // most) if most else 1
+    found = [pipeline.words(line.text) for line in lines[::step]]
+    return [[list(s) for s in document] for document in found if document]
+
+
+def measure(given: DriftSetting) -> dict[str, Any]:
+    if given.peers:
+        need("gensim", "it is measured beside ours; --no-peers does without")
+    docs = documents(given.corpus, given.tokenizer, given.documents)
+    runs: list[dict[str, Any]] = []
+    agreed: list[dict[str, Any]] = []
+    for seed in range(given.first, given.first + given.seeds):
+        given = replace(given, planting=seed)
+        assignment = given.null or ("ordered" if given.ordered else "shuffled")
+        config = validate(
+            PlantingConfig,
+            {"windows": given.windows, "seed": seed, "assignment": assignment, "thin": given.thin},
+            "bench drift",
+        )
+        if given.null:
+            config = config.model_copy(update={"exchanges": 0, "gains": 0, "decoys": 0})
+        corpus = plant(docs, config)
+        which = compared(corpus, given.least)
+        if given.null == HALVES:
+            which = which[::2]
+
+        def note(name: str, judged: list[Judgement], seconds: float, seed: int = seed) -> None:
+            found = detect(judged, corpus)  # noqa: B023 - called in this round
+            calls = [None if one.flagged is None else int(one.flagged.sum()) for one in judged]
+            figures = {"called_by_window": calls, **asdict(found)}
+            runs.append({"seed": seed, "name": name, "cpu_s": round(seconds, 1), **figures})
+            say(name, found)
+
+        one = ours(corpus, which, given, 1 + seed)
+        for side in one:
+            note(side.name, side.windows, side.seconds)
+        if given.overlap:
+            other = ours(corpus, which, given, 1 + seed + AGAIN)
+            for row in overlaps(one, other):
+                agreed.append({"seed": seed, **row})
+                say_overlap(row)
+        if given.peers:
+            for goes_on in (True, False):
+                for peer in gensim(corpus, which, given, goes_on=goes_on):
+                    note(*peer)
+    return {"runs": runs, "overlap": agreed, "documents": len(docs)}
+
+
+def table(record: dict[str, Any]) -> str:
+    """What each estimator found by planting, and how far two trainings agree."""
+    lines = [f"# Planted changes of meaning, {record['when'][:10]}", ""]
+    lines += [f"{record['corpus']}, {record['documents']:,} documents; {record['settings']}.", ""]
+    names = ("average_precision", "flagged", "false_discovery", "precision", "recall", "mentions")
+    lines += [f"| planting | estimator | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    for run in record["runs"]:
+        cells = ["" if run[name] is None else f"{run[name]:.4g}" for name in names]
+        lines.append(f"| {run['seed']} | {run['name']} | {' | '.join(cells)} |")
+    if record["overlap"]:
+        lines += ["", "| planting | estimator | ranked in common | called in common |"]
+        lines.append("|---|---|---|---|")
+    for row in record["overlap"]:
+        called = "" if row["called"] is None else f"{row['called']:.2f}"
+        lines.append(f"| {row['seed']} | {row['name']} | {row['ranked']:.2f} | {called} |")
+    return "\n".join([*lines, ""])
+
+
+def say_overlap(row: dict[str, Any]) -> None:
+    called = "none called" if row["called"] is None else f"of the called {row['called']:.2f}"
+    print(
+        f"{row['name']:32s} two trainings: {row['ranked']:.2f} of the first {row['first']} in "
+        f"common, {called} ({row['called_by_one']} and {row['called_by_other']})",
+        flush=True,
+    )
+
+
+def say(name: str, found: Detection) -> None:
+    strengths = " ".join(f"{k}:{v:.2f}" for k, v in found.by_strength.items())
+    bands = " ".join(f"{v:.2f}" for v in found.by_band.values())
+    rest = ""
+    if found.false_discovery is not None:
+        rest = f" · called {found.flagged}, false {found.false_discovery:.3f}"
+    if found.recall is not None:
+        precision = float("nan") if found.precision is None else found.precision
+        rest += (
+            f", precision {precision:.2f}, recall {found.recall:.2f}, "
+            f"after {found.mentions} mentions in {found.documents} documents"
+        )
+    decoys = " ".join(f"{k} {v:.2f}" for k, v in found.by_decoy.items())
+    ranking = f"AP {found.average_precision:.3f} ({strengths}; bands {bands})"
+    print(f"{name:32s} {ranking}{rest} | {decoys}", flush=True)
+
+
+def bench_drift(given: DriftSetting, *, results: Path = RESULTS) -> None:
+    """Measure, print each estimator as it is done, keep the figures. Raises YeoronError."""
+    found = measure(given)
+    record = {
+        **facts("drift", _PACKAGES),
+        "corpus": given.corpus.name,
+        "settings": given.record(OUTSIDE),
+        **found,
+    }
+    print(f"Written to {keep(record, table(record), results=results)}.")

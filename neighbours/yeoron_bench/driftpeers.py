@@ -1,0 +1,100 @@
+"""What people use to find changes of meaning, for `drift.py`: gensim again, gensim that goes on."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from embedding.kernel.records import FloatArray
+from embedding.snapshots.nearness import unit_rows
+from embedding.trends.nearest import nearest
+from embedding.trends.pair import SnapshotPair
+from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift
+from yeoron_bench.detection import Judgement
+from yeoron_bench.driftjudging import PLANTED_MIN_COUNT, ComparedWindow, DriftSetting, judgement
+from yeoron_bench.planting import PlantedCorpus
+
+NEIGHBOURS = 50
+CANDIDATES = 10_000
+
+
+def gensim(
+    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: DriftSetting, *, goes_on: bool
+) -> Iterator[tuple[str, list[Judgement], float]]:
+    """Cosine (after Procrustes when each window is learnt again) and neighbour overlap."""
+    began = time.process_time()
+    spaces = list(_gensim_spaces(corpus, given, goes_on=goes_on))
+    trained = time.process_time() - began
+    way = "goes on" if goes_on else "each window"
+    for figure in ("cosine", "neighbours"):
+        began = time.process_time()
+        judged = []
+        for one in which:
+            pair = _paired(spaces[one.window - 1], spaces[one.window])
+            values = _baseline(pair, figure, turned=not goes_on)
+            judged.append(judgement(one, dict(zip(pair.words, values, strict=True)), None))
+        name = "procrustes" if figure == "cosine" and not goes_on else figure
+        yield f"gensim {way}, {name}", judged, trained + time.process_time() - began
+
+
+def _gensim_spaces(
+    corpus: PlantedCorpus, given: DriftSetting, *, goes_on: bool
+) -> Iterator[tuple[dict[str, int], FloatArray, np.ndarray]]:
+    from gensim.models import Word2Vec
+
+    settings = {
+        "vector_size": given.training.dim,
+        "sg": 1,
+        "negative": 5,
+        "window": 5,
+        "sample": 1e-4,
+    }
+    epochs = given.training.epochs if goes_on else 2 * given.training.epochs
+    model, counts = None, Counter[str]()
+    for docs in corpus.windows:
+        sentences = [list(sentence) for document in docs for sentence in document]
+        if model is None or not goes_on:
+            model = Word2Vec(
+                min_count=PLANTED_MIN_COUNT, workers=1, seed=1 + given.planting, **settings
+            )
+            counts = Counter()
+            model.build_vocab(sentences)
+        else:
+            model.build_vocab(sentences, update=True)
+        counts.update(word for sentence in sentences for word in sentence)
+        model.train(sentences, total_examples=len(sentences), epochs=epochs)
+        words = dict(model.wv.key_to_index)
+        often = np.array([counts[word] for word in words], dtype=np.int64)
+        yield words, model.wv.vectors[: len(words)].copy(), often
+
+
+def _paired(
+    before: tuple[dict[str, int], FloatArray, np.ndarray],
+    after: tuple[dict[str, int], FloatArray, np.ndarray],
+) -> SnapshotPair:
+    words = [word for word in after[0] if word in before[0]]
+    old = np.array([before[0][word] for word in words])
+    new = np.array([after[0][word] for word in words])
+    return SnapshotPair(
+        words=tuple(words),
+        before=unit_rows(before[1][old]),
+        after=unit_rows(after[1][new]),
+        seen_before=before[2][old],
+        seen_after=after[2][new],
+    )
+
+
+def _baseline(pair: SnapshotPair, figure: str, *, turned: bool) -> list[float]:
+    rows = np.arange(len(pair), dtype=np.int64)
+    if figure == "neighbours":
+        candidates, plain = pair.frequent(CANDIDATES), np.ones(len(pair), np.float32)
+        near = [
+            nearest(side, plain, rows, candidates, NEIGHBOURS, 1024)
+            for side in (pair.before, pair.after)
+        ]
+        return list(map(float, overlap_shift(near[0], near[1], len(pair))))
+    before = pair.before @ fit_rotation(pair.before, pair.after) if turned else pair.before
+    return list(map(float, cosine_distance(before, pair.after)))

@@ -1,0 +1,237 @@
+"""Rows a second with the tables on a GPU: resident, over the bus, over the wire, and what binds.
+
+    yeoron bench gpu
+
+Push and pull of one row of `dim` float32 move five rows' bytes through the GPU's memory (pull: read
+the row, write the answer; push: read the delta and the row, write the row). At 4.3 TB/s that bounds
+both together at 2.15 billion rows/s x 100/dim, whatever the kernel; the share of it is what counts.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import PullRequest, Push
+from embedding.kernel.devices import on_gpu
+from embedding.kernel.records import Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rows.steps import RowSteps
+from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
+from embedding.server.service import running_server
+from yeoron_bench.results import facts, hardware, keep
+
+BOUND = 2.15e9
+"""Rows of 100 float32 a second, push and pull together, at 4.3 TB/s of memory."""
+ASKED = 0.4
+WIRE_ROWS = (8_192, 65_536, 262_144)
+
+
+def timed(device: TorchDevice, call: Callable[[], object], repeats: int) -> float:
+    """Median seconds of a call, after two that do not count."""
+    found = []
+    for turn in range(repeats + 2):
+        device.wait()
+        began = time.perf_counter()
+        call()
+        device.wait()
+        if turn >= 2:
+            found.append(time.perf_counter() - began)
+    return statistics.median(found)
+
+
+def resident(
+    device: TorchDevice, steps: RowSteps, rows: int, dim: int, repeats: int
+) -> dict[str, float]:
+    """Rows/s of batches of `rows` that lie on the device, of a table four times as long."""
+    table = device.zeros(4 * rows, dim)
+    moved = device.zeros(4 * rows)
+    where = torch.randperm(4 * rows, device=device.torch)[:rows].contiguous()
+    delta = torch.full((rows, dim), 1e-3, device=device.torch)
+    pull = timed(device, lambda: steps.gather(table, where), repeats)
+    push = timed(device, lambda: steps.add(table, where, delta, 1.0), repeats)
+    stepped = timed(device, lambda: steps.adagrad(table, moved, where, delta, 1.0, 1.0), repeats)
+    bound = BOUND * 100 / dim
+    return {
+        "pull_rows_per_s": rows / pull,
+        "push_rows_per_s": rows / push,
+        "push_adagrad_rows_per_s": rows / stepped,
+        "share": rows / (pull + push) / bound,
+        "share_adagrad": rows / (pull + stepped) / bound,
+    }
+
+
+def memory_bandwidth(device: TorchDevice, repeats: int) -> float:
+    """Bytes a second of a plain copy inside the device, reads and writes counted."""
+    source = device.zeros(2**28 if device.type == "cuda" else 2**24)
+    target = torch.empty_like(source)
+    return 2 * source.numel() * 4 / timed(device, lambda: target.copy_(source), repeats)
+
+
+def bus(device: TorchDevice, size: int, repeats: int) -> dict[str, float]:
+    """Seconds for `size` bytes to the device and back, as the server moves them."""
+    values = np.zeros(size, dtype=np.uint8)
+    placed = device.place(values)
+    return {
+        "to_device_s": timed(device, lambda: device.place(values), repeats),
+        "to_host_s": timed(device, lambda: device.host(placed), repeats),
+    }
+
+
+def socket_copy(size: int, repeats: int) -> float:
+    """Seconds for `size` bytes through a raw loopback socket."""
+    data = bytes(size)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        reader = threading.Thread(target=_swallow, args=(listening, (repeats + 2) * size))
+        reader.start()
+        with socket.create_connection(listening.getsockname(), timeout=60) as sending:
+            acknowledged = [_sent(sending, data) for _ in range(repeats + 2)]
+        reader.join(60)
+    return statistics.median(acknowledged[2:])
+
+
+def _swallow(listening: socket.socket, total: int) -> None:
+    taken, _ = listening.accept()
+    with taken:
+        buffer = bytearray(1 << 20)
+        while total > 0:
+            total -= taken.recv_into(buffer)
+
+
+def _sent(sending: socket.socket, data: bytes) -> float:
+    began = time.perf_counter()
+    sending.sendall(data)
+    return time.perf_counter() - began
+
+
+def wire(device: str, rows: int, dim: int, repeats: int) -> dict[str, float]:
+    """Seconds of a pull and of a push of `rows` rows as float16 over loopback, by one client."""
+    config = ServerConfig(
+        min_count=1, device=device, initial_rows=rows, max_words=4 * rows, max_message_bytes=2**30
+    )
+    exchange = ExchangeConfig(max_message_bytes=2**30)
+    with (
+        running_server(config, SyncConfig(policy="asp"), dim=dim) as server,
+        ParameterClient(server.location, node="bench", config=exchange) as client,
+    ):
+        welcome = client.hello()
+        words, ones = [f"w{i}" for i in range(rows)], np.ones(rows, dtype=np.int64)
+        ids = client.admit(words, ones)
+        none = np.empty(0, dtype=np.int64)
+        delta = np.full((rows, dim), 2.0**-12, dtype=np.float16)
+        pulls, pushes, clock = [], [], welcome.clock
+        for sequence in range(1, repeats + 3):
+            began = time.perf_counter()
+            pulled = client.pull(PullRequest(ids, none, clock=clock))
+            half = time.perf_counter()
+            deltas = (RowDelta(Table.IN, ids, delta),)
+            clock = client.push(Push("bench", sequence, pulled.clock, deltas)).clock
+            pulls.append(half - began)
+            pushes.append(time.perf_counter() - half)
+    return {"pull_s": statistics.median(pulls[2:]), "push_s": statistics.median(pushes[2:])}
+
+
+def limit(parts: dict[str, float]) -> str:
+    """The part of a round trip that takes longest."""
+    return max(parts, key=lambda name: parts[name])
+
+
+def over_the_wire(device: TorchDevice, rows: int, dim: int, repeats: int) -> dict[str, Any]:
+    """A round trip of `rows` rows, taken apart."""
+    trip = wire(device.type, rows, dim, repeats)
+    alone = resident(device, device.steps(dim), rows, dim, repeats)
+    crossed = bus(device, rows * dim * 2, repeats)
+    kernels = rows / alone["pull_rows_per_s"] + rows / alone["push_rows_per_s"]
+    parts = {
+        "kernels": kernels,
+        "bus": crossed["to_device_s"] + crossed["to_host_s"],
+        "socket": 2 * socket_copy(rows * dim * 2, repeats),
+    }
+    total = trip["pull_s"] + trip["push_s"]
+    parts["messages, checks and locks"] = max(0.0, total - sum(parts.values()))
+    return {
+        "rows": rows,
+        "pull_rows_per_s": rows / trip["pull_s"],
+        "push_rows_per_s": rows / trip["push_s"],
+        "parts_ms": {name: 1000 * seconds for name, seconds in parts.items()},
+        "binds": limit(parts),
+    }
+
+
+def bench_gpu(rows: int, dim: int, repeats: int, *, results: Path) -> dict[str, Any]:
+    """Measure and write a dated result; ConfigError without a GPU."""
+    on_gpu("cuda")
+    device = gpu()
+    kinds = {"one pass": device.steps(dim), "torch": TorchSteps()}
+    machine = hardware() | {"gpu": torch.cuda.get_device_name(device.torch)}
+    report = {
+        **facts("gpu", ("numpy", "torch", "pyarrow"), machine),
+        "rows": rows,
+        "dim": dim,
+        "repeats": repeats,
+        "bound_rows_per_s": BOUND * 100 / dim,
+        "asked_share": ASKED,
+        "copy_bytes_per_s": memory_bandwidth(device, repeats),
+        "resident": {
+            name: {"kind": type(steps).__name__, **resident(device, steps, rows, dim, repeats)}
+            for name, steps in kinds.items()
+        },
+        "wire": [over_the_wire(device, n, dim, max(3, repeats // 2)) for n in WIRE_ROWS],
+    }
+    text = table(report)
+    keep(report, text, results=results)
+    print(text)
+    return report
+
+
+def table(report: dict[str, Any]) -> str:
+    copy = report["copy_bytes_per_s"] / 1e12
+    lines = [
+        f"# Rows a second on a GPU, {report['when'][:10]}",
+        "",
+        (
+            f"{report['hardware']['gpu']} (a plain copy moves {copy:.2f} TB/s), "
+            f"{report['hardware']['cpu']}; torch {report['versions']['torch']}."
+        ),
+        "",
+        (
+            f"Resident batches of {report['rows']:,} rows of {report['dim']} float32; the share "
+            f"is of {report['bound_rows_per_s'] / 1e9:.2f} billion rows/s for a pull and a push "
+            f"together, asked {report['asked_share']:.0%}."
+        ),
+        "",
+        "| by | pull, rows/s | push, rows/s | AdaGrad push, rows/s | share | share, AdaGrad |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, found in report["resident"].items():
+        rates = [
+            f"{found[key]:.3g}"
+            for key in ("pull_rows_per_s", "push_rows_per_s", "push_adagrad_rows_per_s")
+        ]
+        shares = [f"{found[key]:.0%}" for key in ("share", "share_adagrad")]
+        lines.append(f"| {name} ({found['kind']}) | {' | '.join([*rates, *shares])} |")
+    lines += [
+        "",
+        "Over loopback, rows as float16; parts of a pull and a push together:",
+        "",
+        "| rows | pull, rows/s | push, rows/s | parts, ms | binds |",
+        "|---|---|---|---|---|",
+    ]
+    for found in report["wire"]:
+        parts = ", ".join(f"{name} {ms:.2f}" for name, ms in found["parts_ms"].items())
+        lines.append(
+            f"| {found['rows']:,} | {found['pull_rows_per_s']:.3g} | "
+            f"{found['push_rows_per_s']:.3g} | {parts} | {found['binds']} |"
+        )
+    return "\n".join([*lines, ""])

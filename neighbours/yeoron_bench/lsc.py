@@ -1,0 +1,220 @@
+"""Words whose change people have judged: every estimator of ours beside gensim with Procrustes.
+
+    yeoron bench lsc DIR
+    yeoron bench lsc DIR --tokens 150000 --seeds 5
+
+DIR is laid out as SemEval-2020 task 1 is (`neighbours/yeoron_bench/changeset.py`). Each seed draws
+sentences (`--tokens`), trains ours once over both corpora as `yeoron train --dated` does, and
+gensim on either side.
+
+Ours: the estimators of the trend report by their z, and what stands around each mention in the text
+(`neighbours/yeoron_bench/lsccontexts.py`), compared by average pairwise distance and by prototypes
+(`embedding/trends/prototypes.py`). `mixed` is the sum of MIXED, each in standard deviations of the
+other words, as errors of one have little to do with those of another (Stouffer's method).
+
+A target is called changed when its score is above the mean of other words by `--deviations` of
+their standard deviations (mean + t·σ: Kurtyigit et al. 2021, "Lexical Semantic Change Discovery").
+The other words are those nearest to the targets in frequency, which are stable but for a few. A
+target that an estimator says nothing of gets the median of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from embedding.kernel.records import IntArray
+from embedding.trends.significance import TestArray
+from yeoron_bench.changeset import ChangeSet, read_change_set
+from yeoron_bench.lsccontexts import Weighing
+from yeoron_bench.lscours import Training, context_scores, product_scores, train
+from yeoron_bench.lscpeers import gensim_scores
+from yeoron_bench.results import RESULTS, facts, keep, need
+
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")
+PASSES = (5, 20)
+"""Passes of gensim: its default, and as many as so little text takes."""
+WEIGHING = Weighing(frequent=1e-2, nearer=True)
+"""How contexts are weighed; chosen on planted petitions (docs/concepts/evaluation.md)."""
+MIXED = ("usage", "APD", "PRT, unbiased")
+_OTHERS = 300
+"""Words beside the targets that thresholds come from."""
+_LEAST = 5
+"""Mentions on either side that such a word has at least, unless a target has fewer."""
+_Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LscSetting:
+    """What is measured, and how.
+
+    folder      laid out as SemEval-2020 task 1
+    tokens      sentences of so many tokens a side are drawn by seed; None: all are read
+    seeds       draws, and trainings of either; first: the first seed
+    rehearsal   passes of ours over the text, at most
+    deviations  t of the threshold
+    peers       whether gensim is measured as well
+    """
+
+    folder: Path
+    tokens: int | None = None
+    seeds: int = 3
+    first: int = 1
+    dim: int = 100
+    min_count: int = 3
+    rehearsal: float = 30.0
+    deviations: float = 1.0
+    peers: bool = True
+
+
+def other_words(data: ChangeSet) -> IntArray:
+    """int64 [≤ OTHERS]: words that are no targets, nearest to them in frequency."""
+    counts = np.minimum(*(side.counts(len(data.words)) for side in (data.before, data.after)))
+    targets = np.maximum(counts[data.targets], 1)
+    often = np.flatnonzero(counts >= min(_LEAST, int(targets.min())))
+    words = np.setdiff1d(often, data.targets)
+    apart = np.abs(np.log(counts[words])[:, None] - np.log(targets)).min(axis=1)
+    return np.sort(words[np.argsort(apart, kind="stable")[:_OTHERS]])
+
+
+def standardised(scores: TestArray, targets: int) -> TestArray:
+    """float64 [targets]: of the first `targets` scores, in deviations of the others.
+
+    Plain scores where there are too few others to say.
+    """
+    own, others = scores[:targets], scores[targets:]
+    others = others[np.isfinite(others)]
+    if len(others) > 1 and others.std() > 0:
+        own = (own - others.mean()) / others.std()
+    known = own[np.isfinite(own)]
+    found: TestArray = np.where(np.isfinite(own), own, np.median(known) if len(known) else 0.0)
+    return found
+
+
+def judged(data: ChangeSet, scores: TestArray, deviations: float) -> dict[str, float | None]:
+    """Spearman's ρ with the graded truth (None: no order) and accuracy on the binary one.
+
+    scores  float64 [targets], standardised
+    """
+    ours, truth = rankdata(scores), rankdata(data.graded)
+    ordered = ours.std() > 0 and truth.std() > 0
+    return {
+        "spearman": round(float(np.corrcoef(ours, truth)[0, 1]), 4) if ordered else None,
+        "accuracy": round(float(np.mean((scores > deviations) == data.binary)), 4),
+    }
+
+
+def scored(data: ChangeSet, given: LscSetting, seed: int) -> dict[str, TestArray]:
+    """Standardised scores float64 [targets] by estimator."""
+    words = np.concatenate([data.targets, other_words(data)])
+    how = Training(dim=given.dim, passes=given.rehearsal, min_count=given.min_count)
+    with tempfile.TemporaryDirectory() as folder:
+        store = train(data, how, seed, Path(folder))
+        found = product_scores(store, words)
+        found |= context_scores(data, store, words, WEIGHING)
+    scores = {name: standardised(one, len(data.targets)) for name, one in found.items()}
+    scores["mixed"] = np.sum([scores[name] for name in MIXED], axis=0)
+    # A sum of several figures in deviations has a wider spread than one of them.
+    scores["mixed"] /= np.sqrt(len(MIXED))
+    for passes in PASSES if given.peers else ():
+        peer = gensim_scores(
+            data,
+            words,
+            dim=given.dim,
+            window=how.window,
+            passes=passes,
+            min_count=given.min_count,
+            seed=seed,
+        )
+        scores[f"gensim, {passes} passes, procrustes"] = standardised(peer, len(data.targets))
+    return scores
+
+
+def measure(given: LscSetting) -> _Run:
+    """Figures of every estimator by seed, their means, and what was read."""
+    data = read_change_set(given.folder)
+    if given.peers:
+        need("gensim", "it is measured beside ours; --no-peers does without")
+    runs: list[_Run] = []
+    for seed in range(given.first, given.first + given.seeds):
+        drawn = data
+        if given.tokens is not None:
+            sides = [side.draw(given.tokens, seed) for side in (data.before, data.after)]
+            drawn = replace(data, before=sides[0], after=sides[1])
+        for name, scores in scored(drawn, given, seed).items():
+            figures = judged(data, scores, given.deviations)
+            runs.append({"seed": seed, "name": name, **figures, **_size(drawn)})
+    return {"set": data.name, "targets": len(data.targets), "runs": runs, "mean": means(runs)}
+
+
+def _size(data: ChangeSet) -> _Run:
+    """Tokens of either side, and targets that a draw left without a mention on one."""
+    sides = (data.before, data.after)
+    occurs = [side.counts(len(data.words))[data.targets] > 0 for side in sides]
+    return {
+        "tokens": [len(side.tokens) for side in sides],
+        "unseen": int((~(occurs[0] & occurs[1])).sum()),
+    }
+
+
+def means(runs: Sequence[_Run]) -> dict[str, _Run]:
+    """By estimator: mean over seeds, and the least and most Spearman."""
+    found: dict[str, _Run] = {}
+    for name in dict.fromkeys(run["name"] for run in runs):
+        own = [run for run in runs if run["name"] == name]
+        rhos = [run["spearman"] for run in own if run["spearman"] is not None]
+        found[name] = {
+            "spearman": round(float(np.mean(rhos)), 4) if rhos else None,
+            "least": min(rhos, default=None),
+            "most": max(rhos, default=None),
+            "accuracy": round(float(np.mean([run["accuracy"] for run in own])), 4),
+        }
+    return found
+
+
+def table(found: _Run, given: LscSetting) -> str:
+    """Markdown for readers."""
+    drawn = "" if given.tokens is None else f", {given.tokens:,} tokens a side drawn by seed"
+    lines = [
+        f"# {found['set']}: {found['targets']} targets, {given.seeds} seeds{drawn}",
+        "",
+        "| estimator | Spearman, mean | least … most | accuracy |",
+        "|---|---|---|---|",
+    ]
+    for name, row in found["mean"].items():
+        spread = f"{_figure(row['least'])} … {_figure(row['most'])}"
+        cells = (name, _figure(row["spearman"]), spread, f"{row['accuracy']:.2f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"Changed: above the mean of other words by {given.deviations:g} deviations."]
+    unseen = [run["unseen"] for run in found["runs"]]
+    if max(unseen):
+        lines.append(f"Targets that a draw left without a mention: up to {max(unseen)}.")
+    return "\n".join(lines) + "\n"
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> None:
+    """Measure, keep the figures in `results` and print them. Raises YeoronError."""
+    found = measure(given)
+    settings = {k: v for k, v in vars(given).items() if k != "folder"}
+    record = {
+        **facts("lsc", _PACKAGES),
+        "settings": settings | {"contexts": asdict(WEIGHING), "mixed": MIXED, "others": _OTHERS},
+        **found,
+    }
+    text = table(found, given)
+    path = keep(record, text, results=results, part=found["set"])
+    if as_json:
+        print(json.dumps(record, ensure_ascii=False, indent=1))
+    else:
+        print(f"{text}\nWritten to {path}.")

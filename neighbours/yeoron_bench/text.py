@@ -1,0 +1,242 @@
+"""Text preparation against plain Kiwi: morphemes a second and identical words, slice by slice.
+
+    yeoron bench text petitions.jsonl.xz reviews.jsonl.xz
+
+Both sides normalise, mask and cut into sentences alike and share one Kiwi. One looks eojeols up
+before it asks Kiwi, and reads all documents in their order; the other has Kiwi analyse every
+sentence whole, and reads each `every`-th document of the same slice, in turn with the first. The
+garbage collector runs between blocks, as in a text process, so that the cache of the one does not
+slow the other. Rates
+are of processor time; the first slice is a cold start, the last one the steady state.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from embedding.kernel.config import validate
+from embedding.kernel.errors import InputError
+from embedding.text.collecting import Collecting
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
+from embedding.worker.lifetime import peak_memory
+from yeoron_bench.results import facts, keep
+
+_PACKAGES = ("kiwipiepy", "kiwipiepy_model")
+MECAB = ("python-mecab-ko", "python-mecab-ko-dic")
+SLICES = 8
+_BLOCK = 16
+"""Documents between two runs of the garbage collector, which only ours has to pay for."""
+
+
+@dataclass
+class Slice:
+    """One part of a corpus.
+
+    ratio           characters a processor second, ours over plain
+    ours, plain     morphemes a processor second (of ours: as many as plain Kiwi finds in the text)
+    identical       share of the kept words that both sides give alike, by sentence
+    known, analysed eojeols that came without Kiwi; morphemes Kiwi had to find over all of them
+    """
+
+    documents: int
+    ratio: float
+    ours: float
+    plain: float
+    identical: float
+    known: float
+    analysed: float
+    new_words: int
+    memory_mb: float
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Texts of a corpus: dated JSONL (title, content or text) or one a line, plain or .xz."""
+    opener = lzma.open if path.suffix == ".xz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                if ".jsonl" not in path.suffixes:
+                    yield line
+                    continue
+                one = json.loads(line)
+                yield "\n".join(one[k] for k in ("title", "content", "text") if one.get(k))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such corpus; text or JSONL is expected.") from error
+    except (ValueError, lzma.LZMAError) as error:
+        raise InputError(f"{path}: {error}; UTF-8 text or JSONL is accepted.") from error
+
+
+class Side:
+    """A pipeline and the processor time it took."""
+
+    def __init__(self, config: TextConfig) -> None:
+        self.pipeline = TextPipeline(config)
+        self.seconds, self.characters, self.morphemes = 0.0, 0, 0
+
+    def read(self, text: str) -> list[list[str]]:
+        before = self.pipeline.morphemes
+        started = time.process_time()
+        found = self.pipeline.words(text)
+        self.seconds += time.process_time() - started
+        self.characters += len(text)
+        self.morphemes += self.pipeline.morphemes - before
+        return found
+
+    def spend(self, work: Callable[[], None]) -> None:
+        """Do what belongs to the side's time and reads nothing."""
+        started = time.process_time()
+        work()
+        self.seconds += time.process_time() - started
+
+    def begin(self) -> None:
+        self.seconds, self.characters, self.morphemes = 0.0, 0, 0
+
+    @property
+    def rate(self) -> float:
+        """Characters a processor second."""
+        return self.characters / max(self.seconds, 1e-9)
+
+
+def measure(
+    documents: Sequence[str], config: TextConfig, every: int, slices: int = SLICES
+) -> list[Slice]:
+    """Both sides over a corpus, slice by slice."""
+    ours = Side(config)
+    plain = Side(TextConfig(tokenizer="kiwi", cache_mb=0, new_words=0))
+    for side in (ours, plain):  # load before the clock runs
+        side.pipeline.words("가")
+    collecting = Collecting()
+    collecting.begin()
+    step = -(-len(documents) // slices)
+    found = []
+    for first in range(0, len(documents), step):
+        part = documents[first : first + step]
+        found.append(_slice(part, ours, plain, every, collecting))
+        print(_row(found[-1]), flush=True)
+    return found
+
+
+def _slice(
+    part: Sequence[str], ours: Side, plain: Side, every: int, collecting: Collecting
+) -> Slice:
+    same = most = 0
+    ours.begin()
+    plain.begin()
+    for at, text in enumerate(part):
+        if at % _BLOCK == 0:
+            ours.spend(collecting.between)
+        if at % every:
+            ours.read(text)
+            continue
+        first, second = (ours, plain) if at // every % 2 else (plain, ours)
+        read = {id(side): side.read(text) for side in (first, second)}
+        agree, of = _alike(read[id(ours)], read[id(plain)])
+        same, most = same + agree, most + of
+    ours.pipeline.tokenizer.renew()
+    report = ours.pipeline.report()
+    density = plain.morphemes / max(plain.characters, 1)
+    return Slice(
+        documents=len(part),
+        ratio=ours.rate / plain.rate,
+        ours=ours.rate * density,
+        plain=plain.rate * density,
+        identical=same / max(most, 1),
+        known=float(str(report.get("known_share", 0.0))),
+        analysed=ours.morphemes / max(ours.characters * density, 1),
+        new_words=int(str(report.get("new_words", 0))),
+        memory_mb=peak_memory() / 2**20,
+    )
+
+
+def _alike(one: list[list[str]], other: list[list[str]]) -> tuple[int, int]:
+    """Words that both have, and the larger number of words; by sentence where these agree."""
+    pairs = (
+        zip(one, other, strict=True)
+        if len(one) == len(other)
+        else [([w for s in one for w in s], [w for s in other for w in s])]
+    )
+    same = most = 0
+    for left, right in pairs:
+        same += (Counter(left) & Counter(right)).total()
+        most += max(len(left), len(right))
+    return same, most
+
+
+def bench_text(
+    corpora: Sequence[Path],
+    *,
+    documents: int | None,
+    every: int,
+    contexts: Sequence[str],
+    new_words: int,
+    tokenizer: str,
+    results: Path,
+) -> dict[str, Any]:
+    """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
+    runs = []
+    for path in corpora:
+        read = list(islice(texts(path), documents))
+        for context in contexts:
+            asked = {"tokenizer": tokenizer, "context": context, "new_words": new_words}
+            config = validate(TextConfig, asked, "bench text")
+            print(f"{path.name}, {_name(config)}, {len(read):,} documents\n{_HEAD}")
+            slices = measure(read, config, every)
+            runs.append(
+                {
+                    "corpus": path.name,
+                    "config": config.model_dump(mode="json"),
+                    "slices": [asdict(one) for one in slices],
+                }
+            )
+    report = {
+        **facts("text", _PACKAGES + (MECAB if tokenizer == "mecab" else ())),
+        "every": every,
+        "runs": runs,
+    }
+    file = keep(report, table(report), results=results)
+    print(f"Written to {file} and .json.")
+    return report
+
+
+_HEAD = (
+    "| documents | ratio | ours, morphemes/s | plain Kiwi | identical | known | analysed "
+    "| new words | peak MB |\n|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def _name(config: TextConfig) -> str:
+    return f"context {config.context}" if config.tokenizer == "kiwi" else config.tokenizer
+
+
+def _row(one: Slice) -> str:
+    return (
+        f"| {one.documents:,} | {one.ratio:.2f} | {one.ours:,.0f} | {one.plain:,.0f} "
+        f"| {one.identical:.2%} | {one.known:.1%} | {one.analysed:.1%} | {one.new_words} "
+        f"| {one.memory_mb:,.0f} |"
+    )
+
+
+def table(report: dict[str, Any]) -> str:
+    hard = report["hardware"]
+    lines = [
+        f"# Text preparation against plain Kiwi, {report['when'][:10]}",
+        "",
+        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the end; "
+        + ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+        + f". Processor time of one core; plain Kiwi on each {report['every']}th document of a "
+        "slice, in turn with ours. Normalising, masking and sentences are in both.",
+    ]
+    for run in report["runs"]:
+        name = _name(TextConfig.model_validate(run["config"]))
+        lines += ["", f"{run['corpus']}, {name}:", "", _HEAD]
+        lines += [_row(Slice(**one)) for one in run["slices"]]
+    return "\n".join([*lines, ""])

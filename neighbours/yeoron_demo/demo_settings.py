@@ -1,0 +1,139 @@
+"""The demo's settings: a home of its own, the platform's ports, the simulated web as sources."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from embedding.kernel.config import toml_of
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import Window, WindowUnit
+from embedding.platform.ports import variable
+from embedding.settings import PREFIX, SETTINGS_VARIABLE, Settings, load_settings
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.corpus import PlaybackCorpus
+from yeoron_simweb.resolve import resolve_corpus
+from yeoron_simweb.sources import sources_toml
+
+MOST_DOCUMENTS = 3_400
+MOST_WINDOWS = 5
+DEFAULT_MONTH_SECONDS = 28.0
+
+
+@dataclass(frozen=True)
+class DemoPlan:
+    """What the demo plays.
+
+    windows     the months that hold documents, in order
+    documents   how many documents they hold
+    seconds     how long they play
+    arguments   options of `yeoron simweb`
+    """
+
+    corpus: str
+    windows: tuple[Window, ...]
+    documents: int
+    seconds: float
+    arguments: tuple[str, ...]
+
+
+def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
+    """Choose the months to play: the latest run of months that fits the demo's time.
+
+    Months are taken from the corpus's end backwards while they hold at most `MOST_DOCUMENTS`
+    documents together and are at most `MOST_WINDOWS`; at least two are needed to compare.
+    """
+    found = resolve_corpus(SimwebConfig(corpus=corpus))
+    months = _months(found)
+    if len(months) < 2:
+        raise InputError(
+            f"corpus {found.name}: documents of {len(months)} month(s); at least two months are "
+            "needed to see a change."
+        )
+    chosen: list[tuple[Window, int]] = []
+    for window, count in reversed(months):
+        total = sum(n for _, n in chosen) + count
+        if len(chosen) >= 2 and (total > MOST_DOCUMENTS or len(chosen) >= MOST_WINDOWS):
+            break
+        chosen.insert(0, (window, count))
+    windows = tuple(window for window, _ in chosen)
+    each = seconds_per_month or DEFAULT_MONTH_SECONDS
+    last = windows[-1].end.date().toordinal() - 1
+    arguments = (
+        *(("--corpus", _given(corpus)) if corpus else ()),
+        *("--from", windows[0].start.date().isoformat()),
+        *("--to", type(windows[0].start.date()).fromordinal(last).isoformat()),
+        *("--seconds-per-month", str(each)),
+        *("--max-backlog", "100", "--crawl-delay", "0"),
+    )
+    documents = sum(n for _, n in chosen)
+    return DemoPlan(found.name, windows, documents, each * len(windows), arguments)
+
+
+def _given(corpus: Path) -> str:
+    """The corpus as another process in another folder finds it; `generated` is a name."""
+    return str(corpus.resolve()) if corpus.exists() else str(corpus)
+
+
+def _months(corpus: PlaybackCorpus) -> list[tuple[Window, int]]:
+    counts: dict[Window, int] = {}
+    for document in corpus.documents:
+        window = Window.holding(document.when, WindowUnit.MONTH)
+        counts[window] = counts.get(window, 0) + 1
+    return sorted(counts.items(), key=lambda item: item[0].start)
+
+
+def write_demo_settings(settings: Settings, home: Path) -> Settings:
+    """Write the demo's settings and sources into `home`, make them current, and read them."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True, mode=0o700)
+    simweb = f"http://127.0.0.1:{settings.ports.simweb}"
+    sources = home / "sources.toml"
+    sources.write_text(sources_toml(simweb, every=2.0), encoding="utf-8")
+    sections: dict[str, dict[str, Any]] = {
+        "paths": {"home": str(home.resolve()), "sources": str(sources.resolve())},
+        "crawl": {
+            "user_agent": "Yeoron-demo/0.1 (simulated web on this machine)",
+            "allow_private_hosts": [f"127.0.0.1:{settings.ports.simweb}"],
+            "rate": 200.0,
+            "per_host": 4,
+            "extract_processes": 0,
+            "replay_clock_url": f"{simweb}/clock.json",
+        },
+        # The gradient processes wait for the crawler most of the time: they may repeat more.
+        "node": {"replay_ratio": 6.0},
+        "server": {
+            "window": "month",
+            "cut": "watermark",
+            "source_idle_s": 12.0,
+            "min_count": 4,
+            "port": settings.server.port,
+            "http_port": settings.server.http_port,
+        },
+        "ports": settings.ports.model_dump(),
+        # What is played is older than a year: its addresses are not to go on the first day.
+        "retention": {"evidence_days": 0},
+        "evaluation": {"gold": gold_files()},
+    }
+    file = home / "settings.toml"
+    file.write_text(toml_of(sections), encoding="utf-8")
+    os.environ[SETTINGS_VARIABLE] = str(file.resolve())
+    for name in ("paths.home", "paths.sources", "crawl.frontier"):
+        os.environ.pop(variable(name), None)
+    # The demo's tables are in its own home, not beside those of a platform.
+    for name in [name for name in os.environ if name.startswith(f"{PREFIX}DATABASE")]:
+        del os.environ[name]
+    return load_settings()
+
+
+def gold_files() -> list[str]:
+    """Korean gold sets beside the corpus (`gold/` in $YEORON_DATA or ../shared/data), if any."""
+    folders = [os.environ.get("YEORON_DATA"), "../shared/data"]
+    for folder in (Path(name) for name in folders if name):
+        found = [folder / "gold" / name for name in ("ws353_ko.tsv", "analogy_ko.txt")]
+        if any(path.is_file() for path in found):
+            return [str(path.resolve()) for path in found if path.is_file()]
+    return []

@@ -1,0 +1,177 @@
+"""What a demo run did, part by part, and whether each part really ran."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+from embedding.kernel.durable import replaced
+from embedding.settings import Settings
+from embedding.trends.rows import ROLES, TrendReport
+from embedding.trends.storage import load, saved
+from embedding.trends.storytext import story_lines
+from yeoron_demo.findings import listed
+
+LISTED = 10
+STORIES = 3
+"""Stories shown of each window."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of the platform: did it really run, and by what that is known."""
+
+    part: str
+    ran: bool
+    evidence: str
+
+
+def mlflow_runs(settings: Settings) -> list[dict[str, Any]]:
+    """Every MLflow run that evaluated a snapshot: its snapshot id and metrics."""
+    base = f"{settings.tracking_address}/api/2.0/mlflow"
+    with httpx.Client(timeout=20, trust_env=False) as client:
+        experiments = client.get(f"{base}/experiments/search", params={"max_results": 100})
+        ids = [e["experiment_id"] for e in experiments.json().get("experiments", [])]
+        answer = client.post(
+            f"{base}/runs/search", json={"experiment_ids": ids, "max_results": 1000}
+        )
+    found = []
+    for run in answer.json().get("runs", []):
+        data = run["data"]
+        tags = {tag["key"]: tag["value"] for tag in data.get("tags", [])}
+        snapshot = tags.get("yeoron.key")
+        if snapshot and tags.get("yeoron.kind") == "snapshot":
+            metrics = {m["key"]: m["value"] for m in data.get("metrics", [])}
+            found.append(
+                {
+                    "run": run["info"]["run_id"],
+                    "experiment": run["info"]["experiment_id"],
+                    "snapshot": snapshot,
+                    "metrics": metrics,
+                }
+            )
+    return found
+
+
+def comparison_url(settings: Settings, runs: list[dict[str, Any]]) -> str:
+    """MLflow's page that sets the snapshots' runs side by side."""
+    ids = json.dumps([run["run"] for run in sorted(runs, key=lambda run: run["snapshot"])])
+    experiments = json.dumps(sorted({run["experiment"] for run in runs}))
+    query = f"runs={quote(ids)}&experiments={quote(experiments)}"
+    return f"{settings.mlflow_url}/#/compare-runs?{query}"
+
+
+def reports(settings: Settings) -> dict[str, TrendReport]:
+    """The trend report of each snapshot, by snapshot id."""
+    folder = settings.paths.trends
+    return {name: load(folder, name) for name in saved(folder)}
+
+
+def write_summary(path: Path, summary: dict[str, Any]) -> None:
+    """Write the summary whole or not at all."""
+    with replaced(path) as file:
+        file.write(json.dumps(summary, ensure_ascii=False, indent=2, default=str).encode())
+
+
+def _headline(metric: str) -> bool:
+    """The figures that fit a line: likelihood, PIP loss, gold sets."""
+    whole_set = metric.startswith(("similarity/", "analogy/")) and metric.count("/") == 1
+    return whole_set or metric in {"nll", "pip"}
+
+
+def changes_table(trends: list[dict[str, Any]]) -> Table:
+    """The words of each window that surely changed, and how sure."""
+    table = Table("window", *ROLES.values(), title="What changed")
+    for row in trends:
+        table.add_row(row["window"], *(listed(row[kind], LISTED) for kind in ROLES))
+    return table
+
+
+def what_happened(windows: Iterable[TrendReport]) -> list[str]:
+    """The surest stories of each window, under its name; nothing of a window without any."""
+    lines = []
+    for report in windows:
+        stories = report.significant_stories()
+        if stories:
+            lines.append(report.snapshot.label)
+        for story in stories[:STORIES]:
+            lines += [f"   {line}" for line in story_lines(story)]
+        rest = len(stories) - STORIES
+        if rest > 0:
+            lines.append(f"   {rest:,} more: yeoron trends stories --id {report.snapshot.id}")
+    return lines
+
+
+def nothing_else(summary: dict[str, Any]) -> list[str]:
+    """How sources differ, and of how many words nothing else can be said."""
+    compared = sum(row["compared"]["moved"] for row in summary["trends"])
+    by_source: dict[str, list[dict[str, Any]]] = {}
+    for row in summary["contrasts"]:
+        by_source.setdefault(row["source"], []).append(row)
+    lines = [
+        f"{source} uses differently from all others: {listed(rows, LISTED)}"
+        for source, rows in by_source.items()
+    ]
+    if not lines:
+        lines.append("No word is surely used differently by one of the sources.")
+    lines.append(f"No other change stands out among {compared:,} comparisons.")
+    return lines
+
+
+def print_summary(
+    summary: dict[str, Any], windows: Sequence[TrendReport], console: Console
+) -> None:
+    """The summary as a person reads it.
+
+    windows  reports of the windows, oldest first
+    """
+    sources = Table("source", "documents", "tokens", "lag p50", "lag p95", title="Sources")
+    for name, row in summary["sources"].items():
+        sources.add_row(
+            name,
+            f"{row['documents']:,}",
+            f"{row['tokens']:,}",
+            f"{row['lag_p50_s'] or 0:.1f} s",
+            f"{row['lag_p95_s'] or 0:.1f} s",
+        )
+    console.print(sources)
+    snapshots = Table("window", "snapshot", "words", "documents", "evaluation", title="Snapshots")
+    for row in summary["snapshots"]:
+        chosen = {k: v for k, v in row["evaluation"].items() if _headline(k)}
+        figures = ", ".join(f"{k} {v:.3f}" for k, v in sorted(chosen.items()))
+        snapshots.add_row(
+            row["window"], row["id"], f"{row['words']:,}", f"{row['documents']:,}", figures
+        )
+    console.print(snapshots)
+    stories = what_happened(windows)
+    if stories:
+        console.print("What happened", style="bold")
+    for line in stories:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(changes_table(summary["trends"]))
+    for line in nothing_else(summary):
+        console.print(line, markup=False)
+    lag = summary["lag"]
+    console.print(
+        f"{summary['documents']:,} documents and {summary['tokens']:,} words were read, "
+        f"{summary['tokens_trained']:,} of these learnt, in {summary['seconds']:.0f} s. "
+        f"Fastest: {summary['words_per_second']:,.0f} words/s. "
+        f"From publication to the model: {lag['p50_s'] or 0:.1f} s (median), "
+        f"{lag['p95_s'] or 0:.1f} s (95 %). Peak memory: {summary['peak_memory_gb']:.1f} GB."
+    )
+    for check in summary["checks"]:
+        if not check["ran"]:
+            console.print(f"✗ {check['part']}: {check['evidence']}", style="red", markup=False)
+    for note in summary["notes"]:
+        console.print(f"· {note}", markup=False)
+    console.print()
+    for name, address in summary["addresses"].items():
+        console.print(f"[bold]{name:<8}[/bold] {address}", highlight=False, soft_wrap=True)

@@ -1,0 +1,74 @@
+"""The comments API: JSON, newest first, with cursors."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from yeoron_simweb.config import NEWS_SECTIONS
+from yeoron_simweb.cursors import newest_before
+from yeoron_simweb.library import LibraryItem
+from yeoron_simweb.news import base_address
+from yeoron_simweb.world import World
+
+_LONGEST = 200
+# A comment belongs to one of the articles that were new when it was written.
+_RECENT = 5
+
+
+class Threads:
+    """Which article a comment belongs to: one of the newest before it, chosen by its id."""
+
+    def __init__(self, world: World) -> None:
+        articles = [i for i in world.library.items if i.part in NEWS_SECTIONS]
+        self._articles = articles
+        self._events = [item.event for item in articles]
+
+    def path(self, comment: LibraryItem) -> str:
+        """Path of the article; the front page where none was published before the comment."""
+        at = bisect_right(self._events, comment.event)
+        if not at:
+            return "/news"
+        back = int(comment.id[:8], 16) % min(_RECENT, at)
+        return f"/news/a/{self._articles[at - 1 - back].id}"
+
+
+def comment_body(item: LibraryItem) -> str:
+    """Text of a comment; a title that the corpus gave is its first line."""
+    return f"{item.title}\n{item.text}" if item.titled else item.text
+
+
+def comments_router(world: World) -> APIRouter:
+    """Routes under /comments."""
+    router = APIRouter()
+    threads = Threads(world)
+
+    def as_json(item: LibraryItem, base: str) -> dict[str, Any]:
+        return {
+            "id": item.id,
+            "created_at": item.iso,
+            "author": item.author,
+            "body": comment_body(item),
+            "article_url": base + threads.path(item),
+        }
+
+    @router.get("/comments/api")
+    async def comments(request: Request, cursor: str = "", limit: int | None = None) -> Response:
+        size = min(max(limit or world.config.page_items, 1), _LONGEST)
+        visible = world.read("comments")
+        items, following = newest_before(visible, cursor, size)
+        world.fetched(*items)
+        base = base_address(request)
+        return JSONResponse(
+            {
+                "comments": [as_json(item, base) for item in items],
+                "next_cursor": following,
+                "total": len(visible),
+            }
+        )
+
+    return router
