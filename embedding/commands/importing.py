@@ -175,7 +175,7 @@ def import_shown(request: ImportRequest, plans: list[FilePlan]) -> ImportResult:
 def say_left_out(result: ImportResult) -> None:
     """What was left out, on standard error: how many of each reason, and the first of them."""
     total = sum(result.wrong.values())
-    for sentence in result.examples:
+    for sentence in (*result.notes, *result.examples):
         print_line(f"yeoron: {sentence}", to=errors)
     if total:
         counts = ", ".join(f"{n:,} {reason}" for reason, n in result.wrong.most_common())

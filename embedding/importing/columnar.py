@@ -42,7 +42,7 @@ def read_parquet(path: Path, options: ReadOptions, since: int) -> Iterator[RawRe
                     }
                     at = number - len(later)
                     yield RawRecords(range(at, number), columns, done=number / max(rows, 1))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a complete Parquet file ({error}).") from error
 
 

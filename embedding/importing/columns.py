@@ -61,6 +61,7 @@ def find_columns(
     for _, known in _KNOWN:
         if set(known.values()) <= set(columns) and not given:
             return {name: known[name] for name in RECORD_FIELDS if name in known}
+    columns = {key: each for key, each in columns.items() if key.strip()}
     found = dict(given)
     for name in ("date", "source", "author", "title", "text"):
         if name not in found:

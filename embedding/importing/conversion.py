@@ -16,6 +16,7 @@ from embedding.importing.dates import DateReading
 from embedding.importing.readers import RawRecords, WrongRecord
 from embedding.kernel.records import TimeArray
 from embedding.sources.base import Pseudonyms
+from embedding.sources.markup import plain_text
 
 _MOST_SOURCE = 80
 """Characters of a source's name, at most, as in a dated corpus."""
@@ -23,6 +24,8 @@ _UNFIT = r"[\x00-\x1f\x7f\x{80}-\x{9f}]+"
 _WRAPPED = r'^="(.*)"$'
 """How Excel is told to take a value for text."""
 _FORMULA = r"^=\s*[A-Za-z_.]+\s*\(|^=\s*[-+(\d$]|^=[A-Z]{1,3}\d"
+_NOTHING = pa.array(["", "NaN", "nan", "NULL", "null", "None", "\\N", "#N/A", "N/A", "<NA>", "NaT"])
+"""How programs write that a value is missing."""
 _SHOWN = 40
 _SECONDS = pa.timestamp("s", "UTC")
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
@@ -83,7 +86,7 @@ class Conversion:
 
     def _field(self, raw: RawRecords, name: str) -> pa.StringArray:
         """A field's values without space around them, null where there is none."""
-        column = raw.columns.get(self._mapping.get(name, ""))
+        column = raw.columns.get(self._mapping[name]) if name in self._mapping else None
         if column is None:
             return pa.nulls(len(raw.numbers), pa.string())
         found = pc.utf8_trim_whitespace(column)
@@ -96,7 +99,9 @@ class Conversion:
                 0,
                 _MOST_SOURCE,
             )
-        return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+        if name in ("text", "title") and pc.any(pc.match_substring_regex(found, "[<&]")).as_py():
+            found = _without_markup(found)
+        return pc.if_else(pc.is_in(found, _NOTHING), pa.scalar(None, pa.string()), found)
 
     def _line(
         self, date: str, text: str, title: str | None, source: str | None, author: str | None
@@ -134,6 +139,19 @@ class Conversion:
                 reason = "no date" if value is None else f"{_short(value)} is no date"
             found.append(WrongRecord(raw.numbers[at], reason))
         return tuple(found)
+
+
+def _without_markup(values: pa.StringArray) -> pa.StringArray:
+    """Texts written in HTML as their words; the others as they are."""
+    places = np.flatnonzero(
+        pc.fill_null(pc.match_substring_regex(values, "[<&]"), False).to_numpy(zero_copy_only=False)
+    )
+    texts = values.take(pa.array(places)).to_pylist()
+    mask = np.zeros(len(values), dtype=bool)
+    mask[places] = True
+    return pc.replace_with_mask(
+        values, pa.array(mask), pa.array([plain_text(text) for text in texts], pa.string())
+    )
 
 
 def _short(value: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
+from embedding.importing.encodings import ENCODING_BYTES, FoundEncoding, Utf8Text, encoding_of
 from embedding.importing.opening import opened
 from embedding.importing.readers import (
     READERS,
@@ -22,13 +23,16 @@ from embedding.importing.readers import (
     ReaderTraits,
     ReadOptions,
     WrongRecord,
+    in_columns,
 )
 from embedding.kernel.errors import InputError
 from embedding.sources.times import parse_time
 
 _DELIMITERS = ",\t;|"
 _BLOCK = 1 << 20
-"""Bytes that Arrow parses at once; a record may not be longer."""
+"""Bytes that Arrow parses at once; a file with a longer record is read by Python's `csv`."""
+_LONGEST = 1 << 24
+"""Characters of a record, at most."""
 _FIRST_LINES = 20
 _CUT = "the file ends in the middle of it"
 _LONG = 200
@@ -42,16 +46,22 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
     Columns without a name are called 1, 2, …
     """
     with opened(path) as file:
-        sample = file.head(ENCODING_BYTES)
-        encoding = options.encoding or encoding_of(sample, path)
-        layout = _layout(sample.decode(encoding, "replace"), path)
-        text = Utf8Text(file, encoding)
-        rows = _NumberedRows(layout)
+        encoding = encoding_of(file, path, options.encoding)
+        layout = _layout(file.head(ENCODING_BYTES).decode(encoding.name, "replace"), path)
+        text = Utf8Text(file, encoding.name)
+        rows = _NumberedRows(layout, encoding.note)
         last: pa.RecordBatch | None = None
-        for batch in _batches(text, path, layout, rows):
+        try:
+            for batch in _batches(text, layout, rows):
+                if last is not None:
+                    yield rows.records(last, text.replaced, file.done, since)
+                last = batch
+        except pa.ArrowInvalid:
+            # A record longer than Arrow's block, or a quote that is not closed.
             if last is not None:
                 yield rows.records(last, text.replaced, file.done, since)
-            last = batch
+            yield from _slowly(path, encoding, layout, max(since, rows.following))
+            return
         if last is None:
             yield rows.rest(since)
             return
@@ -62,6 +72,76 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         else:
             yield rows.records(last, text.replaced, 1.0, since)
         yield rows.rest(since)
+
+
+def _slowly(
+    path: Path, encoding: FoundEncoding, layout: _Layout, since: int
+) -> Iterator[RawRecords]:
+    """The records from number `since` on, one after the other, however long they are."""
+    with opened(path) as file:
+        text = Utf8Text(file, encoding.name)
+        numbered = enumerate(_rows(text, layout))
+        records = ((number, _fields(row, layout)) for number, row in numbered if number >= since)
+        yield from in_columns(records, lambda: file.done, note=encoding.note)
+
+
+def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
+    """Values of each record, or why it is left out.
+
+    The line with a quote that is not closed within `_LONGEST` characters is left out alone: what is
+    behind it is read again, as records of their own.
+    """
+    csv.field_size_limit(_LONGEST)
+    lines = _lines(text)
+    waiting: deque[str] = deque()
+    taken: list[str] = []
+
+    def feed() -> Iterator[str]:
+        length = 0
+        while line := waiting.popleft() if waiting else next(lines, ""):
+            length = length + len(line) if taken else len(line)
+            taken.append(line)
+            if length > _LONGEST:
+                raise csv.Error("longer than a record may be")
+            yield line
+
+    skip = layout.headed
+    while True:
+        try:
+            for row in csv.reader(feed(), delimiter=layout.delimiter):
+                taken.clear()
+                if row and not skip:
+                    yield row
+                skip = skip and not row
+        except csv.Error:
+            waiting.extendleft(reversed(taken[1:]))
+            taken.clear()
+            yield f"a quote is opened and not closed within {_LONGEST >> 20} MB"
+            continue
+        return
+
+
+def _lines(text: Utf8Text) -> Iterator[str]:
+    """Lines with their ends."""
+    rest = b""
+    while data := text.read(_BLOCK):
+        *whole, rest = (rest + data).split(b"\n")
+        yield from (f"{line.decode()}\n" for line in whole)
+        if len(rest) > _LONGEST:
+            yield rest.decode(errors="replace")
+            rest = b""
+    if rest:
+        yield rest.decode()
+
+
+def _fields(row: list[str] | str, layout: _Layout) -> Mapping[str, str | None] | str:
+    if isinstance(row, str):
+        return row
+    if len(row) != len(layout.names):
+        return f"{len(row)} values for {len(layout.names)} columns"
+    if any("\ufffd" in cell for cell in row):
+        return "bytes that are no text"
+    return {name: cell or None for name, cell in zip(layout.names, row, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -102,10 +182,8 @@ def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _batches(
-    text: Utf8Text, path: Path, layout: _Layout, rows: _NumberedRows
-) -> Iterator[pa.RecordBatch]:
-    """Columns of bytes; InputError where a record has no end."""
+def _batches(text: Utf8Text, layout: _Layout, rows: _NumberedRows) -> Iterator[pa.RecordBatch]:
+    """Columns of bytes; ArrowInvalid where a record is longer than a block."""
     reading = pacsv.ReadOptions(
         use_threads=False,
         block_size=_BLOCK,
@@ -118,18 +196,10 @@ def _batches(
     converting = pacsv.ConvertOptions(
         column_types=dict.fromkeys(layout.names, pa.binary()), strings_can_be_null=False
     )
-    number = 0
-    try:
-        with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
-            for batch in reader:
-                if len(batch):
-                    number += len(batch)
-                    yield batch
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{path}: behind record {number + 1} a record has no end within {_BLOCK >> 20} MB; a "
-            "quote in it is opened and not closed."
-        ) from error
+    with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
+        for batch in reader:
+            if len(batch):
+                yield batch
 
 
 def _ends_in_quotes(batch: pa.RecordBatch, tail: bytes) -> bool:
@@ -143,6 +213,7 @@ class _NumberedRows:
     """Gives each row its number in the file; those that do not fit the columns are left out."""
 
     layout: _Layout
+    note: str
     bad: dict[int, str] = field(default_factory=dict)
     following: int = 0
 
@@ -169,6 +240,7 @@ class _NumberedRows:
             {name: column.take(chosen) for name, column in columns.items()},
             tuple(each for each in wrong if each.number >= since),
             done,
+            self.note,
         )
 
     def left_out(self, rows: int, since: int) -> RawRecords:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import io
-import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from embedding.importing.opening import UnpackedFile
+from embedding.importing.opening import UnpackedFile, opened
 from embedding.kernel.errors import ConfigError, InputError
 
 ENCODING_BYTES = 1 << 18
@@ -25,9 +25,16 @@ _BOMS = (
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 _ESCAPED = ("iso2022_kr", "iso2022_jp")
 _HANGUL = re.compile(r"[가-힣]")
-_HAN = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]")
-_MOST_BROKEN, _FEW_BROKEN = 0.05, 0.005
-"""Broken places a letter; other encodings pass for UTF-8 seldom, and for CP949 often."""
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff]")
+_MOST_BROKEN = 0.05
+"""Broken places a letter of Korean, Chinese or Japanese in UTF-8."""
+_LEGACY = (
+    *("cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256", "tis_620"),
+    *("shift_jis", "euc_jp", "gb18030", "big5"),
+)
+"""What pages and tables are written in that are neither UTF-8 nor Korean, the likeliest first
+(encoding.spec.whatwg.org: defaults by language)."""
+_MOST_ODD = 0.05
 _KOREAN = 0.9
 """Share of Hangul among Hangul, Chinese and Japanese characters of a text in Korean."""
 
@@ -44,47 +51,93 @@ def check_encoding(name: str) -> str:
     return found.name
 
 
-def encoding_of(sample: bytes, path: Path) -> str:
-    """The encoding of a file that begins with `sample`; InputError where none fits.
+@dataclass(frozen=True)
+class FoundEncoding:
+    """The name of a codec. `guessed`: frequencies of characters alone speak for it."""
 
-    Marks at the beginning tell it, then zeros of wide characters, then what is valid UTF-8, then
-    CP949 (EUC-KR is part of it) where the letters are Hangul. Either may be broken in some places.
-    The others are told apart by how frequent their characters would be (charset-normalizer).
+    name: str
+    guessed: bool = False
+
+    @property
+    def note(self) -> str:
+        """A sentence for whoever imports, where a person should look at it."""
+        return (
+            f"its encoding was guessed to be {self.name}; --encoding names another"
+            if self.guessed
+            else ""
+        )
+
+
+def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> FoundEncoding:
+    """The encoding of a file of which nothing was read; InputError where none fits.
+
+    named  what a person said, which counts
+
+    Marks at the beginning tell it, then zeros of wide characters, then what most lines are that
+    are not ASCII: valid UTF-8, or CP949 (EUC-KR is part of it) with Hangul. Some lines may be
+    broken. The others are told apart by how frequent their characters would be.
     """
+    if named is not None:
+        return FoundEncoding(named)
+    sample = file.head(ENCODING_BYTES)
     for bom, name in _BOMS:
         if sample.startswith(bom):
-            return name
-    found = _wide(sample, path) if b"\0" in sample else _narrow(sample)
-    return found or _guessed(sample, path)
+            return FoundEncoding(name)
+    if wide := _wide(sample):
+        return FoundEncoding(wide)
+    if sample.isascii() and b"\x1b$" not in sample:
+        if _odd(sample.replace(b"\0", b"").decode("ascii")) > _MOST_ODD:
+            raise InputError(f"{path}: binary data; a file of text is expected.")
+        sample = _beyond_ascii(path)
+    found = _narrow(sample)
+    return FoundEncoding(found) if found else FoundEncoding(_guessed(sample, path), guessed=True)
 
 
-def _wide(sample: bytes, path: Path) -> str:
+def _beyond_ascii(path: Path) -> bytes:
+    """Lines of a file from the first one on that is not ASCII; empty where all are."""
+    with opened(path) as file:
+        rest = b""
+        while data := file.read(1 << 20):
+            if not data.isascii():
+                head, _, tail = (rest + data).rpartition(b"\n")
+                first = next((at for at, each in enumerate(head or tail) if each > 127), 0)
+                begin = (head or tail).rfind(b"\n", 0, first) + 1
+                return ((head or tail)[begin:] + file.read(ENCODING_BYTES))[:ENCODING_BYTES]
+            rest = data[data.rfind(b"\n") + 1 :]
+    return b""
+
+
+def _wide(sample: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark: nearly every letter has a zero, or each line end has."""
+    if b"\0" not in sample:
+        return None
     for name in _WIDE:
         text = _decoded(sample, name)
         if text is not None and "\0" not in text and _plausible(text):
             return name
-    raise InputError(f"{path}: binary data; a file of text is expected.")
+    return None
 
 
 def _narrow(sample: bytes) -> str | None:
     """UTF-8 or an encoding of Korean; None where it is none of them."""
     if b"\x1b$" in sample:
         return next((name for name in _ESCAPED if _decoded(sample, name) is not None), None)
-    if _decoded(sample, "utf-8") is not None or _broken(sample, "utf-8") <= _MOST_BROKEN:
+    if _decoded(sample, "utf-8") is not None:
         return "utf-8"
+    lines = [line for line in sample.split(b"\n") if not line.isascii()]
+    lines = lines[:-1] if len(lines) > 1 else lines  # the last one may be cut
     for name in ("cp949", "johab"):
         text = _decoded(sample, name)
         if text is not None and _korean(text):
             return name
-    few = _broken(sample, "cp949") <= _FEW_BROKEN
-    return "cp949" if few and _korean(sample.decode("cp949", "replace")) else None
-
-
-def _broken(sample: bytes, name: str) -> float:
-    """Places that are no text, for each letter of Chinese, Japanese or Korean."""
-    text = sample.decode(name, "replace")
-    letters = len(_HANGUL.findall(text)) + len(_HAN.findall(text))
-    return text.count("\ufffd") / letters if letters else math.inf
+    for name in ("utf-8", "cp949"):
+        texts = [text for line in lines if (text := _decoded(line, name)) is not None]
+        if 2 * len(texts) > len(lines) and (name == "utf-8" or _korean("".join(texts))):
+            return name
+    # A file may be one long line.
+    broken = sample.decode("utf-8", "replace")
+    letters = len(_HANGUL.findall(broken)) + len(_HAN.findall(broken))
+    return "utf-8" if broken.count("\ufffd") < _MOST_BROKEN * letters else None
 
 
 def _decoded(sample: bytes, name: str) -> str | None:
@@ -98,9 +151,15 @@ def _decoded(sample: bytes, name: str) -> str | None:
 def _plausible(text: str) -> bool:
     """Whether most characters are such as people write, and space is between them."""
     sample = text[:4096]
-    odd = sum(1 for each in sample if not (each.isprintable() or each in "\r\n\t"))
     spaces = sum(1 for each in sample if each.isspace())
-    return odd * 20 <= len(sample) <= spaces * 400
+    return _odd(sample) <= _MOST_ODD and len(sample) <= spaces * 400
+
+
+def _odd(text: str) -> float:
+    """Share of characters that nobody writes."""
+    sample = text[:4096]
+    odd = sum(1 for each in sample if not (each.isprintable() or each in "\r\n\t"))
+    return odd / max(len(sample), 1)
 
 
 def _korean(text: str) -> bool:
@@ -112,17 +171,24 @@ def _guessed(sample: bytes, path: Path) -> str:
     from charset_normalizer import from_bytes  # slow to load, and seldom needed
 
     end = sample.rfind(b"\n", 0, _GUESSED) + 1 or _GUESSED
-    best = from_bytes(sample[:end]).best()
+    matches = from_bytes(sample[:end], cp_isolation=list(_LEGACY))
+    best = matches.best()
     if best is None:
         raise InputError(f"{path}: its encoding cannot be found out; name it with --encoding.")
-    return str(best.encoding)
+    # As likely as another, it is the one that most files are in that name none.
+    equal = [
+        one.encoding
+        for one in matches
+        if (one.chaos, one.coherence) == (best.chaos, best.coherence)
+    ]
+    return min(equal, key=_LEGACY.index, default=str(best.encoding))
 
 
 class Utf8Text(io.RawIOBase):
     """A text file as UTF-8, for readers of bytes.
 
-    UTF-8 passes as it is, whatever it holds. Of other encodings, bytes that are no character
-    become U+FFFD, and `replaced` says so. `tail` holds the last bytes that were read.
+    Bytes that are no character become U+FFFD, and `replaced` says so. NUL, which no text has, is
+    left out. `tail` holds the last bytes that were read.
     """
 
     def __init__(self, file: UnpackedFile, encoding: str) -> None:
@@ -130,6 +196,7 @@ class Utf8Text(io.RawIOBase):
         self.tail = b""
         self._file = file
         self._plain = encoding in ("utf-8", "utf-8-sig")
+        self._rest = b""
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
         self._begun = False
 
@@ -142,14 +209,33 @@ class Utf8Text(io.RawIOBase):
         wanted = size if size and size > 0 else 1 << 20
         while True:
             data = self._file.read(wanted)
-            if self._plain:
-                text = data if self._begun else data.removeprefix(codecs.BOM_UTF8)
-            else:
-                decoded = self._decoder.decode(data, not data)
-                decoded = decoded if self._begun else decoded.removeprefix("﻿")
-                self.replaced = self.replaced or "�" in decoded
+            text = self._valid(data) if self._plain else None
+            if text is None:
+                decoded = self._decoder.decode(self._rest + data, not data)
+                self._rest = b""
+                self.replaced = self.replaced or "\ufffd" in decoded
                 text = decoded.encode(errors="replace")
+            text = text if self._begun else text.removeprefix(codecs.BOM_UTF8)
+            text = text.replace(b"\0", b"") if b"\0" in text else text
             self._begun = self._begun or bool(text)
             if text or not data:
                 self.tail = (self.tail + text)[-max(len(text), _TAIL) :] if text else self.tail
                 return text
+
+    def _valid(self, data: bytes) -> bytes | None:
+        """The bytes themselves where they are UTF-8, up to a character that is cut; else None."""
+        whole = self._rest + data
+        end = len(whole)
+        while data and end and end > len(whole) - 4 and whole[end - 1] & 0xC0 == 0x80:
+            end -= 1
+        if data and end and whole[end - 1] >= 0xC0:
+            end -= 1
+        else:
+            end = len(whole)
+        try:
+            whole[:end].decode()
+        except UnicodeDecodeError:
+            self._plain = False
+            return None
+        self._rest = whole[end:]
+        return whole[:end]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
+from embedding.importing.encodings import Utf8Text, encoding_of
 from embedding.importing.opening import opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import InputError
@@ -34,7 +34,8 @@ _TIMES = ("published", "created", "updated")
 def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     """Date, title, text, feed and author of each entry."""
     with opened(path) as file:
-        text = Utf8Text(file, options.encoding or encoding_of(file.head(ENCODING_BYTES), path))
+        encoding = encoding_of(file, path, options.encoding)
+        text = Utf8Text(file, encoding.name)
         data = b""
         while more := text.read(_BLOCK):
             data += more
@@ -44,7 +45,7 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
         name = _string(feed.feed.get("title")) or path.stem
         entries = enumerate(feed.entries)
         records = ((number, _record(entry, name)) for number, entry in entries if number >= since)
-        yield from in_columns(records, lambda: 1.0)
+        yield from in_columns(records, lambda: 1.0, note=encoding.note)
         if file.cut or feed.bozo:
             number = max(len(feed.entries), since)
             yield from in_columns([(number, "the file ends in the middle of it")], lambda: 1.0)

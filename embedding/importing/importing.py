@@ -87,12 +87,14 @@ class ImportResult:
 
     wrong     records left out, by reason
     examples  the first of them, each a sentence
+    notes     what a person should look at in how files were read, each a sentence
     resumed   records that an earlier call had written
     """
 
     records: int = 0
     wrong: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     first: str | None = None
     last: str | None = None
     sorted: bool = False
@@ -193,6 +195,7 @@ class _Run:
             records=int(state.get("records", 0)),
             wrong=Counter(state.get("wrong", {})),
             examples=list(state.get("examples", [])),
+            notes=list(state.get("notes", [])),
             resumed=int(state.get("records", 0)),
         )
 
@@ -221,6 +224,9 @@ class _Run:
         self._file.add(converted.lines, converted.when)
         result = self._result
         result.records += len(converted.lines)
+        note = f"{path}: {raw.note}."
+        if raw.note and note not in result.notes:
+            result.notes.append(note)
         for each in sorted(converted.wrong, key=lambda one: one.number):
             result.wrong[_counted(each.reason)] += 1
             if len(result.examples) < NAMED:
@@ -241,6 +247,7 @@ class _Run:
                 "records": result.records,
                 "wrong": result.wrong,
                 "examples": result.examples,
+                "notes": result.notes,
                 "times": self._times,
                 "key": self._key.hex(),
             }

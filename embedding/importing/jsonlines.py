@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from embedding.kernel.errors import InputError
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26
 """Bytes of one line, and of a file that is one list."""
+_COLUMNS = re.compile(r'\{\s*"[^"\\]{0,200}"\s*:\s*[{[]')
+"""How a table that is written by columns begins."""
 _CUT = "the file ends in the middle of it"
 
 
@@ -27,15 +30,20 @@ _CUT = "the file ends in the middle of it"
 def read_json(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     """The objects of a file; what is inside another object is called as in `user.name`."""
     with opened(path) as file:
-        sample = file.head(ENCODING_BYTES)
-        encoding = options.encoding or encoding_of(sample, path)
-        text = Utf8Text(file, encoding)
-        first = sample.decode(encoding, "replace").removeprefix("\ufeff").lstrip()
+        encoding = encoding_of(file, path, options.encoding)
+        text = Utf8Text(file, encoding.name)
+        sample = file.head(ENCODING_BYTES).decode(encoding.name, "replace")
+        first = sample.removeprefix("\ufeff").lstrip()
         line = first.partition("\n")[0].strip()
-        whole = first.startswith("[") or not _is_object(line, cut=len(line) == len(first))
+        alone = "\n" not in first.rstrip()
+        whole = (
+            first.startswith("[")
+            or not _is_object(line, cut=len(line) == len(first))
+            or (alone and _COLUMNS.match(first) is not None)
+        )
         records = _listed(text, path) if whole else _lines(text, file, path)
         later = ((number, record) for number, record in records if number >= since)
-        yield from in_columns(later, lambda: file.done)
+        yield from in_columns(later, lambda: file.done, note=encoding.note)
 
 
 def _is_object(line: str, *, cut: bool) -> bool:
@@ -56,18 +64,18 @@ def _lines(
             raise InputError(f"{path}: a line has more than {_LONGEST >> 20} MB; no JSONL.")
         for line in lines:
             if line.strip():
-                yield number, _record(line)
+                yield number, _record(line, text)
                 number += 1
     if rest.strip():
-        record = _record(rest)
+        record = _record(rest, text)
         yield number, _CUT if isinstance(record, str) or file.cut else record
 
 
-def _record(line: bytes) -> Mapping[str, str | None] | str:
-    try:
-        value = json.loads(line.decode())
-    except UnicodeDecodeError:
+def _record(line: bytes, text: Utf8Text) -> Mapping[str, str | None] | str:
+    if text.replaced and "\ufffd".encode() in line:
         return "bytes that are no text"
+    try:
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return "no JSON"
     return _flat(value)
@@ -106,5 +114,23 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str 
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON ({error}).") from error
     if isinstance(value, Mapping):
-        value = next((each for each in value.values() if isinstance(each, list)), [value])
+        value = _of_columns(value) or next(
+            (each for each in value.values() if isinstance(each, list)), [value]
+        )
     yield from ((number, _flat(each)) for number, each in enumerate(value))
+
+
+def _of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Records of a table that is written by columns: {"text": {"0": "…", "1": "…"}, …}, or lists
+    of one length, as `DataFrame.to_json` and `to_dict("list")` write it; none of another value."""
+    columns = {
+        name: one if isinstance(one, Mapping) else dict(enumerate(one))
+        for name, one in value.items()
+        if isinstance(one, Mapping | list)
+    }
+    keys = {tuple(one) for one in columns.values()}
+    cells = [cell for one in columns.values() for cell in one.values()]
+    whole = len(columns) == len(value) > 1 and len(keys) == 1 and bool(cells)
+    if not whole or any(isinstance(cell, Mapping | list) for cell in cells):
+        return []
+    return [{name: one[key] for name, one in columns.items()} for key in keys.pop()]

@@ -19,6 +19,7 @@ _LONGEST = 1 << 25
 """Bytes of one mail; what is behind them, as large files in it, is not looked at."""
 _START = b"From "
 _BETWEEN = b"\n" + _START
+_KOREAN = ("euc_kr", "ks_c_5601_1987", "ksc5601", "ks_c_5601", "cp949", "ms949", "iso_2022_kr")
 _DEFECTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What the standard library raises for some mails instead of reading what it can."""
 
@@ -62,12 +63,12 @@ def _record(mail: bytes, name: str) -> Mapping[str, str | None] | str:
         text = _body(message)
         if not text:
             return "a mail without text"
-        sender = parseaddr(str(message.get("From", "")))
+        sender = parseaddr(_header(message, "From"))
         return {
-            "date": str(message.get("Date", "")) or None,
+            "date": _header(message, "Date") or None,
             "text": text,
-            "title": str(message.get("Subject", "")) or None,
-            "source": parseaddr(str(message.get("List-Id", "")))[1].partition(".")[0] or name,
+            "title": _header(message, "Subject") or None,
+            "source": parseaddr(_header(message, "List-Id"))[1].partition(".")[0] or name,
             "author": sender[1] or sender[0] or None,
         }
     except _DEFECTS:
@@ -78,8 +79,37 @@ def _body(message: EmailMessage) -> str:
     part = message.get_body(preferencelist=("plain", "html"))
     if part is None:
         return ""
-    content = part.get_content()
-    if not isinstance(content, str):
+    payload = part.get_payload(decode=True)
+    if not isinstance(payload, bytes):
         return ""
+    content = _decoded(payload, part.get_content_charset())
     text = plain_text(content) if part.get_content_subtype() == "html" else content
     return "\n".join(line for line in text.splitlines() if not line.startswith(">")).strip()
+
+
+def _decoded(data: bytes, charset: str | None) -> str:
+    """Text of a mail. Many say nothing or another encoding; CP949 goes by the name of EUC-KR."""
+    names = ["utf-8", *([charset] if charset else []), "cp949"]
+    if charset and charset.lower().replace("-", "_") in _KOREAN:
+        names = [charset, "cp949"] if charset.lower().startswith("iso-2022") else ["cp949"]
+    for name in names:
+        try:
+            return data.decode(name)
+        except (UnicodeError, LookupError):
+            continue
+    return data.decode("cp949" if names[-1] == "cp949" and _hangul(data) else "utf-8", "replace")
+
+
+def _hangul(data: bytes) -> bool:
+    """Whether bytes that are broken somewhere are Korean in CP949 rather than in UTF-8."""
+    return data.decode("cp949", "replace").count("\ufffd") < data.decode("utf-8", "replace").count(
+        "\ufffd"
+    )
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """A header; bytes that it holds against all rules are read as a text's are."""
+    raw = next((str(v) for key, v in message.raw_items() if key.lower() == name.lower()), "")
+    if raw.isascii():
+        return str(message.get(name, ""))
+    return " ".join(_decoded(raw.encode("utf-8", "surrogateescape"), None).split())

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,7 +18,13 @@ from embedding.kernel.errors import InputError
 
 _PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 _ZIP = ".zip"
-_DAMAGED = (zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, ValueError)
+DAMAGED = (
+    *(zlib.error, lzma.LZMAError, zipfile.BadZipFile, EOFError, OSError, ValueError),
+    *(RuntimeError, NotImplementedError, struct.error),
+)
+"""What unpacking raises for a file that is damaged, locked, or packed in an unknown way."""
+_UNSEEN = ("__MACOSX/", "._", ".DS_Store", "Thumbs.db", "desktop.ini")
+"""What file managers put into archives beside the files."""
 
 
 class UnpackedFile:
@@ -38,7 +45,7 @@ class UnpackedFile:
         except EOFError:
             self.cut = True
             return b""
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise InputError(f"{self._path}: damaged, it cannot be unpacked ({error}).") from error
 
     def head(self, size: int) -> bytes:
@@ -89,6 +96,13 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path}: the file is empty; at least one record is expected.")
 
 
+def _unseen(file: zipfile.ZipInfo) -> bool:
+    return any(
+        file.filename.startswith(name) or file.filename.rpartition("/")[2].startswith(name)
+        for name in _UNSEEN
+    )
+
+
 def _unpacked(path: Path, stored: IO[bytes], begin: bytes) -> IO[bytes]:
     kind = next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
     if kind == ".gz":
@@ -100,12 +114,12 @@ def _unpacked(path: Path, stored: IO[bytes], begin: bytes) -> IO[bytes]:
     if path.suffix.lower() == _ZIP:
         try:
             archive = zipfile.ZipFile(stored)
-            names = [one for one in archive.infolist() if not one.is_dir()]
+            names = [one for one in archive.infolist() if not one.is_dir() and not _unseen(one)]
             if len(names) != 1:
                 raise InputError(
                     f"{path}: holds {len(names)} files; unpack it and name those to import."
                 )
             return archive.open(names[0])
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        except DAMAGED as error:
             raise InputError(f"{path}: cannot be unpacked ({error}).") from error
     return stored

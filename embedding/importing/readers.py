@@ -35,12 +35,14 @@ class RawRecords:
     columns  name → Arrow strings [n], null where there is nothing
     wrong    those that could not be read, each with a number below `next`
     done     share of the file that is read
+    note     what a person should look at in how the file is read; empty: nothing
     """
 
     numbers: tuple[int, ...] | range
     columns: Mapping[str, pa.StringArray]
     wrong: tuple[WrongRecord, ...] = ()
     done: float = 0.0
+    note: str = ""
 
     @property
     def next(self) -> int:
@@ -130,6 +132,7 @@ def in_columns(
     records: Iterable[tuple[int, Mapping[str, str | None] | str]],
     done: Callable[[], float],
     size: int = BATCH_RECORDS,
+    note: str = "",
 ) -> Iterator[RawRecords]:
     """Numbered records, each its fields or why it is left out, in columns of about `size`."""
     rows: list[tuple[int, Mapping[str, str | None]]] = []
@@ -140,20 +143,23 @@ def in_columns(
         else:
             rows.append((number, record))
         if len(rows) + len(wrong) >= size:
-            yield _columns(rows, wrong, done())
+            yield _columns(rows, wrong, done(), note)
             rows, wrong = [], []
     if rows or wrong:
-        yield _columns(rows, wrong, done())
+        yield _columns(rows, wrong, done(), note)
 
 
 def _columns(
-    rows: list[tuple[int, Mapping[str, str | None]]], wrong: list[WrongRecord], done: float
+    rows: list[tuple[int, Mapping[str, str | None]]],
+    wrong: list[WrongRecord],
+    done: float,
+    note: str,
 ) -> RawRecords:
     names = dict.fromkeys(name for _, row in rows for name in row)
     columns = {
         name: pa.array([_whole(row.get(name)) for _, row in rows], pa.string()) for name in names
     }
-    return RawRecords(tuple(number for number, _ in rows), columns, tuple(wrong), done)
+    return RawRecords(tuple(number for number, _ in rows), columns, tuple(wrong), done, note)
 
 
 def _whole(text: str | None) -> str | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import zipfile
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from embedding.importing.opening import check_file
+from embedding.importing.opening import DAMAGED, check_file
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import InputError
+
+_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+"""How a spreadsheet writes a control character (ECMA-376, 22.9.2.19)."""
+_DEFECTS = (KeyError, IndexError, AttributeError, TypeError, SyntaxError, RecursionError)
+"""What openpyxl raises for some damaged files; errors of XML are SyntaxErrors."""
 
 
 @READERS.register(
@@ -32,14 +37,16 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         try:
             sheet = book.worksheets[0]
             total = sheet.max_row or 0
+            # Other programs write A1 for the whole sheet.
+            sheet.reset_dimensions()
             at = [0]
             yield from in_columns(
                 _rows(sheet.iter_rows(values_only=True), since, at),
-                lambda: min(at[0] / total, 1.0) if total else 0.0,
+                lambda: min(at[0] / total, 1.0) if total > 1 else 0.0,
             )
         finally:
             book.close()
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
+    except (InvalidFileException, *DAMAGED, *_DEFECTS) as error:
         raise InputError(f"{path}: not a complete .xlsx file ({error}).") from error
 
 
@@ -68,4 +75,5 @@ def _text(cell: Any) -> str | None:
         return cell.isoformat()
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
-    return str(cell).strip()
+    text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), str(cell))
+    return "\n".join(text.splitlines()).strip() or None

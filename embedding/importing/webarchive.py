@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
+import re
+import zlib
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from embedding.importing.opening import check_file
+from embedding.importing.opening import DAMAGED, check_file
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import FetchError, InputError
 from embedding.sources.base import FetchedPage
@@ -18,6 +21,8 @@ from embedding.sources.base import FetchedPage
 if TYPE_CHECKING:
     from embedding.crawl.extractor import Extractor
 
+_TEXT = "text/plain"
+_LENGTH = re.compile(rb"Content-Length:\s*(\d{1,12})", re.IGNORECASE)
 _TOGETHER = 64
 """Pages that are read before the first of them is handed over."""
 _LARGEST = 8 * 1024 * 1024
@@ -31,7 +36,12 @@ _Page = tuple[int, FetchedPage | str, str]
 
 @READERS.register(
     "warc",
-    ReaderTraits(noun="a web archive", suffixes=(".warc",), begins=(b"WARC/",), named=True),
+    ReaderTraits(
+        noun="a web archive",
+        suffixes=(".warc", ".arc", ".wet"),
+        begins=(b"WARC/", b"filedesc://"),
+        named=True,
+    ),
 )
 def read_warc(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     """Date, title, text, host and authors of each page that was answered.
@@ -58,32 +68,65 @@ def _pages(file: Any, path: Path, since: int) -> Iterator[_Page]:
 
     number = 0
     try:
-        for record in ArchiveIterator(file):
-            if record.rec_type not in ("response", "resource"):
+        for record in ArchiveIterator(_packed_by_records(file), arc2warc=True):
+            if record.rec_type not in ("response", "resource", "conversion"):
                 continue
             if number >= since:
                 when = record.rec_headers.get_header("WARC-Date") or ""
                 yield number, _page(record), when
             number += 1
-    except (ArchiveLoadFailed, EOFError, OSError, ValueError) as error:
+    except (ArchiveLoadFailed, *DAMAGED) as error:
         if not number:
             raise InputError(f"{path}: not a WARC file ({error}).") from error
-        yield max(number, since), "the file ends in the middle of it", ""
+        yield max(number, since), f"the archive cannot be read from here on ({error})", ""
+
+
+def _packed_by_records(file: Any) -> Any:
+    """The archive as warcio reads it: one that was packed as a whole is unpacked as a whole."""
+    begin = file.read(1 << 16)
+    file.seek(0)
+    if not begin.startswith(b"\x1f\x8b"):
+        return file
+    member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        head = member.decompress(begin, 1 << 20)
+    except zlib.error:
+        return file
+    # A member of several records: a second one begins where the first one ends.
+    length = _LENGTH.search(head)
+    if length is None:
+        return file
+    end = head.find(b"\r\n\r\n", length.end()) + 4 + int(length[1])
+    return gzip.open(file) if head[end : end + 10].lstrip().startswith(b"WARC/") else file
 
 
 def _page(record: Any) -> FetchedPage | str:
     """The answer, or why it is none."""
+    from warcio.bufferedreaders import ChunkedDataException, ChunkedDataReader
+
+    from embedding.crawl.unpack import Unpacker
+
     url = record.rec_headers.get_header("WARC-Target-URI") or ""
-    headers = record.http_headers
+    headers = record.http_headers if record.rec_type == "response" else None
     kind = (headers or record.rec_headers).get_header("Content-Type") or "text/html"
     status = headers.get_statuscode() if headers is not None else "200"
     if status != "200":
         return f"an answer with status {status}"
-    if not kind.lower().startswith(("text/html", "application/xhtml")):
+    pages = ("text/html", "application/xhtml") if record.rec_type != "conversion" else (_TEXT,)
+    if not kind.lower().startswith(pages):
         return f"{kind.partition(';')[0].strip()[:60]}, no page"
-    body = record.content_stream().read(_LARGEST + 1)
-    if len(body) > _LARGEST:
-        return f"a page of more than {_LARGEST >> 20} MB"
+    encoding = headers.get_header("Content-Encoding") or "" if headers is not None else ""
+    chunked = headers is not None and headers.get_header("Transfer-Encoding") == "chunked"
+    try:
+        unpacker = Unpacker(encoding, _LARGEST)
+        stream = ChunkedDataReader(record.raw_stream) if chunked else record.raw_stream
+        while data := stream.read(1 << 16):
+            unpacker.feed(data)
+        body = unpacker.body()
+    except FetchError as error:
+        return f"a page that cannot be read ({error.reason})"
+    except (ChunkedDataException, *DAMAGED):
+        return "a page that cannot be unpacked"
     return FetchedPage(url, "", body, {"content-type": kind})
 
 
@@ -93,6 +136,10 @@ def _records(
     async def read(page: FetchedPage | str, when: str) -> Mapping[str, str | None] | str:
         if isinstance(page, str):
             return page
+        site = (urlsplit(page.url).hostname or "").removeprefix("www.") or None
+        if page.headers["content-type"].lower().startswith(_TEXT):
+            # The words of a page, as WET files have them.
+            return {"date": when, "text": page.body.decode(errors="replace"), "source": site}
         try:
             found = await extractor.read(page, zone, _LEAST_CHARACTERS)
         except FetchError as error:
@@ -101,7 +148,7 @@ def _records(
             "date": found.published_at.isoformat() if found.published_at else when,
             "text": found.text,
             "title": found.title or None,
-            "source": (urlsplit(page.url).hostname or "").removeprefix("www.") or None,
+            "source": site,
             "author": ", ".join(found.authors) or None,
         }
 

@@ -14,6 +14,7 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
+from embedding.sources.markup import plain_text
 from embedding.sources.times import parse_time
 
 
@@ -90,8 +91,9 @@ class CommentsAdapter:
 
     def _comment(self, item: Any, base: str, now: datetime) -> Inline | None:
         source = self.source
-        identity, text = dotted_text(item, source.id), dotted_text(item, source.text)
-        if not identity or not text.strip():
+        identity = dotted_text(item, source.id)
+        text = plain_text(dotted_text(item, source.text))
+        if not identity or not text:
             return None
         # Without a page of their own comments belong to the endpoint, whatever the cursor.
         page = join(base, dotted_text(item, source.link)) or source.url

@@ -11,6 +11,7 @@ from embedding.sources.base import Inline, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.kinds import COMMON_SETTINGS
+from embedding.sources.markup import plain_text
 from embedding.sources.times import parse_time
 
 STREAM_SETTINGS = (
@@ -42,8 +43,8 @@ class StreamedRecords:
     def item(self, place: str, record: Any, arrived: datetime | None) -> Inline | None:
         """A record; `place` is its own in the stream, `arrived` counts where it has no time."""
         source = self._source
-        text = dotted_text(record, source.text)
-        if not text.strip():
+        text = plain_text(dotted_text(record, source.text))
+        if not text:
             self.skipped += 1
             return None
         return Inline(

@@ -1,0 +1,267 @@
+"""One thing that is wrong costs itself alone, and the reason that is given is the true one."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import zipfile
+from pathlib import Path
+
+import brotli
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from embedding.importing.importing import ImportRequest, ImportResult, plan_import, run_import
+from embedding.kernel.errors import YeoronError
+
+HEAD = "date,text\n"
+GOOD = [f"2024-01-{day % 28 + 1:02},평범한 글을 하나 적어 보았다 {day}\n" for day in range(60)]
+
+
+def take(folder: Path, name: str, data: bytes | str, **more: object) -> ImportResult:
+    folder.mkdir(exist_ok=True)
+    out = folder / "corpus.jsonl"
+    out.unlink(missing_ok=True)
+    file = folder / name
+    file.write_bytes(data.encode() if isinstance(data, str) else data)
+    request = ImportRequest(files=(file,), out=out, key=b"key", **more)  # type: ignore[arg-type]
+    return run_import(request, plan_import(request), lambda *_: None)
+
+
+def lines(folder: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (folder / "corpus.jsonl").read_text("utf-8").splitlines()]
+
+
+WRONG = {
+    "too many values": "2024-02-01,한,줄\n".encode(),
+    "too many values, broken": "2024-02-01,깨진,줄\n".encode("cp949"),
+    "broken bytes": "2024-02-01,깨진 줄이다\n".encode("cp949"),
+    "no date": "2024-02-30,없는 날이다\n".encode(),
+}
+
+
+@given(st.dictionaries(st.integers(0, 60), st.sampled_from(sorted(WRONG)), max_size=5))
+@settings(max_examples=30)
+def test_each_wrong_line_costs_itself_alone(
+    tmp_path_factory: pytest.TempPathFactory, wrong: dict[int, str]
+) -> None:
+    rows = [line.encode() for line in GOOD]
+    for at, kind in sorted(wrong.items(), reverse=True):
+        rows.insert(at, WRONG[kind])
+    result = take(tmp_path_factory.mktemp("x"), "a.csv", HEAD.encode() + b"".join(rows))
+    assert (result.records, sum(result.wrong.values())) == (60, len(wrong))
+
+
+@pytest.mark.parametrize("megabytes", [2, 20])
+def test_a_long_record_does_not_refuse_the_rest(tmp_path: Path, megabytes: int) -> None:
+    long = f'2024-02-01,"{"긴 글이다 " * (megabytes * 80_000)}"\n'
+    result = take(tmp_path, "a.csv", HEAD + "".join(GOOD[:30]) + long + "".join(GOOD[30:]))
+    assert result.records + sum(result.wrong.values()) == 61
+    assert result.records >= 60
+
+
+def test_a_quote_that_is_not_closed_costs_its_line(tmp_path: Path) -> None:
+    rest = "2024-01-03,more words here\n" * 700_000
+    result = take(tmp_path, "a.csv", HEAD + '2024-01-01,x y z w\n2024-01-02,"open\n' + rest)
+    assert result.records == 700_001
+    assert dict(result.wrong) == {"a quote is opened and not closed within 16 MB": 1}
+
+
+def test_nul_bytes_are_left_out_and_binary_data_is_refused(tmp_path: Path) -> None:
+    table = "date,text,x\n" + "".join(
+        f"2024-01-{d:02},글이 하나 있다 {d},\0\n" for d in range(1, 20)
+    )
+    assert take(tmp_path, "a.csv", table).records == 19
+    assert "\0" not in (tmp_path / "corpus.jsonl").read_text()
+    with pytest.raises(YeoronError, match="binary data"):
+        take(tmp_path, "b.csv", bytes(range(32)) * 100)
+
+
+def test_an_encoding_is_found_behind_many_plain_lines(tmp_path: Path) -> None:
+    plain = "2024-01-01,plain words in a long row of nothing\n" * 20_000
+    korean = "2024-01-02,여기부터 한글이 나온다\n" * 20
+    result = take(tmp_path, "a.csv", HEAD.encode() + plain.encode() + korean.encode("cp949"))
+    assert result.records == 20_020
+    assert lines(tmp_path)[-1]["text"] == "여기부터 한글이 나온다"
+
+
+def test_a_guess_is_named(tmp_path: Path) -> None:
+    french = "".join(f"2024-01-{d:02},café naïve résumé déjà vu {d}\n" for d in range(1, 20))
+    result = take(tmp_path, "a.csv", (HEAD + french).encode("cp1252"))
+    assert lines(tmp_path)[0]["text"] == "café naïve résumé déjà vu 1"
+    assert "cp1252" in result.notes[0]
+    assert "--encoding" in result.notes[0]
+    assert take(tmp_path, "b.csv", HEAD + "".join(GOOD)).notes == []
+
+
+def test_markup_is_no_words(tmp_path: Path) -> None:
+    row = {
+        "date": "2024-03-01",
+        "content_html": "<p>좋은 글<br>감사합니다&nbsp;정말 &amp; 응원</p>",
+    }
+    take(tmp_path, "a.jsonl", json.dumps(row))
+    assert lines(tmp_path)[0]["text"] == "좋은 글\n감사합니다 정말 & 응원"
+    take(tmp_path, "b.csv", 'date,text\n2024-03-01,"3 < 5 이고 a<b 이다"\n')
+    assert lines(tmp_path)[0]["text"] == "3 < 5 이고 a<b 이다"
+
+
+@pytest.mark.parametrize("missing", ["NaN", "NULL", "None", "\\N", "#N/A", ""])
+def test_a_value_that_is_missing_is_no_text(tmp_path: Path, missing: str) -> None:
+    result = take(tmp_path, "a.csv", HEAD + f"2024-01-01,{missing}\n" + "".join(GOOD))
+    assert (result.records, dict(result.wrong)) == (60, {"no text": 1})
+
+
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8"), min_size=4, max_size=20), min_size=1, max_size=9
+    ),
+    st.booleans(),
+)
+@settings(max_examples=25)
+def test_json_by_columns_is_its_records(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], lists: bool
+) -> None:
+    dates = [f"2024-01-{at + 1:02}" for at in range(len(texts))]
+    texts = [f"글 {text}" for text in texts]
+    columns = {"date": dates, "text": texts}
+    value = columns if lists else {n: dict(enumerate(c)) for n, c in columns.items()}
+    folder = tmp_path_factory.mktemp("x")
+    assert take(folder, "a.json", json.dumps(value)).records == len(texts)
+
+
+def test_a_column_without_a_name_is_no_title(tmp_path: Path) -> None:
+    rows = [{"": str(n), "date": f"2024-01-0{n}", "text": "one two three"} for n in (1, 2)]
+    take(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert [set(line) for line in lines(tmp_path)] == [{"date", "text"}] * 2
+
+
+def sheet(*rows: tuple[str, str]) -> bytes:
+    book, held = Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.save(held)
+    return held.getvalue()
+
+
+def test_what_other_spreadsheet_programs_write(tmp_path: Path) -> None:
+    data = sheet(
+        ("일자", "본문"), ("2024-01-01", "첫 줄이다_x000D_\n둘째 줄이다"), ("2024-01-02", "글 둘")
+    )
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            start = part.find(b"<dimension")
+            end = part.find(b"/>", start) + 2
+            new.writestr(
+                name, part if start < 0 else part[:start] + b'<dimension ref="A1"/>' + part[end:]
+            )
+    assert take(tmp_path, "a.xlsx", out.getvalue()).records == 2
+    assert lines(tmp_path)[0]["text"] == "첫 줄이다\n둘째 줄이다"
+
+
+def zipped(*files: tuple[str, str]) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files:
+            archive.writestr(name, text)
+    return held.getvalue()
+
+
+def test_what_file_managers_put_into_archives_does_not_count(tmp_path: Path) -> None:
+    table = HEAD + "".join(GOOD)
+    data = zipped(("a.csv", table), ("__MACOSX/._a.csv", "x"), (".DS_Store", "x"))
+    assert take(tmp_path, "a.csv.zip", data).records == 60
+
+
+PACKAGES = {
+    "a.xlsx": sheet(("일자", "본문"), *(("2024-01-01", f"본문 {n} 글") for n in range(50))),
+    "a.csv.zip": zipped(("a.csv", HEAD + "".join(GOOD))),
+    "a.csv.gz": gzip.compress((HEAD + "".join(GOOD)).encode()),
+    "a.csv.xz": lzma.compress((HEAD + "".join(GOOD)).encode()),
+    "a.csv.bz2": bz2.compress((HEAD + "".join(GOOD)).encode()),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+@given(data=st.data())
+@settings(max_examples=40)
+def test_a_damaged_package_is_read_or_refused_in_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    raw = bytearray(PACKAGES[name])
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    cut = data.draw(st.integers(0, 40))
+    refusal = ""
+    try:
+        take(tmp_path_factory.mktemp("x"), name, bytes(raw[: len(raw) - cut]))
+    except YeoronError as error:
+        refusal = str(error)
+    assert not refusal or refusal.endswith(".")
+
+
+BODY = (
+    "<html><body><article><h1>제목</h1><p>"
+    + "국회는 본회의를 열어 예산안을 처리했다. " * 12
+    + "</p></article></body></html>"
+).encode()
+
+
+def archive(*answers: tuple[bytes, list[tuple[str, str]]], packed: bool = True) -> bytes:
+    held = io.BytesIO()
+    writer = WARCWriter(held, gzip=packed)
+    for number, (body, more) in enumerate(answers):
+        kind = ("Content-Type", "text/html; charset=utf-8")
+        http = StatusAndHeaders("200 OK", [kind, *more], protocol="HTTP/1.1")
+        record = writer.create_warc_record(
+            f"http://news.example/{number}", "response", io.BytesIO(body), http_headers=http
+        )
+        writer.write_record(record)
+    return held.getvalue()
+
+
+def test_packed_pages_of_a_web_archive(tmp_path: Path) -> None:
+    data = archive(
+        (BODY, []),
+        (brotli.compress(BODY), [("Content-Encoding", "br")]),
+        (gzip.compress(BODY), [("Content-Encoding", "gzip")]),
+        (b"\x1f\x8bnonsense", [("Content-Encoding", "gzip")]),
+        (BODY, [("Content-Encoding", "utf-8")]),
+    )
+    result = take(tmp_path, "a.warc.gz", data)
+    assert (result.records, sum(result.wrong.values())) == (4, 1)
+
+
+def test_an_archive_that_was_packed_anew_as_a_whole(tmp_path: Path) -> None:
+    plain = archive((BODY, []), (BODY, []), (BODY, []), packed=False)
+    assert take(tmp_path, "a.warc.gz", gzip.compress(plain)).records == 3
+
+
+def mail(charset: str, body: bytes, subject: bytes = b"x") -> bytes:
+    kind = f"Content-Type: text/plain; charset={charset}\n".encode() if charset else b""
+    return (
+        b"From a@news.example Mon Jan  1 00:00:00 2024\nFrom: a@news.example\n"
+        b"Date: Mon, 01 Jan 2024 09:00:00 +0900\nSubject: "
+        + subject
+        + b"\n"
+        + kind
+        + b"Content-Transfer-Encoding: 8bit\n\n"
+        + body
+        + b"\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "charset", ["ks_c_5601-1987", "euc-kr", "", "x-unknown", "us-ascii", "utf-8"]
+)
+@pytest.mark.parametrize("written", ["cp949", "utf-8"])
+def test_korean_mail_under_any_name(tmp_path: Path, charset: str, written: str) -> None:
+    text = "똠방각하와 펲시콜라 이야기"
+    take(tmp_path, "a.mbox", mail(charset, text.encode(written), "제목".encode(written)))
+    assert [(line["title"], line["text"]) for line in lines(tmp_path)] == [("제목", text)]
