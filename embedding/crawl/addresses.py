@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit, urlunsplit
 
-from courlan import clean_url
-
 from embedding.kernel.ports import bracketed
+from embedding.sources.links import join, without_dots
 
 _TRACKING = re.compile(
     r"^(?:utm_\w+|fbclid|gclid|dclid|msclkid|yclid|igshid|mc_[ce]id|n_media|n_query|n_rank|"
-    r"n_ad_group|n_ad|n_keyword\w*|napm|rssid|spm|_ga|ref_src|cmpid|kakao_from|sns)$",
+    r"n_ad_group|n_ad|n_keyword\w*|napm|_ga|kakao_from)$",
     re.IGNORECASE,
 )
-_DOT = re.compile(r"%2e", re.IGNORECASE)
+"""Names that say by which way a reader came, and no server reads for anything else."""
+_SESSION = re.compile(
+    r"^(?:phpsessid|jsessionid|aspsessionid\w{0,20}|asp\.net_sessionid|cfid|cftoken|"
+    r"(?:s|sess|session)_?id)$",
+    re.IGNORECASE,
+)
+_SESSION_VALUE = re.compile(r"^(?=[^=]{0,200}\d)[\w.!-]{16,200}$")
+_SESSION_PATH = re.compile(r";jsessionid=[\w.!-]{1,200}", re.IGNORECASE)
+_ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+_EDITION = re.compile(r"(?:/amp|\.amp|/)+$|(?<=/)index\.\w{3,5}$")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ITEM_MARKS = ("comment-", "item-")
 _PREFIXES = ("www.", "m.", "mobile.", "news.")
@@ -28,32 +37,18 @@ def plain(url: str) -> str:
     Raises ValueError for an address that cannot be split.
     """
     parts = urlsplit(url.strip())
-    path = _DOT.sub(".", parts.path.replace("\\", "/"))
+    path = without_dots(parts.path.replace("\\", "/"))
     netloc = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, netloc, _without_dots(path), parts.query, ""))
-
-
-def _without_dots(path: str) -> str:
-    """RFC 3986 section 5.2.4."""
-    if "/." not in path:
-        return path or "/"
-    kept: list[str] = []
-    segments = path.split("/")[1:]
-    for segment in segments:
-        if segment == "..":
-            del kept[-1:]
-        elif segment != ".":
-            kept.append(segment)
-    if segments[-1] in (".", ".."):
-        kept.append("")
-    return "/" + "/".join(kept)
+    return urlunsplit((parts.scheme, netloc, path, parts.query, ""))
 
 
 def canonical(url: str) -> str:
-    """The address without tracking parameters, fragment, default port and odd spelling.
+    """The key of a page: its address without what no server tells pages apart by.
 
-    `#comment-ID` and `#item-ID` are kept: they name an item of a page. An address that is not
-    http or https is returned as it is.
+    That is tracking parameters, the id of a session, the fragment, a default port, and spellings of
+    percent-encoding. Every other value stays. `#comment-ID` and `#item-ID` name an item of a page.
+    A key recognises a page; what is asked for is the address as it was linked. An address that is
+    not http or https is returned as it is.
     """
     try:
         parts = urlsplit(url.strip())
@@ -63,19 +58,30 @@ def canonical(url: str) -> str:
     if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
         return url.strip()
     mark = parts.fragment if parts.fragment.startswith(_ITEM_MARKS) else ""
-    parts = urlsplit(plain(url))
-    pairs = [pair for pair in parts.query.split("&") if pair]
-    query = "&".join(pair for pair in pairs if not _TRACKING.match(pair.partition("=")[0]))
+    parts = urlsplit(join(url, plain(url)) or plain(url))
+    query = "&".join(pair for pair in parts.query.split("&") if pair and not _tells_nothing(pair))
     scheme = parts.scheme.lower()
     host = bracketed((parts.hostname or "").rstrip("."))
     if port not in (None, _DEFAULT_PORTS[scheme]):
         host = f"{host}:{port}"
-    whole = urlunsplit((scheme, host, parts.path or "/", query, ""))
-    cleaned = str(clean_url(whole) or whole)
-    if not urlsplit(cleaned).path:
-        # courlan takes the root's slash away.
-        cleaned = urlunsplit(urlsplit(cleaned)._replace(path="/"))
-    return f"{cleaned}#{mark}" if mark else cleaned
+    path = _SESSION_PATH.sub("", parts.path) or "/"
+    whole = urlunsplit((scheme, host, _spelt(path), _spelt(query), ""))
+    return f"{whole}#{mark}" if mark else whole
+
+
+def _tells_nothing(pair: str) -> bool:
+    name, _, value = pair.partition("=")
+    if _TRACKING.match(name):
+        return True
+    return bool(_SESSION.match(name) and _SESSION_VALUE.match(value))
+
+
+def _spelt(text: str) -> str:
+    """One spelling of percent-encoding: upper case, and none of letters that need none."""
+    return _ENCODED.sub(
+        lambda one: letter if _UNRESERVED.match(letter := chr(int(one[1], 16))) else one[0].upper(),
+        text,
+    )
 
 
 def host_of(url: str) -> str:
@@ -94,13 +100,23 @@ def origin_of(url: str) -> str:
     return f"{urlsplit(url).scheme.lower()}://{host_of(url)}"
 
 
-def same_site(left: str, right: str) -> bool:
-    """Whether two addresses belong to one site, mobile and desktop edition alike.
+def same_page(left: str, right: str) -> bool:
+    """Whether two addresses of one site differ by edition alone: mobile, AMP, http or https.
 
     Only a site may say that two of its own pages are one: a foreign `rel=canonical` could hide
     other people's pages from the crawl.
     """
-    return _bare(host_of(left)) == _bare(host_of(right)) != ""
+    return same_site(left, right) and _page(left) == _page(right)
+
+
+def same_site(left: str, right: str) -> bool:
+    """Whether two addresses belong to one site, mobile and desktop edition alike."""
+    return _bare(urlsplit(left).hostname or "") == _bare(urlsplit(right).hostname or "") != ""
+
+
+def _page(url: str) -> tuple[str, str]:
+    parts = urlsplit(canonical(url))
+    return _EDITION.sub("", parts.path), parts.query
 
 
 def _bare(host: str) -> str:

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from urllib.parse import urlsplit
 
-from embedding.crawl.addresses import canonical, same_site
+from embedding.crawl.addresses import canonical, same_page
 from embedding.crawl.arrivals import ReadDocument
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Response
@@ -346,9 +345,9 @@ class SourceRunner:
 
 
 def _names(key: str, final: str, declared: str | None) -> frozenset[str]:
-    """Other addresses of a page by its answer: the last one, and the canonical one it declares."""
-    # A key is canonical already, and most pages are found where they were looked for.
-    names = set() if final == key else {canonical(final)}
-    if declared and declared != key and same_site(final, declared):
-        names |= {canonical(declared)} if urlsplit(declared).path.strip("/") else set()
-    return frozenset(names - {key})
+    """Other addresses of a page by its answer: the last one, and the canonical one it declares.
+
+    A template may declare one for all its pages: it counts only as an edition of the same page.
+    """
+    editions = {declared} if declared and same_page(final, declared) else set()
+    return frozenset({canonical(url) for url in {final, *editions}} - {key})
