@@ -67,3 +67,17 @@ def test_declared_cp949_round_trips_unless_it_is_utf8_too(text: str) -> None:
         body.decode("utf-8")
     except UnicodeDecodeError:
         assert decode(body, {"content-type": "text/html; charset=euc-kr"}) == text
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    "text", ["<p>plain text</p>", f"<html><body><p>plain {TEXT}</p></body></html>"]
+)
+def test_wide_characters_without_a_mark(codec: str, text: str) -> None:
+    body = text.encode(codec)
+    assert (
+        decode(body, {"content-type": f"text/html; charset={codec.replace('-le', 'le')}"}) == text
+    )
+    if codec.startswith("utf-16"):
+        assert decode(body, {"content-type": "text/html"}) == text
+        assert decode(body, {"content-type": "text/html; charset=utf-16"}) == text

@@ -71,3 +71,39 @@ async def test_it_is_asked_again_when_it_is_old() -> None:
 
 async def test_rubbish_is_no_rule() -> None:
     assert (await robots(200, "<html>\0\xff not robots </html>").verdict(URL)).allowed
+
+
+NAMES = ["yeoron", "Yeoron", "YEORON/0.1", "Yeoron bot", "yeoron/2 (research; a@news.example)"]
+OTHERS = ["yeo", "yeoronbot", "yeoron-news", "other", "xyeoron"]
+BETWEEN = ["", "Noindex: /y", "Host: news.example", "# a remark", "Crawl-delay: 1", "nonsense"]
+
+
+async def allowed(text: str) -> bool:
+    return (await robots(200, text).verdict(URL)).allowed
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("between", BETWEEN)
+async def test_a_group_names_us_with_a_version_and_among_other_lines(
+    name: str, between: str
+) -> None:
+    for names in ([name], ["other", name], [name, "other"], [name, "*"]):
+        lines = [part for one in names for part in (f"User-agent: {one}", between)]
+        assert not await allowed("\n".join([*lines, "Disallow: /", ""]))
+        assert await allowed("\n".join([*lines, "Allow: /", "User-agent: x", "Disallow: /"]))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_a_name_that_begins_or_ends_as_ours_is_another(name: str) -> None:
+    assert await allowed(f"User-agent: {name}\nDisallow: /\n")
+    assert not await allowed(f"User-agent: {name}\nAllow: /\nUser-agent: *\nDisallow: /\n")
+
+
+async def test_a_group_of_ours_without_rules_allows_all() -> None:
+    assert await allowed("User-agent: *\nDisallow: /\n\nUser-agent: yeoron\n")
+
+
+async def test_groups_that_name_us_are_joined_and_misspelt_fields_are_meant() -> None:
+    text = "useragent: yeoron\nDisalow: /news\n\nUser-agent: x\nDisallow: /\n\nUser agent: yeoron\n"
+    assert not await allowed(text + "Allow: /open\n")
+    assert not await allowed("\ufeffUser-Agent yeoron\nDisallow /\n")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -200,3 +202,78 @@ def test_settings_that_cannot_work(tmp_path: Path, table: str, sentence: str) ->
     path.write_text(f'[[source]]\nname = "s"\n{table}\n', encoding="utf-8")
     with pytest.raises(ConfigError, match=sentence):
         load_sources(path)
+
+
+@dataclass(frozen=True)
+class Partition:
+    partition: int = 0
+
+
+class StandIn:
+    """A consumer of aiokafka over messages of one partition, whose last offset may hold none."""
+
+    def __init__(self, messages: list[SimpleNamespace], end: int) -> None:
+        self.place, self.messages, self.end, self.at = Partition(), messages, end, 0
+        self.asked = 0
+
+    def assignment(self) -> list[Partition]:
+        return [self.place]
+
+    async def end_offsets(self, _: object) -> dict[object, int]:
+        return {self.place: self.end}
+
+    async def beginning_offsets(self, _: object) -> dict[object, int]:
+        return {self.place: 0}
+
+    def seek(self, _: object, offset: int) -> None:
+        self.at = offset
+
+    async def position(self, _: object) -> int:
+        return self.at
+
+    async def getmany(self, timeout_ms: int, max_records: int) -> dict[object, list[Any]]:
+        self.asked += 1
+        found = [one for one in self.messages if one.offset >= self.at][:max_records]
+        self.at = found[-1].offset + 1 if found else self.end
+        return {self.place: found} if found else {}
+
+
+async def read_topic(
+    values: list[bytes | None], end: int, offset: int = 0, stamp: float | None = 1.7e12
+) -> tuple[list[int], bool, int]:
+    messages = [
+        SimpleNamespace(offset=at, timestamp=stamp, value=value) for at, value in enumerate(values)
+    ]
+    consumer = StandIn(messages, end)
+    topic = BrokerTopic("kafka://h:9092", "t")
+    found, complete = await topic._messages(consumer, {0: offset} if offset else {}, 500)
+    return [one.offset for one in found], complete, consumer.asked
+
+
+async def test_what_a_topic_holds_beside_messages() -> None:
+    text = b'{"text": "a"}'
+    control = await read_topic([text] * 5, 6)
+    assert control == ([0, 1, 2, 3, 4], True, 2)
+    tombstone = await read_topic([text, None, text], 3)
+    assert tombstone[:2] == ([0, 2], True)
+    made_again = await read_topic([text] * 3, 3, offset=100)
+    assert made_again[:2] == ([0, 1, 2], True)
+    undated = await read_topic([text], 1, stamp=None)
+    assert undated[:2] == ([0], True)
+
+
+async def test_messages_of_a_topic_that_was_made_again_have_other_keys(web: Any) -> None:
+    source = SourceConfig(name="k", kind="kafka", url="kafka://h", stream="t")
+    topic = MemoryTopic([b'{"text": "a"}', b'{"text": "b"}'])
+    adapter = KafkaAdapter(source, Pseudonyms(b"key"), topic)
+    first = [item.key async for item in adapter.poll(web)]
+    adapter._topic = MemoryTopic([b'{"text": "c"}'])
+
+    async def from_the_beginning(*_: object) -> object:
+        return await MemoryTopic([b'{"text": "c"}']).read({}, 9)
+
+    adapter._topic.read = from_the_beginning  # type: ignore[method-assign]
+    second = [item.key async for item in adapter.poll(web)]
+    assert len(first) == 2
+    assert len(second) == 1
+    assert not {*first} & {*second}

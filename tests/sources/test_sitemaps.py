@@ -1,0 +1,77 @@
+"""Sitemaps as sites write them."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.kernel.errors import FetchError
+from embedding.sources.base import FetchedPage, ListingPage
+from embedding.sources.sitemap import read_sitemap
+
+URL = "https://news.example/sitemap.xml"
+NAMESPACES = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" '
+    'xmlns:image="http://www.google.com/schemas/sitemap-image/1.1" '
+    'xmlns:video="http://www.google.com/schemas/sitemap-video/1.1" '
+    'xmlns:news="http://www.google.com/schemas/sitemap-news/0.9" '
+    'xmlns:xhtml="http://www.w3.org/1999/xhtml"'
+)
+LOC = "<loc>https://news.example/1</loc>"
+LASTMOD = "<lastmod>2024-05-01T00:00:00Z</lastmod>"
+IMAGE = "<image:image><image:loc>https://i.example/p.jpg</image:loc><image:title>사진</image:title></image:image>"
+VIDEO = (
+    "<video:video><video:title>영상</video:title><video:content_loc>https://v.example/v"
+    "</video:content_loc><video:publication_date>2010-01-01</video:publication_date></video:video>"
+)
+NEWS = (
+    "<news:news><news:publication><news:name>신문</news:name></news:publication>"
+    "<news:publication_date>2024-04-30T00:00:00Z</news:publication_date>"
+    "<news:title>기사</news:title></news:news>"
+)
+OTHER = (
+    '<xhtml:link rel="alternate" href="https://en.news.example/1"/><changefreq>daily</changefreq>'
+)
+
+
+def read(text: str | bytes) -> ListingPage:
+    body = text if isinstance(text, bytes) else text.encode()
+    packed = body.startswith(b"\x1f\x8b")
+    return read_sitemap(FetchedPage(URL, "" if packed else body.decode(), body, {}), "UTC")
+
+
+@given(st.permutations([LOC, LASTMOD, IMAGE, VIDEO, NEWS, OTHER]), st.integers(0, 6))
+def test_pictures_and_videos_are_not_the_article(parts: list[str], kept: int) -> None:
+    parts = [part for at, part in enumerate(parts) if at < kept or part == LOC]
+    found = read(f"<urlset {NAMESPACES}><url>{''.join(parts)}</url></urlset>").references
+    assert [one.url for one in found] == ["https://news.example/1"]
+    day = "2024-04-30" if NEWS in parts else "2024-05-01" if LASTMOD in parts else "None"
+    assert str(found[0].published_at)[:10] == day
+    assert found[0].title == ("기사" if NEWS in parts else "")
+    assert found[0].is_lastmod is (LASTMOD in parts and NEWS not in parts)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), min_size=1, max_size=4))
+def test_a_bare_ampersand_stands_for_itself(pairs: list[tuple[str, int]]) -> None:
+    address = "https://news.example/v?" + "&".join(f"{name}={value}" for name, value in pairs)
+    for written in (address, address.replace("&", "&amp;"), f"<![CDATA[{address}]]>"):
+        found = read(f"<urlset><url><loc>{written}</loc></url></urlset>").references
+        assert [one.url for one in found] == [address]
+
+
+def test_a_text_file_with_an_address_a_line() -> None:
+    found = read("\ufeffhttps://news.example/1\r\n\r\nhttps://news.example/2\n").references
+    assert [one.url for one in found] == ["https://news.example/1", "https://news.example/2"]
+    with pytest.raises(FetchError, match="not a sitemap"):
+        read("This page was not found.\nGo home.\n")
+
+
+@given(st.integers(1, 5), st.sampled_from(["utf-8", "euc-kr"]))
+def test_a_file_of_several_gzip_members(members: int, encoding: str) -> None:
+    names = [f"https://news.example/{n}" for n in range(12)]
+    text = "".join(f"<url><loc>{name}</loc></url>" for name in names)
+    whole = f'<?xml version="1.0" encoding="{encoding}"?><urlset>{text}</urlset>'.encode(encoding)
+    size = len(whole) // members + 1
+    parts = [gzip.compress(whole[at : at + size]) for at in range(0, len(whole), size)]
+    assert [one.url for one in read(b"".join(parts)).references] == names
