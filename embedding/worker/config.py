@@ -110,4 +110,5 @@ class NodeConfig(Config):
     """Seconds between two reports of a node's counters to the server."""
 
     restarts: int = Field(default=20, ge=0, le=1_000_000)
-    """How often a node starts a dead crawler or gradient process again before it gives up."""
+    """How often a node starts a dead crawler or gradient process again before it gives up, without
+    ten healthy minutes between. A failure that repeats with the same reason ends it after three."""
