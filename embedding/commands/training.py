@@ -132,6 +132,9 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
             "missing in its counts.",
             to=errors,
         )
+    if result.given_up:
+        named = "; ".join(f"{place} ({why})" for place, why in sorted(result.left_out.items()))
+        print_line(f"{result.given_up:,} texts were left out: {named}.", to=errors)
     lost, again = (int(result.transports.get(name) or 0) for name in ("lost_tokens", "from_server"))
     if lost or again:
         print_line(

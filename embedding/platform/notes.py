@@ -23,12 +23,10 @@ def notes(status: Mapping[str, Any]) -> list[str]:
                 f"crawler waited {report['full_waits']} times; learning is slower than reading: "
                 "add nodes or lower node.replay_ratio."
             )
-        given_up = (report.get("text") or {}).get("given_up")
-        if given_up:
-            found.append(
-                f"{name}: {given_up} documents ended their text process or took longer than "
-                "node.text_timeout, and were passed on without a word; its log names them."
-            )
+        text = report.get("text") or {}
+        if text.get("given_up"):
+            named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
+            found.append(f"{name}: {text['given_up']} texts were left out, the latest: {named}.")
         for source, row in sorted((report.get("sources") or {}).items()):
             errors = {
                 reason: count
