@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def texts_left_out(text: Mapping[str, Any]) -> str:
+    """What a report of text preparation says of those that it left out; "" for none."""
+    if not text.get("given_up"):
+        return ""
+    named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
+    return f"{text['given_up']:,} texts could not be prepared and were left out: {named}."
+
+
 def notes(status: Mapping[str, Any]) -> list[str]:
     """One sentence for each alarm, source with errors, full queue, node or server with trouble."""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
@@ -23,10 +31,8 @@ def notes(status: Mapping[str, Any]) -> list[str]:
                 f"crawler waited {report['full_waits']} times; learning is slower than reading: "
                 "add nodes or lower node.replay_ratio."
             )
-        text = report.get("text") or {}
-        if text.get("given_up"):
-            named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
-            found.append(f"{name}: {text['given_up']} texts were left out, the latest: {named}.")
+        if left_out := texts_left_out(report.get("text") or {}):
+            found.append(f"{name}: {left_out}")
         for source, row in sorted((report.get("sources") or {}).items()):
             errors = {
                 reason: count
