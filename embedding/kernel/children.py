@@ -72,10 +72,15 @@ class Child:
         """Its process id."""
         return self._process.pid
 
-    @property
-    def returncode(self) -> int | None:
-        """How it ended: minus the number of the signal that ended it, None while it runs."""
-        return self._process.returncode
+    async def returncode(self) -> int | None:
+        """How it ended: minus the number of the signal that ended it; None where it still runs.
+
+        To be asked before `end`, which takes the code from asyncio when it kills what has ended.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING):
+                return await self._process.wait()
+        return None
 
     async def ask(self, header: dict[str, Any], body: bytes = b"") -> Reply:
         """Send one frame and read the answer; raises OSError or EOFError when the process ended.

@@ -141,8 +141,9 @@ class TextPool:
             return TokenBlock.from_buffer(body)
         except _BROKEN as error:
             number = PROGRESS.unpack(os.pread(self.children[child], PROGRESS.size, 0))[0]
+            reason = await _how_it_ended(child, seconds, error)
             await self._end(child)
-            return _Failure(number, _how_it_ended(child, seconds, error))
+            return _Failure(number, reason)
         except asyncio.CancelledError:
             # Its answer is still to come and must not be taken for the next batch's.
             child.kill()
@@ -224,10 +225,10 @@ class TextPool:
 _SLOW = "it took more than"
 
 
-def _how_it_ended(child: Child, seconds: float, error: BaseException) -> str:
+async def _how_it_ended(child: Child, seconds: float, error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return str(error)
-    code = child.returncode
+    code = await child.returncode()
     if code == -signal.SIGPROF:
         return f"{_SLOW} {seconds:g} s of processor time"
     name = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
