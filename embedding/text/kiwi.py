@@ -180,7 +180,7 @@ class KiwiTokenizer:
             begin, end = at, base + len(part)
             while at < len(tokens) and tokens[at].start <= end:
                 at += 1
-            own = [*over, *tokens[begin:at]]
+            own: list[Morpheme] = [*over, *tokens[begin:at]]
             over = []
             if own and own[-1].start + own[-1].len > end:
                 last = own.pop()

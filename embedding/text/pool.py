@@ -127,7 +127,8 @@ class TextPool:
     ) -> TokenBlock | _Failure:
         """One attempt, with a part of the time that each document may take."""
         seconds = part * self._limit
-        child, kept = await self._take(), None
+        child = await self._take()
+        kept: Child | None = None
         try:
             os.pwrite(self.children[child], PROGRESS.pack(NONE), 0)
             asked = {**encode(documents, available), "seconds": seconds}
