@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from embedding.commands.common import errors
+from embedding.platform.notes import texts_left_out
 
 _FAULTS_SHOWN = 4
 LINE_SECONDS = 10.0
@@ -36,6 +37,8 @@ def crawl_table(report: dict[str, Any]) -> Group:
         )
         if row["errors"] or row.get("alarm"):
             troubles.append(Text(f"{name}: ") + _faults(row))
+    if left_out := texts_left_out(report["text"]):
+        troubles.append(Text(left_out, style="yellow"))
     return Group(table, *troubles, Text(_summary(report)))
 
 

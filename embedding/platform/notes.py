@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def texts_left_out(text: Mapping[str, Any]) -> str:
+    """What a report of text preparation says of those that it left out; "" for none."""
+    if not text.get("given_up"):
+        return ""
+    named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
+    return f"{text['given_up']:,} texts could not be prepared and were left out: {named}."
+
+
 def notes(status: Mapping[str, Any]) -> list[str]:
     """One sentence for each alarm, source with errors, full queue, node or server with trouble."""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
@@ -23,12 +31,8 @@ def notes(status: Mapping[str, Any]) -> list[str]:
                 f"crawler waited {report['full_waits']} times; learning is slower than reading: "
                 "add nodes or lower node.replay_ratio."
             )
-        given_up = (report.get("text") or {}).get("given_up")
-        if given_up:
-            found.append(
-                f"{name}: {given_up} documents ended their text process or took longer than "
-                "node.text_timeout, and were passed on without a word; its log names them."
-            )
+        if left_out := texts_left_out(report.get("text") or {}):
+            found.append(f"{name}: {left_out}")
         for source, row in sorted((report.get("sources") or {}).items()):
             errors = {
                 reason: count

@@ -16,7 +16,7 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "full_waits": 4,
         "queue_capacity": 200_000,
         "last_error": "server away.",
-        "text": {"given_up": 7},
+        "text": {"given_up": 7, "left_out": {"http://y/1": "preparing it raised ValueError"}},
     }
     found = notes({"nodes": {"n0": {"state": "gone", "last_seen_s": 9.0, "report": report}}})
     text = "\n".join(found)
@@ -28,7 +28,8 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "4 times",
         "server away",
         "replay_ratio",
-        "7 documents",
+        "7 texts could not be prepared and were left out",
+        "http://y/1 (preparing it raised ValueError)",
     ):
         assert part in text
     assert len(found) == 5
