@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from embedding.commands.common import (
     Json,
@@ -199,7 +198,7 @@ def status(as_json: Json = False) -> None:
 
     Examples: `yeoron status` · `yeoron status --json`
     """
-    from embedding.commands.status_tables import status_lines, status_tables
+    from embedding.commands.status_tables import service_table, status_lines, status_tables
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
 
@@ -211,10 +210,7 @@ def status(as_json: Json = False) -> None:
         print_json({"services": states, "server": server, "notes": notes(server)})
         return
     if states:
-        table = Table("service", "state", title="Services")
-        for name, state in states.items():
-            table.add_row(name, state, style=None if state == "RUNNING" else "red")
-        console.print(table)
+        console.print(service_table(states))
         if "airflow-api-server" in states:
             print_line(f"Trends   {chosen.trends_url}")
             print_line(f"Airflow  {chosen.airflow_url}")

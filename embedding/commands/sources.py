@@ -18,7 +18,7 @@ from embedding.commands.common import (
     print_line,
     settings_of,
 )
-from embedding.commands.crawl_table import CrawlView, crawl_table
+from embedding.commands.crawl_table import CrawlView, crawl_table, print_whole
 from embedding.commands.discovering import discover
 from embedding.kernel.errors import ConfigError
 
@@ -146,7 +146,8 @@ def crawl(
         float, typer.Option("--for", help="How long to crawl.", parser=duration, metavar="TIME")
     ] = 60.0,
     documents: Annotated[
-        int | None, typer.Option(help="End after so many documents.", min=1)
+        int | None,
+        typer.Option(help="End once at least so many have come; batches count whole.", min=1),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -163,8 +164,9 @@ def crawl(
     more = f" and {len(sources) - _NAMED} more" if len(sources) > _NAMED else ""
     how_many = "1 source" if len(sources) == 1 else f"{len(sources)} sources"
     print_line(
-        f"yeoron: reading {how_many} of {file or chosen.paths.sources} for "
-        f"{seconds:g} s: {named}{more}.",
+        f"yeoron: reading {how_many} of {file or chosen.paths.sources} for {seconds:g} s"
+        f"{'' if documents is None else f', or until at least {documents:,} documents have come'}"
+        f": {named}{more}.",
         to=errors,
     )
     with CrawlView() as view:
@@ -172,6 +174,7 @@ def crawl(
 
         report = dry_run(chosen, file, seconds, documents=documents, watch=view.show)
     if as_json:
+        print_whole(report)
         print_json(report)
         return
     console.print(crawl_table(report))
