@@ -15,6 +15,7 @@ from embedding.commands.common import (
     print_json,
     print_line,
     settings,
+    settings_of,
     sync_settings,
 )
 from embedding.commands.naming import NamingCommand
@@ -252,7 +253,7 @@ def web(
 
     given = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
     changes = {name: value for name, value in given.items() if value is not None}
-    chosen = settings()
+    chosen = settings_of()
     page = validate(WebConfig, {**dict(chosen.page), **changes}, "yeoron web")
     if page.tls_key is not None and page.tls_key.exists():
         private(page.tls_key, "tls_key")

@@ -77,7 +77,7 @@ def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # n
 
     Example: `yeoron snapshot show latest`
     """
-    print_json(vars(open_snapshot(id, snapshots).manifest))
+    print_json(open_snapshot(id, snapshots).manifest.model_dump(mode="json"))
 
 
 def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002
