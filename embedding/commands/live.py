@@ -27,6 +27,9 @@ ServerOption = Annotated[
     ),
 ]
 
+_OWNERS = {"lbfgs_": "sandblaster", "auto_": "auto"}
+"""What the names of settings begin with that one policy alone reads."""
+
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
@@ -116,8 +119,15 @@ def policy(
     if as_json:
         print_json(found)
         return
+    others = [name for name, owner in _OWNERS.items() if owner != found.get("policy")]
+    left_out = 0
     for key, value in found.items():
-        print_line(f"{key:<22} {value}")
+        if key.startswith(tuple(others)):
+            left_out += 1
+        else:
+            print_line(f"{key:<22} {value}")
+    if left_out:
+        print_line(f"{left_out} settings of other policies: --json")
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
