@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -31,7 +32,7 @@ def kind(words: Sequence[str]) -> str:
         return f"chromium {named[0] if named else 'browser'}"
     if "playwright" in line:
         return "playwright driver"
-    modules = [after for flag, after in zip(words, words[1:], strict=False) if flag == "-m"]
+    modules = [after for flag, after in pairwise(words) if flag == "-m"]
     return modules[0] if modules else Path(words[0]).name + (" " + words[1] if words[1:] else "")
 
 
