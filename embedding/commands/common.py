@@ -52,22 +52,18 @@ def _settings_of_what_runs() -> Settings:
 
     chosen = settings()
     found = running_platform(chosen.paths.home)
-    own = found is not None and found.home == chosen.paths.home
-    if found is None or (os.environ.get(SETTINGS_VARIABLE) and not own):
+    if found is None or (os.environ.get(SETTINGS_VARIABLE) and found.home != chosen.paths.home):
         return chosen
     sentence = f"yeoron: of the {found.name} that runs in {found.home}."
     print_line(sentence, "dim", to=errors)
     # Single settings of this call count, but not where it would keep its state.
     for name in [name for name in os.environ if name.startswith("YEORON_PATHS__")]:
         del os.environ[name]
-    os.environ.update({**found.environment, **_own_environment()})
+    own = {name: value for name, value in os.environ.items() if name.startswith("YEORON_")}
+    os.environ.update({**found.environment, **own})
     if settings().paths.home.resolve() != found.home.resolve():
         os.environ["YEORON_PATHS__HOME"] = str(found.home.resolve())
     return settings()
-
-
-def _own_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith("YEORON_")}
 
 
 def keep_private() -> None:

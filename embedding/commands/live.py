@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +15,6 @@ from embedding.commands.common import (
     settings_of,
     sync_settings,
 )
-
-if TYPE_CHECKING:
-    from embedding.evaluation.gold import AnalogyGold, PairGold
 
 ServerOption = Annotated[
     str | None,
@@ -74,7 +71,7 @@ def evaluate(
     """
     from embedding.evaluation.gold import read_gold
 
-    found = _ask(server, "evaluate", {} if gold is None else {"gold": _as_json(read_gold(gold))})
+    found = _ask(server, "evaluate", {} if gold is None else {"gold": vars(read_gold(gold))})
     if as_json:
         print_json(found)
         return
@@ -135,8 +132,3 @@ def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
 
     chosen = settings() if server else settings_of()
     return ask(server or chosen.server_location, chosen.line(server, operator=True), name, body)
-
-
-def _as_json(gold: PairGold | AnalogyGold) -> dict[str, Any]:
-    """A gold set as the server reads it."""
-    return gold.__dict__

@@ -132,16 +132,13 @@ def sync_table(server: dict[str, Any]) -> Table | None:
         if rounds["last"] is not None:
             table.add_row("loss of the last batch", f"{rounds['first']:.3f} → {rounds['last']:.3f}")
         copies = f"{rounds['copies']:,}, of which {rounds['copies_won']:,} came first"
-        table.add_row("portions, by node", _by_node(rounds["by_node"]))
+        portions = ", ".join(f"{node} {n:,}" for node, n in sorted(rounds["by_node"].items()))
+        table.add_row("portions, by node", portions)
         table.add_row("portions given out twice", copies)
     for switch in sync["switches"][-3:]:
         at = str(switch["at"])[11:19]
         table.add_row(f"{at} {switch['from']} → {switch['to']}", switch["reason"])
     return table
-
-
-def _by_node(portions: dict[str, int]) -> str:
-    return ", ".join(f"{node} {n:,}" for node, n in sorted(portions.items()))
 
 
 def shard_table(server: dict[str, Any]) -> Table | None:
