@@ -42,7 +42,8 @@ def test_processor_seconds_of_children_that_ended_count(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     assert process.stdout.readline() == "ended\n"
     [(spent, memory, n)] = usage(tmp_path).values()
     process.stdin.close()
