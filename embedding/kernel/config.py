@@ -128,14 +128,14 @@ def _range(kind: str, model: type[BaseModel], location: tuple[int | str, ...]) -
     field = getattr(section, "model_fields", {}).get(str(location[-1])) if location else None
     if field is None or not kind.startswith(("greater_than", "less_than")):
         return ""
-    words = {"gt": "above", "ge": "from", "lt": "below", "le": "to"}
+    words = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
     bounds = [
         f"{word} {getattr(bound, name):,}"
         for name, word in words.items()
         for bound in field.metadata
         if hasattr(bound, name)
     ]
-    return f"a number {' '.join(bounds)} is accepted"
+    return f"a number {' and '.join(bounds)} is accepted"
 
 
 def _fields_beside(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
