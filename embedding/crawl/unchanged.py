@@ -18,7 +18,7 @@ from embedding.sources.base import Found
 
 TRUSTED = 20
 """Visits in a row that may go without rendering."""
-MOST = 8
+_MOST = 8
 """Answers of a page that are asked for again; one that needs more is rendered."""
 
 
@@ -43,7 +43,7 @@ class PageParts:
 
     def add(self, request: Request, answer: Response | None) -> None:
         """A request of the page and its answer, None where it had none."""
-        self.whole = self.whole and request.method == "GET" and len(self.asked) < MOST
+        self.whole = self.whole and request.method == "GET" and len(self.asked) < _MOST
         if self.whole:
             self.asked.append((request, digest(answer)))
 
