@@ -52,7 +52,10 @@ def node_switches(server) -> list[dict[str, str]]:
     [
         ("nonsense", ["'nonsense'", "asp", "hogwild", "ssp is accepted"]),
         ("hogwild", ["hogwild", "from the start"]),
-        ("asp --sync-setting n_push=0", ["n_push", "a number of at least 1 and of at most 1,024 is accepted"]),
+        (
+            "asp --sync-setting n_push=0",
+            ["n_push", "a number of at least 1 and of at most 1,024 is accepted"],
+        ),
         ("asp --sync-setting n_push", ["NAME=VALUE"]),
         ("asp --sync-setting policy=bsp", ["NAME=VALUE"]),
         ("asp --sync-setting colour=1", ["unknown setting 'colour'"]),

@@ -117,7 +117,9 @@ def test_a_store_or_setting_that_is_not_there_is_refused(folder: Path, tmp_path:
         yeoron.open(folder, neighbours="many")
     with pytest.raises(yeoron.YeoronError, match=r"yeoron\.train: nodes"):
         yeoron.train(tmp_path / "c.txt", out=tmp_path / "s", nodes=0)
-    with pytest.raises(yeoron.YeoronError, match=r"a number above 0 and below 1 is accepted, got 7\."):
+    with pytest.raises(
+        yeoron.YeoronError, match=r"a number above 0 and below 1 is accepted, got 7\."
+    ):
         yeoron.open(folder, false_discovery=7)
     with pytest.raises(yeoron.YeoronError, match=r"None: a folder or an address is accepted"):
         yeoron.open(None)
