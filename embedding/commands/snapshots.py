@@ -15,7 +15,6 @@ from embedding.commands.store_options import (
     open_snapshot,
     open_store,
 )
-from embedding.kernel.errors import ConfigError
 
 
 def register(app: typer.Typer) -> None:
@@ -29,9 +28,6 @@ def register(app: typer.Typer) -> None:
     group.command("withdraw")(withdraw)
     group.command("reinstate")(reinstate)
     group.command("neighbours")(neighbours)
-    group.command("export", hidden=True, context_settings={"ignore_unknown_options": True})(
-        export_snapshot
-    )
     group.command("evaluate")(evaluate)
     app.add_typer(group, name="snapshot")
 
@@ -77,7 +73,7 @@ def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # n
 
     Example: `yeoron snapshot show latest`
     """
-    print_json(vars(open_snapshot(id, snapshots).manifest))
+    print_json(open_snapshot(id, snapshots).manifest.model_dump(mode="json"))
 
 
 def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002
@@ -136,11 +132,3 @@ def neighbours(
         return
     for other, near in found:
         print_line(f"{near:.3f}  {other}")
-
-
-def export_snapshot(
-    words: Annotated[list[str] | None, typer.Argument(help="Whatever it was called with.")] = None,
-) -> None:
-    """It is called `yeoron export vectors` now."""
-    del words
-    raise ConfigError("yeoron snapshot export is called yeoron export vectors now.")

@@ -14,8 +14,12 @@ def texts_left_out(text: Mapping[str, Any]) -> str:
     return f"{text['given_up']:,} texts could not be prepared and were left out: {named}."
 
 
-def notes(status: Mapping[str, Any]) -> list[str]:
-    """One sentence for each alarm, source with errors, full queue, node or server with trouble."""
+def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
+    """One sentence for each alarm, source with errors, full queue, node or server with trouble.
+
+    simulated  the sources are those of the simulated web, which plants faults
+    """
+    planted = " (the simulated web plants faults)" if simulated else ""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
     for source, alarm in sorted((status.get("alarms") or {}).items()):
         found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
@@ -41,5 +45,6 @@ def notes(status: Mapping[str, Any]) -> list[str]:
             }
             if errors:
                 counts = ", ".join(f"{count} {reason}" for reason, count in sorted(errors.items()))
-                found.append(f"{source}: {counts}. Last: {row.get('last_error') or 'unknown'}")
+                last = row.get("last_error") or "unknown"
+                found.append(f"{source}{planted}: {counts}. Last: {last}")
     return found
