@@ -104,13 +104,21 @@ def evaluate(
     """
     from embedding.evaluation import gate
     from embedding.evaluation.evaluate import evaluate_snapshot
+    from embedding.snapshots.lacking import can_be_judged
 
     snapshot, files, wanted = _asked(id, snapshots, gold)
     path = floors or wanted.floors
     bounds = () if path is None or pin is not None else gate.read_floors(path)
     found = evaluate_snapshot(snapshot, files, wanted.device)
     corpus = gate.corpus_digest(snapshot.manifest)
-    verdict = gate.judge(found.metrics, bounds, corpus=corpus, gold=files)
+    lacks = snapshot.ref.lacks
+    verdict = gate.judge(
+        found.metrics,
+        bounds,
+        corpus=corpus,
+        gold=files,
+        lacks=() if can_be_judged(snapshot.manifest) else lacks,
+    )
     if pin is not None:
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
@@ -122,8 +130,8 @@ def evaluate(
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:
             print_line(f"{len(pinned)} floors written to {pin}.")
-    if verdict.unread:
-        print_line(verdict.unread, to=errors)
+    for sentence in filter(None, (verdict.unread, *lacks)):
+        print_line(sentence, to=errors)
     if verdict.failed:
         raise typer.Exit(GATE_FAILED)
     _refuse_skipped(gold, found)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+LISTED = 3
+"""Windows, the latest ones, of which it is said what they lack."""
 
 
 def notes(status: Mapping[str, Any]) -> list[str]:
     """One sentence for each alarm, source with errors, full queue, node or server with trouble."""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
+    found += lacking_windows(status.get("snapshots") or ())
     for source, alarm in sorted((status.get("alarms") or {}).items()):
         found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
     for name, node in sorted((status.get("nodes") or {}).items()):
@@ -38,4 +42,17 @@ def notes(status: Mapping[str, Any]) -> list[str]:
             if errors:
                 counts = ", ".join(f"{count} {reason}" for reason, count in sorted(errors.items()))
                 found.append(f"{source}: {counts}. Last: {row.get('last_error') or 'unknown'}")
+    return found
+
+
+def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the latest windows lack, a sentence each, and how many before them lack something.
+
+    refs  `SnapshotRef.to_dict()` by window start; the last one of a window counts
+    """
+    windows = {(ref["window_start"], ref["window_end"]): ref.get("lacks", ()) for ref in refs}
+    lacking = [lacks for lacks in windows.values() if lacks]
+    found = [sentence for lacks in lacking[-LISTED:] for sentence in lacks]
+    if more := len(lacking[:-LISTED]):
+        found.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
     return found

@@ -35,6 +35,7 @@ from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
 from embedding.kernel.records import SnapshotData, SnapshotRef, Window
+from embedding.snapshots.lacking import sentences
 
 SNAPSHOT_FORMAT = 1
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
@@ -149,6 +150,8 @@ class Manifest(BaseModel):
             window_end=self.window.end.astimezone(UTC),
             words=self.words,
             parent=self.parent,
+            revision=self.revision,
+            lacks=sentences(self),
         )
 
     def as_window(self) -> Window:
