@@ -37,7 +37,7 @@ _STREAM_NOTE = "Every figure as one line over the windows: see *Model metrics*."
 GATE_PASSED = "gate"
 """Metric of a run: 1 when its snapshot passed the gate, else 0."""
 DEGRADED = "degraded"
-"""Tag `yeoron.degraded`: what a snapshot lacks of its window (usage, learning, documents), or no."""
+"""Tag `yeoron.degraded`: what a snapshot lacks (usage, learning, documents), or no."""
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,65 @@
-"""Why nothing can be said of the words of a window: one sentence for each cause."""
+"""Why nothing, or less, can be said of the words of a window: one sentence for each cause."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from embedding.snapshots.lacking import REASONS, can_be_judged, missing_of, sentence
+from embedding.snapshots.usage import USAGE
 from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
 from embedding.trends.permutation import MIN_DOCUMENTS
-from embedding.trends.rows import Note
+from embedding.trends.rows import Note, TrendReport
 
 FEW = 30
 """Documents of a window below which it says nothing, whoever wrote them."""
 _COPIES = 10.0
 """Documents for each text, over all words, from which on a window is one of copies."""
-
-
 _BACK = 3
 """Windows before of which one says how words were used, if the model says it at all."""
+BEFORE = "before_unjudged"
+"""Code of the note on a window whose forerunner lacks how words were used."""
+_UNJUDGED = ("usage_not_handed_in", "usage_limit", "node_lost", "document_gone")
+_UNSURE = ("not_converged", "unread_model", "few_documents", "too_few_documents")
+OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNSURE})
+"""Codes of notes on words that moved, which say nothing of how often words are used."""
+
+
+def judged(report: TrendReport) -> bool:
+    """Whether nothing of how words were used in the window is known to be missing."""
+    return not any(note.code in _UNJUDGED for note in report.notes)
+
+
+def lacking(material: ReportInput) -> list[Note]:
+    """What the snapshot lacks of its window, and that the window before it could not be judged."""
+    manifest = material.snapshot.manifest
+    notes = [
+        Note(
+            one.reason if one.reason in REASONS else "other",
+            sentence(one, manifest.window.label),
+            words=", ".join(one.where),
+            documents=one.documents,
+        )
+        for one in missing_of(manifest)
+    ]
+    if not material.earlier or can_be_judged(material.earlier[-1].manifest):
+        return notes
+    now, then = manifest.window.label, material.earlier[-1].manifest.window.label
+    text = (
+        f"{then} could not be judged, so a change of meaning in it may show in {now} or not at "
+        f"all; `yeoron snapshot amend {then}` has it read again."
+    )
+    known = (
+        one
+        for one in reversed(material.earlier)
+        if USAGE in one.manifest.files and can_be_judged(one.manifest)
+    )
+    whole = next(known, None) if can_be_judged(manifest) else None
+    if whole is None:
+        return [*notes, Note(BEFORE, text, window=then)]
+    last = whole.manifest.window.label
+    text += f" {last} can be compared with {now}: `yeoron trends moved --between {last} {now}`."
+    return [*notes, Note(BEFORE, text, words=last, window=then, then=whole.id)]
 
 
 def untold(material: ReportInput) -> bool:
