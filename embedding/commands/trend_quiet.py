@@ -59,7 +59,7 @@ def last_found(report: TrendReport, name: str, options: str, known: KnownReports
             f"The last one with another finding is {other.snapshot.label} "
             f"({findings_of(other):,}): yeoron trends stories{options} --id {other.snapshot.id}"
         )
-    elif known.missing:
+    if known.missing:
         sentences.append("yeoron trends report --all writes those of all windows.")
     return " ".join(sentences)
 

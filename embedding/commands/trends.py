@@ -60,6 +60,8 @@ FREQUENCY_HELP = {
     """,
 }
 """Help of the commands that show a ranking by frequency."""
+_EMPTY = {"born": "No word is new."}
+"""What is said of a ranking without rows, where no note says why."""
 
 
 def register(app: typer.Typer) -> None:
@@ -387,7 +389,7 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
     else:
         print_line(ranking_title(report, name))
-        for sentence in notes_of(report, name) or ["No word was compared."]:
+        for sentence in notes_of(report, name) or [_EMPTY.get(name, "No word was compared.")]:
             print_line(sentence)
 
 

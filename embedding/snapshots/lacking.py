@@ -46,7 +46,7 @@ def missing_of(manifest: Manifest) -> tuple[Missing, ...]:
     if manifest.missing or manifest.quality.get("settled") != 0.0:
         return manifest.missing
     server = manifest.config.get("server")
-    kept = not isinstance(server, dict) or server.get("usage", True)
+    kept = isinstance(server, dict) and server.get("usage", True)
     unlearnt = Missing(part="learning", reason="not_converged")
     if USAGE in manifest.files or not kept:
         return (unlearnt,)

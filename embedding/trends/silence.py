@@ -8,8 +8,9 @@ from embedding.snapshots.lacking import REASONS, can_be_judged, missing_of, sent
 from embedding.snapshots.usage import USAGE
 from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
+from embedding.trends.notes import BEFORE
 from embedding.trends.permutation import MIN_DOCUMENTS
-from embedding.trends.rows import Note, TrendReport
+from embedding.trends.rows import Note
 
 FEW = 30
 """Documents of a window below which it says nothing, whoever wrote them."""
@@ -17,17 +18,6 @@ _COPIES = 10.0
 """Documents for each text, over all words, from which on a window is one of copies."""
 _BACK = 3
 """Windows before of which one says how words were used, if the model says it at all."""
-BEFORE = "before_unjudged"
-"""Code of the note on a window whose forerunner lacks how words were used."""
-_UNJUDGED = ("usage_not_handed_in", "usage_limit", "node_lost", "document_gone")
-_UNSURE = ("not_converged", "unread_model", "few_documents", "too_few_documents")
-OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNSURE})
-"""Codes of notes on words that moved, which say nothing of how often words are used."""
-
-
-def judged(report: TrendReport) -> bool:
-    """Whether nothing of how words were used in the window is known to be missing."""
-    return not any(note.code in _UNJUDGED for note in report.notes)
 
 
 def lacking(material: ReportInput) -> list[Note]:

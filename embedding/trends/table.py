@@ -6,17 +6,20 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
 from embedding.kernel.errors import ConfigError
-from embedding.trends.dating import WordChange
-from embedding.trends.history import ShiftFigure, WordHistory
+from embedding.trends.notes import OF_MEANING
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
-from embedding.trends.silence import OF_MEANING
+
+if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
+    from embedding.trends.dating import WordChange
+    from embedding.trends.history import ShiftFigure, WordHistory
 
 _LONGEST = 40
 REST, RATE = 92, 6

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
+from embedding.trends.notes import judged
 from embedding.trends.rows import Note, Story, TrendReport, TrendRow
-from embedding.trends.silence import judged
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import PageText

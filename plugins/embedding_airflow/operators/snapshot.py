@@ -52,7 +52,7 @@ class CutSnapshot(YeoronOperator):
             "id": ref.id,
             "window": window.label,
             "parent": ref.parent,
-            LACKS: list(ref.lacks),
+            **({LACKS: list(ref.lacks)} if ref.lacks else {}),
         }
         return dict(ref.to_dict())
 
