@@ -300,7 +300,6 @@ class Note:
     needed  of a model that cannot be read: how many more words it has to read, about; else 0
     words   that the sentence names, if any; nodes or sources, where it is about these
     window  label of the window that it is about, where that is not the report's
-    then    id of an earlier snapshot that the report's is better compared with
     documents   how many documents it is about; 0: that is not known
     """
 
@@ -309,7 +308,6 @@ class Note:
     needed: int = 0
     words: str = ""
     window: str = ""
-    then: str = ""
     documents: int = 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from embedding.snapshots.lacking import REASONS, can_be_judged, missing_of, sentence
-from embedding.snapshots.usage import USAGE
 from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
 from embedding.trends.notes import BEFORE
@@ -34,22 +33,12 @@ def lacking(material: ReportInput) -> list[Note]:
     ]
     if not material.earlier or can_be_judged(material.earlier[-1].manifest):
         return notes
-    now, then = manifest.window.label, material.earlier[-1].manifest.window.label
+    then = material.earlier[-1].manifest.window.label
     text = (
-        f"{then} could not be judged, so a change of meaning in it may show in {now} or not at "
-        f"all; `yeoron snapshot amend {then}` has it read again."
+        f"{then} could not be judged: what changed its meaning in it is named neither there nor in "
+        f"{manifest.window.label}. `yeoron snapshot amend {then}` has it read again."
     )
-    known = (
-        one
-        for one in reversed(material.earlier)
-        if USAGE in one.manifest.files and can_be_judged(one.manifest)
-    )
-    whole = next(known, None) if can_be_judged(manifest) else None
-    if whole is None:
-        return [*notes, Note(BEFORE, text, window=then)]
-    last = whole.manifest.window.label
-    text += f" {last} can be compared with {now}: `yeoron trends moved --between {last} {now}`."
-    return [*notes, Note(BEFORE, text, words=last, window=then, then=whole.id)]
+    return [*notes, Note(BEFORE, text, window=then)]
 
 
 def untold(material: ReportInput) -> bool:

@@ -180,7 +180,6 @@ def _brief(
         report=report,
         headline=brief.headline(report),
         quiet_headline=brief.quiet_headline(report, t),
-        across=next((note for note in report.notes if note.then), None),
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
         stories=brief.story_views(report, site.config.front_rows, site.answers.story_documents, t),

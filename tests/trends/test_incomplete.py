@@ -29,22 +29,17 @@ def test_the_month_says_why_no_word_is_judged(broken) -> None:
     assert report.risen, "how often words are used is known"
 
 
-def test_the_next_month_names_it_and_which_months_can_be_compared(broken) -> None:
-    refs = broken.list()
+def test_the_next_month_names_it_and_is_judged_itself(broken) -> None:
+    """It is not compared with an earlier month in silence: its own texts say how words were used
+    in the month before.
+    """
     report = build_report(broken)
     (note,) = [one for one in report.notes if one.code == "before_unjudged"]
     assert note.window == "2020-01"
-    assert note.then == refs[JANUARY - 1].id
-    assert "yeoron trends moved --between 2019-12 2020-02" in note.text
-    assert report.compared_with.label == "2020-01", "not silently an earlier month"
+    assert note.text.startswith("2020-01 could not be judged")
+    assert "yeoron snapshot amend 2020-01" in note.text
+    assert report.compared_with.label == "2020-01"
     assert judged(report)
-
-
-def test_without_an_earlier_month_that_has_it_none_is_offered(planted, tmp_path) -> None:
-    store = incomplete_store(tmp_path, planted, lacking=(0, 1, JANUARY))
-    (note,) = [one for one in build_report(store).notes if one.code == "before_unjudged"]
-    assert note.then == ""
-    assert "--between" not in note.text
 
 
 def test_a_whole_stream_says_nothing_of_it(planted, tmp_path) -> None:
