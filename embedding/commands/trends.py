@@ -360,14 +360,12 @@ def _last(
     name: str,
 ) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
-    from embedding.commands.trend_quiet import KnownReports, last_found, options
+    from embedding.commands.trend_quiet import last_found
 
     if id != "latest":
         return ""
-    chosen = settings_of(snapshots)
     with console.status("Looking for the last window with a finding …"):
-        known = KnownReports(open_store(snapshots), chosen.trends, chosen.paths.trends)
-        return last_found(report, name, options(snapshots), known)
+        return last_found(report, name, snapshots, open_store(snapshots), settings_of(snapshots))
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
