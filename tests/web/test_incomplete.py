@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from lxml import html as parser
 from unguarded import unguarded
 
-from embedding.trends.rows import Note
+from embedding.trends.report import build_report
+from embedding.trends.rows import RANKINGS, Note
 from embedding.web import brief
 from embedding.web.config import WebConfig
 from embedding.web.handout.making import HandoutMaker
@@ -45,7 +48,6 @@ def test_the_months_own_page_gives_the_true_reason(page, broken, language) -> No
     text = read(page, broken.list()[JANUARY].id, language)
     assert TRUE_REASON[language] in text
     assert MONTH[language] in text
-    assert UNJUDGED[language] in text
     assert "yeoron snapshot amend 2020-01" in text
     assert FALSE_REASON[language] not in text
 
@@ -66,11 +68,25 @@ def test_a_handout_of_either_month_says_it(broken, language) -> None:
     maker = HandoutMaker(WebConfig(snapshots=broken.uri), "https://page.example/", language)
     own = maker.attachment(maker.report("2020-01"), "html").content.decode()
     assert TRUE_REASON[language] in own
-    assert UNJUDGED[language] in own
     assert FALSE_REASON[language] not in own
     following = maker.attachment(maker.report("2020-02"), "html").content.decode()
     assert MONTH[language] in following
     assert "yeoron snapshot amend 2020-01" in following
+
+
+@pytest.mark.parametrize("language", ["ko", "en"])
+def test_where_no_word_is_clear_the_headline_does_not_say_that_none_changed(
+    broken, language
+) -> None:
+    t, ids = PageText(language), [ref.id for ref in broken.list()]
+    empty = dict.fromkeys((*RANKINGS, "stories"), ())
+    own, following = (
+        replace(build_report(broken, ids[at]), **empty) for at in (JANUARY, JANUARY + 1)
+    )
+    assert UNJUDGED[language] in brief.quiet_headline(own, t)
+    assert brief.lede(own, t) == []
+    assert brief.quiet_headline(following, t) == t("nothing_moved")
+    assert t("lede_none") in brief.lede(following, t)
 
 
 @pytest.mark.parametrize(
