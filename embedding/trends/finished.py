@@ -1,7 +1,7 @@
-"""The report of a window: the finished one, where a folder has it, else computed.
+"""Finished reports: those of a folder that are what would be computed now.
 
-A finished report counts where it is of the same snapshots, in the same revisions, and of the same
-settings as a report that would be computed now. The page, commands, Python and Airflow ask here.
+They are of the same snapshots, in the same revisions, and of the same settings. The page, commands,
+Python and Airflow ask here first, and compute what is not there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from embedding.kernel.records import SnapshotRef
 from embedding.trends import storage
-from embedding.trends.lineage import key_of, lineage
+from embedding.trends.lineage import lineage
 
 if TYPE_CHECKING:
     from embedding.trends.config import TrendsConfig
-    from embedding.trends.material import Snapshots
     from embedding.trends.rows import TrendReport
     from embedding.trends.scoretable import WordScores
 
@@ -38,7 +37,11 @@ class FinishedReports:
     def key(self, id: str) -> str:  # noqa: A002 - as the store names it
         """The key that a report of a snapshot has if it is computed now; "" for an unknown one."""
         ref = self._refs.get(id)
-        return "" if ref is None else key_of(lineage([*self._refs.values()], ref), self._config)
+        return (
+            ""
+            if ref is None
+            else storage.key_of(lineage([*self._refs.values()], ref), self._config)
+        )
 
     def report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The finished report of a snapshot; None where there is none, or one of something else."""
@@ -54,21 +57,3 @@ class FinishedReports:
         """Both in one; None where either is missing."""
         report, scores = self.report(id), self.scores(id)
         return None if report is None or scores is None else replace(report, scores=scores)
-
-
-def window_report(
-    store: Snapshots,
-    id: str,  # noqa: A002
-    config: TrendsConfig,
-    folder: Path | None,
-) -> TrendReport:
-    """The finished report of a snapshot with the figures of all words, else computed.
-
-    Raises SnapshotError as `build_report`.
-    """
-    found = FinishedReports(store.list(), config, folder).with_scores(id)
-    if found is not None:
-        return found
-    from embedding.trends.report import build_report  # slow to import, and seldom needed
-
-    return build_report(store, id, config, folder)

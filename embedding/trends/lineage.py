@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from embedding.kernel.records import SnapshotRef
-
-if TYPE_CHECKING:
-    from embedding.trends.config import TrendsConfig
-
-_VERSION = 3
-"""Another one whenever the same snapshots and settings give another report."""
-
-
-def key_of(refs: Sequence[SnapshotRef], config: TrendsConfig) -> str:
-    """Of what a report is: of these snapshots, oldest first, and of these settings.
-
-    A snapshot that was amended, withdrawn or cut again, and other settings, give another key.
-    """
-    parts = [_VERSION, config.digest(), *([ref.id, ref.revision] for ref in refs)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def lineage(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> list[SnapshotRef]:

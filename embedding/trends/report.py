@@ -99,6 +99,20 @@ def build_report(
     )
 
 
+def window_report(
+    store: Snapshots,
+    id: str,  # noqa: A002
+    config: TrendsConfig,
+    folder: Path | None,
+) -> TrendReport:
+    """The finished report of a snapshot with the figures of all words, else computed.
+
+    Raises SnapshotError as `build_report`.
+    """
+    found = FinishedReports(store.list(), config, folder).with_scores(id)
+    return build_report(store, id, config, folder) if found is None else found
+
+
 def _tested(
     earlier: TrendReport | None, windows: int, config: TrendsConfig
 ) -> dict[str, OnlineTests]:

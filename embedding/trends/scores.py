@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import key_of
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.scoretable import COLUMNS, SCHEMA, WordScores
 from embedding.trends.significance import TestArray
+from embedding.trends.storage import key_of
 
 
 def word_scores(

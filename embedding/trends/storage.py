@@ -6,11 +6,13 @@ A table a ranking (`REPORT_SCHEMA`), `sources.parquet` of what each source broug
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
 import shutil
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,17 @@ import pyarrow.parquet as pq
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import SnapshotRef
+from embedding.trends.config import TrendsConfig
 from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport
 from embedding.trends.scoretable import WordScores
 
 log = logging.getLogger(__name__)
 REPORT = "report.json"
 _KEY = "key"
-"""Field of a saved report: of which snapshots and settings it is (`lineage.key_of`)."""
+"""Field of a saved report: of which snapshots and settings it is (`key_of`)."""
+_VERSION = 3
+"""Another one whenever the same snapshots and settings give another report."""
 SCORES = "scores.parquet"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 _NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
@@ -76,6 +82,15 @@ _SOURCES = pa.schema(
 )
 
 
+def key_of(refs: Sequence[SnapshotRef], config: TrendsConfig) -> str:
+    """Of what a report is: of these snapshots, oldest first, and of these settings.
+
+    A snapshot that was amended, withdrawn or cut again, and other settings, give another key.
+    """
+    parts = [_VERSION, config.digest(), *([ref.id, ref.revision] for ref in refs)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
 def dumps(report: TrendReport) -> str:
     """The canonical JSON text of a report: the same report gives the same bytes."""
     content = {**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT}
@@ -119,7 +134,7 @@ def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store nam
 
 
 def load_of(folder: Path, id: str, key: str) -> TrendReport | None:  # noqa: A002
-    """Read the saved report with this key (`lineage.key_of`).
+    """Read the saved report with this key (`key_of`).
 
     None where there is none with it. One that cannot be read is none, with a line in the log.
     """
@@ -155,7 +170,7 @@ def _parsed(path: Path, data: dict[str, Any]) -> TrendReport:
 
 
 def load_scores(folder: Path, id: str, key: str) -> WordScores | None:  # noqa: A002
-    """The saved figures of all words; None when there are none with this key (`lineage.key_of`)."""
+    """The saved figures of all words; None when there are none with this key (`key_of`)."""
     found = _scores(folder / _checked(id))
     return found if found is not None and found.key == key else None
 

@@ -218,7 +218,7 @@ class Store:
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
         from embedding.trends.between import build_between
-        from embedding.trends.finished import window_report
+        from embedding.trends.report import window_report
 
         name = snapshot_named(self._named, window)
         before = None if against is None else snapshot_named(self._named, against)

@@ -28,7 +28,8 @@ with DAG("cut_alone", schedule=None, params=stream_params(), tags=["yeoron"]):
 @pytest.fixture(scope="module")
 def cut_alone(planted, airflow_home, tmp_path_factory):
     """A DAG that cuts; the server has cut these months before, January without its use."""
-    from airflow.dag_processing.dagbag import DagBag
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 
     folder = tmp_path_factory.mktemp("world")
     (folder / "dags").mkdir()
@@ -43,7 +44,11 @@ def cut_alone(planted, airflow_home, tmp_path_factory):
         }
         path = world.write_settings(folder, ports={}, server=place)
         patch.setenv("YEORON_SETTINGS", str(path))
-        yield DagBag(dag_folder=str(folder / "dags")).dags["cut_alone"]
+        bag = DagBag(dag_folder=str(folder / "dags"))
+        manager = DagBundlesManager()
+        manager.sync_bundles_to_db()
+        sync_bag_to_db(bag, next(iter(manager.get_all_dag_bundles())).name, None)
+        yield bag.dags["cut_alone"]
 
 
 def cut(dag, window: str, day: int):

@@ -10,8 +10,8 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.finished import FinishedReports, window_report
-from embedding.trends.report import build_report
+from embedding.trends.finished import FinishedReports
+from embedding.trends.report import build_report, window_report
 
 CONFIG = TrendsConfig()
 

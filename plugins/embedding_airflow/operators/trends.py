@@ -76,7 +76,7 @@ class NotifyOfReport(YeoronOperator):
 
         from embedding.snapshots.store import SnapshotStore
         from embedding.trends.delivery import notify
-        from embedding.trends.finished import window_report
+        from embedding.trends.report import window_report
         from embedding.trends.team import TeamStore, with_team
 
         if not settings.notify.channels:
