@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from embedding.exchange.channel import ask
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.snapshots.format import Missing
-from embedding.snapshots.lacking import sentence
+from embedding.snapshots.lacking import Missing, sentence
 
 if TYPE_CHECKING:
     from embedding.settings import Settings

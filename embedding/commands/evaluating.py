@@ -104,7 +104,6 @@ def evaluate(
     """
     from embedding.evaluation import gate
     from embedding.evaluation.evaluate import evaluate_snapshot
-    from embedding.snapshots.lacking import can_be_judged
 
     snapshot, files, wanted = _asked(id, snapshots, gold)
     path = floors or wanted.floors
@@ -117,7 +116,7 @@ def evaluate(
         bounds,
         corpus=corpus,
         gold=files,
-        lacks=() if can_be_judged(snapshot.manifest) else lacks,
+        lacks=() if snapshot.manifest.judgeable else lacks,
     )
     if pin is not None:
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)

@@ -63,7 +63,6 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     from rich.table import Table
 
     from embedding.kernel.records import Window
-    from embedding.snapshots.lacking import missing_of
 
     if not (refs or broken or gone):
         print_line(
@@ -74,7 +73,7 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
     table = Table("snapshot", "window", "words", "lacks", "parent")
     for ref in refs:
         window = Window(ref.window_start, ref.window_end)
-        missing = missing_of(store.manifest(ref.id)) if ref.lacks else ()
+        missing = store.manifest(ref.id).lacking if ref.lacks else ()
         lacks = ", ".join(one.part for one in missing) or "–"
         table.add_row(ref.id, window.label, f"{ref.words:,}", lacks, ref.parent or "–")
     console.print(table)

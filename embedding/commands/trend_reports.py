@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
-PATIENCE_S = 2.0
+QUIET_S = 2.0
 """Seconds after which it is said why windows are being compared."""
 _COMPUTED = (
     "There is no finished report of these windows with these settings, so they are compared now. "
@@ -46,7 +46,7 @@ def report_of(
     found = finished.with_scores(name) if scores else finished.report(name)
     if found is not None:
         return found
-    with _said_if_it_lasts(_COMPUTED):
+    with _explained_if_slow(_COMPUTED):
         return computed(store, name, chosen, chosen.paths.trends)
 
 
@@ -78,16 +78,16 @@ def report_between(store: SnapshotStore, windows: tuple[str, str], chosen: Setti
     from embedding.trends.between import build_between
 
     before, after = (snapshot_named(store, one) for one in windows)
-    with _said_if_it_lasts(_BETWEEN), console.status("Comparing windows …"):
+    with _explained_if_slow(_BETWEEN), console.status("Comparing windows …"):
         for one in (before, after):
             store.open(one).verify()
         return build_between(store, before, after, chosen.trends)
 
 
 @contextmanager
-def _said_if_it_lasts(why: str) -> Iterator[None]:
+def _explained_if_slow(why: str) -> Iterator[None]:
     """Say on standard error why the answer is not there yet."""
-    late = threading.Timer(PATIENCE_S, print_line, (why, "dim"), {"to": errors})
+    late = threading.Timer(QUIET_S, print_line, (why, "dim"), {"to": errors})
     late.daemon = True
     late.start()
     try:

@@ -20,7 +20,6 @@ from embedding.evaluation.gate import GateResult
 from embedding.evaluation.plots import draw
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import MANIFEST, Manifest
-from embedding.snapshots.lacking import can_be_judged, missing_of
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 
@@ -107,9 +106,9 @@ def track_snapshot(
             now = int(time.time() * 1000)
             runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=now)
             client.set_tag(run.info.run_id, registry.GATE, _in_words(verdict))
-            told = [headline(verdict, evaluation.metrics)]
-            told += [one for one in snapshot.ref.lacks if one not in verdict.lacks]
-            client.set_tag(run.info.run_id, _NOTE, "\n\n".join(told))
+            lines = [headline(verdict, evaluation.metrics)]
+            lines += [one for one in snapshot.ref.lacks if one not in verdict.lacks]
+            client.set_tag(run.info.run_id, _NOTE, "\n\n".join(lines))
     return TrackedRun(
         run_id=run.info.run_id,
         experiment_id=place,
@@ -140,7 +139,7 @@ class _Gate:
             gold=self.config.gold,
             before=self._before(version),
             max_rise=self.config.max_rise,
-            lacks=() if can_be_judged(snapshot.manifest) else snapshot.ref.lacks,
+            lacks=() if snapshot.manifest.judgeable else snapshot.ref.lacks,
         )
         end, figure = (
             snapshot.ref.window_end,
@@ -180,7 +179,7 @@ def lineage(manifest: Manifest) -> dict[str, str]:
         "config_digest": manifest.config_digest,
         "tokenizer_digest": manifest.tokenizer_digest,
         "code_version": manifest.code_version,
-        DEGRADED: ", ".join(sorted({one.part for one in missing_of(manifest)})) or "no",
+        DEGRADED: ", ".join(sorted({one.part for one in manifest.lacking})) or "no",
         **{f"sha256.{name}": entry.sha256 for name, entry in manifest.files.items()},
     }
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-LISTED = 3
+LATEST_NAMED = 3
 """Windows, the latest ones, of which it is said what they lack."""
 
 
@@ -52,7 +52,7 @@ def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     windows = {(ref["window_start"], ref["window_end"]): ref.get("lacks", ()) for ref in refs}
     lacking = [lacks for lacks in windows.values() if lacks]
-    found = [sentence for lacks in lacking[-LISTED:] for sentence in lacks]
-    if more := len(lacking[:-LISTED]):
+    found = [sentence for lacks in lacking[-LATEST_NAMED:] for sentence in lacks]
+    if more := len(lacking[:-LATEST_NAMED]):
         found.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
     return found

@@ -6,16 +6,13 @@ in its reader's language, by the same codes (`note_CODE` in the catalogues).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated, Literal
 
-from embedding.snapshots.usage import USAGE
-
-if TYPE_CHECKING:
-    from embedding.snapshots.format import Manifest, Missing
+from pydantic import BaseModel, ConfigDict, Field
 
 _UNJUDGED = "{label}: no word can be judged to have changed in meaning, as "
 _AMEND = " `yeoron snapshot amend {label}` has it read again."
-_REASONS = {
+_SENTENCES = {
     "usage_not_handed_in": _UNJUDGED
     + "it was cut before {where} had sent how words were used in it."
     + _AMEND,
@@ -33,34 +30,28 @@ _REASONS = {
     "other": "{label}: its snapshot lacks {part} ({reason})." + _AMEND,
 }
 """By `Missing.reason`; `other` is for a reason that this version does not know."""
-REASONS = tuple(_REASONS)
+LACK_REASONS = tuple(_SENTENCES)
 
 
-def missing_of(manifest: Manifest) -> tuple[Missing, ...]:
-    """What a snapshot lacks: as its manifest says, of an older one as its figures and files show.
+class Missing(BaseModel):
+    """What a snapshot lacks of its window, and why."""
 
-    Older ones say with `settled` that they were cut before their nodes had learnt the window.
-    """
-    from embedding.snapshots.format import Missing
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
-    if manifest.missing or manifest.quality.get("settled") != 0.0:
-        return manifest.missing
-    server = manifest.config.get("server")
-    kept = isinstance(server, dict) and server.get("usage", True)
-    unlearnt = Missing(part="learning", reason="not_converged")
-    if USAGE in manifest.files or not kept:
-        return (unlearnt,)
-    return (Missing(part="usage", reason="usage_not_handed_in"), unlearnt)
-
-
-def can_be_judged(manifest: Manifest) -> bool:
-    """Whether nothing of how words were used in the window is known to be missing."""
-    return all(one.part != "usage" for one in missing_of(manifest))
+    part: Literal["usage", "learning", "documents"]
+    """`usage`: how words were used, without which nothing is compared; `learning`: it was cut
+    before its nodes had learnt it to the end; `documents`: that came after the cut."""
+    reason: str
+    """Why, as a code of lower-case words joined by `_`; `where` and `documents` say of what."""
+    where: tuple[str, ...] = ()
+    """Nodes or sources."""
+    documents: Annotated[int, Field(ge=0)] = 0
+    """How many documents are concerned; 0: not known."""
 
 
 def sentence(one: Missing, label: str) -> str:
     """Why, and what to do. label: of the window"""
-    template = _REASONS.get(one.reason, _REASONS["other"])
+    template = _SENTENCES.get(one.reason, _SENTENCES["other"])
     return template.format(
         label=label,
         where=", ".join(one.where) or "its nodes",
@@ -68,8 +59,3 @@ def sentence(one: Missing, label: str) -> str:
         part=one.part,
         reason=one.reason,
     )
-
-
-def sentences(manifest: Manifest) -> tuple[str, ...]:
-    """One for each thing that a snapshot lacks."""
-    return tuple(sentence(one, manifest.window.label) for one in missing_of(manifest))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from embedding.snapshots.lacking import can_be_judged
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
@@ -51,7 +50,7 @@ def build_report(
     tested = _tested(earlier, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
-    judged = can_be_judged(material.snapshot.manifest)
+    judged = material.snapshot.manifest.judgeable
     nothing = unread or not judged or untold(material)
     moved = (
         ShiftRanking()

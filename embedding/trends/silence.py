@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.snapshots.lacking import REASONS, can_be_judged, missing_of, sentence
+from embedding.snapshots.lacking import LACK_REASONS, sentence
 from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
 from embedding.trends.notes import BEFORE
@@ -24,14 +24,14 @@ def lacking(material: ReportInput) -> list[Note]:
     manifest = material.snapshot.manifest
     notes = [
         Note(
-            one.reason if one.reason in REASONS else "other",
+            one.reason if one.reason in LACK_REASONS else "other",
             sentence(one, manifest.window.label),
             words=", ".join(one.where),
             documents=one.documents,
         )
-        for one in missing_of(manifest)
+        for one in manifest.lacking
     ]
-    if not material.earlier or can_be_judged(material.earlier[-1].manifest):
+    if not material.earlier or material.earlier[-1].manifest.judgeable:
         return notes
     then = material.earlier[-1].manifest.window.label
     text = (

@@ -39,7 +39,7 @@ def test_a_finished_report_is_shown_without_comparing_anything(
 
 def test_what_lasts_says_why_on_standard_error(yeoron, store, monkeypatch) -> None:
     """The moment after which it is said is no part of the answer: here it is at once."""
-    monkeypatch.setattr(trend_reports, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(trend_reports, "QUIET_S", 0.0)
     call = ("trends", "moved", "--snapshots", store.uri, "--json")
     done = yeoron(*call)
     assert "There is no finished report" in done.err

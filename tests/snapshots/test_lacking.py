@@ -8,7 +8,7 @@ import pytest
 
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.format import Missing, make_manifest
-from embedding.snapshots.lacking import REASONS, can_be_judged, missing_of, sentence, sentences
+from embedding.snapshots.lacking import LACK_REASONS, sentence
 
 SERVER = {"server": {"usage": True}}
 
@@ -17,7 +17,7 @@ def manifest_of(data, *missing: Missing):
     return make_manifest(data, {}).model_copy(update={"missing": missing})
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("reason", LACK_REASONS)
 def test_every_reason_names_the_month_and_most_say_what_to_do(reason: str) -> None:
     one = Missing(part="usage", reason=reason, where=("node-1", "node-2"), documents=1_234)
     said = sentence(one, "2021-04")
@@ -43,11 +43,11 @@ def test_the_manifest_says_it_and_so_does_the_reference(make) -> None:
     lost = Missing(part="usage", reason="node_lost", where=("node-1",), documents=7)
     late = Missing(part="documents", reason="late_documents", documents=3)
     manifest = manifest_of(make(), lost, late)
-    assert missing_of(manifest) == (lost, late)
-    assert not can_be_judged(manifest)
-    assert can_be_judged(manifest_of(make(), late))
+    assert manifest.lacking == (lost, late)
+    assert not manifest.judgeable
+    assert manifest_of(make(), late).judgeable
     ref = manifest.ref("somewhere")
-    assert ref.lacks == sentences(manifest)
+    assert ref.lacks == tuple(sentence(one, "2020-02") for one in (lost, late))
     assert len(ref.lacks) == 2
     assert SnapshotRef.from_dict(ref.to_dict()) == ref
     old = {k: v for k, v in ref.to_dict().items() if k not in ("lacks", "revision")}
@@ -66,6 +66,6 @@ def test_the_manifest_says_it_and_so_does_the_reference(make) -> None:
 )
 def test_an_older_snapshot_says_it_by_its_figures_and_files(make, quality, config, parts) -> None:
     manifest = manifest_of(replace(make(), quality=quality, config=config))
-    assert [one.part for one in missing_of(manifest)] == parts
+    assert [one.part for one in manifest.lacking] == parts
     with_usage = manifest.model_copy(update={"files": {"usage.arrow": {"size": 1, "sha256": ""}}})
-    assert can_be_judged(with_usage)
+    assert with_usage.judgeable
