@@ -72,7 +72,14 @@ def evaluate(
     bounds = () if path is None or pin is not None else gate.read_floors(path)
     found = evaluate_snapshot(snapshot, files, wanted.device)
     corpus = gate.corpus_digest(snapshot.manifest)
-    verdict = gate.judge(found.metrics, bounds, corpus=corpus, gold=files)
+    lacks = snapshot.ref.lacks
+    verdict = gate.judge(
+        found.metrics,
+        bounds,
+        corpus=corpus,
+        gold=files,
+        lacks=() if snapshot.manifest.judgeable else lacks,
+    )
     if pin is not None:
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
@@ -84,8 +91,8 @@ def evaluate(
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:
             print_line(f"{len(pinned)} floors written to {pin}.")
-    if verdict.unread:
-        print_line(verdict.unread, to=errors)
+    for sentence in filter(None, (verdict.unread, *lacks)):
+        print_line(sentence, to=errors)
     if verdict.failed:
         raise typer.Exit(GATE_FAILED)
     if gold and found.skipped:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+LATEST_NAMED = 3
+"""Windows, the latest ones, of which it is said what they lack."""
 
 
 def texts_left_out(text: Mapping[str, Any]) -> str:
@@ -21,6 +24,7 @@ def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
     """
     planted = " (the simulated web plants faults)" if simulated else ""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
+    found += lacking_windows(status.get("snapshots") or ())
     for source, alarm in sorted((status.get("alarms") or {}).items()):
         found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
     for name, node in sorted((status.get("nodes") or {}).items()):
@@ -47,4 +51,17 @@ def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
                 counts = ", ".join(f"{count} {reason}" for reason, count in sorted(errors.items()))
                 last = row.get("last_error") or "unknown"
                 found.append(f"{source}{planted}: {counts}. Last: {last}")
+    return found
+
+
+def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the latest windows lack, a sentence each, and how many before them lack something.
+
+    refs  `SnapshotRef.to_dict()` by window start; the last one of a window counts
+    """
+    windows = {(ref["window_start"], ref["window_end"]): ref.get("lacks", ()) for ref in refs}
+    lacking = [lacks for lacks in windows.values() if lacks]
+    found = [sentence for lacks in lacking[-LATEST_NAMED:] for sentence in lacks]
+    if more := len(lacking[:-LATEST_NAMED]):
+        found.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
     return found

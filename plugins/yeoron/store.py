@@ -33,10 +33,14 @@ _TITLES = {
 }
 
 
-def open(store: str | Path, **trends: Any) -> Store:  # noqa: A001 - as in gzip.open
+def open(  # noqa: A001 - as in gzip.open
+    store: str | Path, *, reports: str | Path | None = None, **trends: Any
+) -> Store:
     """Open a store: a folder, or any address of fsspec (`s3://bucket/snapshots`).
 
-    trends  settings of comparisons by their names (`trends.*` in the reference of settings)
+    reports  folder of finished reports, which answer at once; None: `trends` beside a store that
+             is a folder, where a platform keeps them
+    trends   settings of comparisons by their names (`trends.*` in the reference of settings)
 
     Raises YeoronError for an address or a setting that cannot work.
     """
@@ -45,7 +49,8 @@ def open(store: str | Path, **trends: Any) -> Store:  # noqa: A001 - as in gzip.
     if not isinstance(store, str | Path):
         raise InputError(f"yeoron.open: {store!r}: a folder or an address is accepted.")
     config = validate(TrendsConfig, trends, "yeoron.open")
-    if "://" not in str(store) and not Path(store).is_dir():
+    local = "://" not in str(store)
+    if local and not Path(store).is_dir():
         raise InputError(f"{store}: there is no such folder; a snapshot store is expected.")
     found = SnapshotStore(store)
     if not (found.list() or found.broken() or found.withdrawn()):
@@ -53,7 +58,9 @@ def open(store: str | Path, **trends: Any) -> Store:  # noqa: A001 - as in gzip.
             f"{store}: there is no snapshot in it; the folder that `yeoron train … --out FOLDER` "
             "or a platform writes is accepted."
         )
-    return Store(found, config)
+    if reports is None and local:
+        reports = Path(store).resolve().parent / "trends"
+    return Store(found, config, None if reports is None else Path(reports))
 
 
 def train(
@@ -101,13 +108,13 @@ class Store:
     accepted. Every method raises YeoronError with one sentence for what it cannot answer.
     """
 
-    def __init__(self, store: SnapshotStore, config: Any) -> None:
-        self._named, self._config = store, config
+    def __init__(self, store: SnapshotStore, config: Any, reports: Path | None = None) -> None:
+        self._named, self._config, self._folder = store, config, reports
         self._store = WholeStore(store)
         self._reports: dict[tuple[str, str | None], TrendReport] = {}
 
     def windows(self) -> Table:
-        """A row a window, oldest first: its label, words, and what was read in it."""
+        """A row a window, oldest first: its label, words, what was read in it, what it lacks."""
         rows = []
         for ref in self._store.list():
             manifest = self._named.manifest(ref.id)
@@ -118,6 +125,7 @@ class Store:
                     "documents": sum(manifest.documents.values()),
                     "tokens": sum(manifest.tokens.values()),
                     "sources": sorted(manifest.documents),
+                    "lacks": list(ref.lacks),
                     "snapshot": ref.id,
                 }
             )
@@ -244,13 +252,13 @@ class Store:
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
         from embedding.trends.between import build_between
-        from embedding.trends.report import build_report
+        from embedding.trends.report import window_report
 
         name = self._id("window", window)
         before = None if against is None else self._id("against", against)
         if (name, before) not in self._reports:
             self._reports[name, before] = (
-                build_report(self._store, name, self._config)
+                window_report(self._store, name, self._config, self._folder)
                 if before is None
                 else build_between(self._store, before, name, self._config)
             )
