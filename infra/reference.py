@@ -276,7 +276,11 @@ _GROUP_FIGURES = (
     *("rows_in", "rows_out", "bytes_in", "bytes_out"),
 )
 
-_LABELS = {"yeoron_refused_messages": {"kind"}, "yeoron_lbfgs_node_portions": {"node"}}
+_LABELS = {
+    "yeoron_refused_messages": {"kind"},
+    "yeoron_lbfgs_node_portions": {"node"},
+    "yeoron_window_lacks": {"window"},
+}
 """Labels of families that have no sample on a server that has just started."""
 
 

@@ -102,7 +102,9 @@ def follow(
             found.append(Followed(one.name, history))
     if failed and len(failed) == len(axes):
         named = "" if axes[0].name is None else f"axis {axes[0].name}, "
-        raise InputError(f"{named}{failed[0]}" if _of_poles(failed[0]) else str(failed[0]))
+        sentence = str(failed[0])
+        of_poles = sentence.startswith(("positive:", "negative:"))
+        raise InputError(f"{named}{sentence}" if of_poles else sentence)
     return found
 
 
@@ -126,7 +128,3 @@ def print_axes(found: Sequence[Followed], *, as_json: bool, as_csv: bool) -> Non
 def _plain(one: Followed) -> dict[str, object]:
     plain: dict[str, object] = {} if one.history is None else to_plain(one.history)
     return plain
-
-
-def _of_poles(error: InputError) -> bool:
-    return str(error).startswith(("positive:", "negative:"))

@@ -26,7 +26,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def settings() -> Settings:
-    """The settings of this call (`yeoron --settings FILE`, $YEORON_SETTINGS, yeoron.toml)."""
+    """The settings of this folder (`yeoron --settings FILE`, $YEORON_SETTINGS, yeoron.toml).
+
+    For a command that begins something of its own; any other asks `settings_of`.
+    """
     from embedding.settings import load_settings  # slow to import, and not every command needs it
 
     return load_settings()
@@ -34,11 +37,11 @@ def settings() -> Settings:
 
 def settings_of(store: Path | None = None) -> Settings:
     """The settings of the platform that runs, unless the call names a store of its own."""
-    return settings() if store is not None else settings_of_what_runs()
+    return settings() if store is not None else _settings_of_what_runs()
 
 
 @cache
-def settings_of_what_runs() -> Settings:
+def _settings_of_what_runs() -> Settings:
     """A platform is looked for in `paths.home`, and where no settings file was named its demo, too.
 
     One line on standard error says what is spoken of; this process and its children read its
@@ -49,22 +52,18 @@ def settings_of_what_runs() -> Settings:
 
     chosen = settings()
     found = running_platform(chosen.paths.home)
-    own = found is not None and found.home == chosen.paths.home
-    if found is None or (os.environ.get(SETTINGS_VARIABLE) and not own):
+    if found is None or (os.environ.get(SETTINGS_VARIABLE) and found.home != chosen.paths.home):
         return chosen
     sentence = f"yeoron: of the {found.name} that runs in {found.home}."
     print_line(sentence, "dim", to=errors)
     # Single settings of this call count, but not where it would keep its state.
     for name in [name for name in os.environ if name.startswith("YEORON_PATHS__")]:
         del os.environ[name]
-    os.environ.update({**found.environment, **_own_environment()})
+    own = {name: value for name, value in os.environ.items() if name.startswith("YEORON_")}
+    os.environ.update({**found.environment, **own})
     if settings().paths.home.resolve() != found.home.resolve():
         os.environ["YEORON_PATHS__HOME"] = str(found.home.resolve())
     return settings()
-
-
-def _own_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith("YEORON_")}
 
 
 def keep_private() -> None:
@@ -79,7 +78,7 @@ def use_settings_file(path: Path | None) -> None:
 
     What an earlier command of this process found to run does not count for this one.
     """
-    settings_of_what_runs.cache_clear()
+    _settings_of_what_runs.cache_clear()
     if path is None:
         return
     from embedding.settings import SETTINGS_VARIABLE

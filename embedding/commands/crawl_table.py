@@ -10,7 +10,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from embedding.commands.common import errors
+from embedding.commands.common import errors, print_line
+from embedding.platform.notes import texts_left_out
 
 _FAULTS_SHOWN = 4
 LINE_SECONDS = 10.0
@@ -36,6 +37,8 @@ def crawl_table(report: dict[str, Any]) -> Group:
         )
         if row["errors"] or row.get("alarm"):
             troubles.append(Text(f"{name}: ") + _faults(row))
+    if left_out := texts_left_out(report["text"]):
+        troubles.append(Text(left_out, style="yellow"))
     return Group(table, *troubles, Text(_summary(report)))
 
 
@@ -83,7 +86,7 @@ class CrawlView:
     """The table on a terminal; elsewhere a line now and then."""
 
     def __init__(self) -> None:
-        self._next_line = 0.0
+        self._next_line = LINE_SECONDS
         # Libraries and the morpheme analyser take seconds to load.
         starting = Text("Starting …")
         self._live = Live(starting, console=errors, transient=True, refresh_per_second=4)
@@ -102,4 +105,9 @@ class CrawlView:
             self._live.update(crawl_table(report))
         elif report["seconds"] >= self._next_line:
             self._next_line = report["seconds"] + LINE_SECONDS
-            errors.print(f"yeoron: {_summary(report)}", markup=False, highlight=False)
+            print_whole(report)
+
+
+def print_whole(report: dict[str, Any]) -> None:
+    """The figures of all sources, a line on standard error."""
+    print_line(f"yeoron: {_summary(report)}", to=errors)

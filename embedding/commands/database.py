@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from embedding.commands.common import Json, console, print_json, print_line, settings
+from embedding.commands.common import Json, console, print_json, print_line, settings_of
 from embedding.kernel.errors import ConfigError
 
 
@@ -26,7 +26,7 @@ def check(as_json: Json = False) -> None:
     """
     from embedding.platform.databases import DATABASES, check_databases, where
 
-    chosen = settings()
+    chosen = settings_of()
     check_databases(chosen)
     places = {name: where(chosen, name) for name in DATABASES}
     if as_json:
@@ -48,7 +48,7 @@ def move() -> None:
     from embedding.platform.moving import move as move_tables
     from embedding.platform.operate import running_supervisor
 
-    chosen = settings()
+    chosen = settings_of()
     if running_supervisor(chosen) is not None:
         raise ConfigError("database move: the platform is running; stop it with `yeoron down`.")
     with console.status("Moving …") as line:

@@ -11,10 +11,8 @@ from embedding.commands.common import Json, console, errors, print_json, print_l
 from embedding.commands.store_options import ID_HELP, SnapshotStoreOption, open_snapshot
 
 if TYPE_CHECKING:
-    from embedding.evaluation.config import EvaluationConfig
     from embedding.evaluation.evaluate import SnapshotEvaluation
     from embedding.evaluation.gate import GateResult
-    from embedding.snapshots.snapshot import Snapshot
 
 GoldOption = Annotated[
     list[Path] | None, typer.Option("--gold", help="Word pairs or analogies; may be repeated.")
@@ -25,51 +23,8 @@ GOLD_FAILED = 2
 
 
 def register(app: typer.Typer) -> None:
-    """Add the short command; that of the group `snapshot` is added there."""
-    app.command("evaluate")(evaluate_briefly)
-
-
-def evaluate_briefly(
-    snapshot: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
-    snapshots: SnapshotStoreOption = None,
-    gold: GoldOption = None,
-    as_json: Json = False,
-) -> None:
-    """Judge a snapshot: loss by source, PIP loss, and gold sets of similarity and analogy.
-
-    `yeoron snapshot evaluate` can also compare the figures with floors.
-
-    Example: `yeoron evaluate latest --gold ws353_ko.tsv`
-    """
-    from embedding.evaluation.evaluate import evaluate_snapshot
-
-    opened, files, wanted = _asked(snapshot, snapshots, gold)
-    found = evaluate_snapshot(opened, files, wanted.device)
-    if as_json:
-        print_json({"metrics": found.metrics, "skipped": list(found.skipped)})
-    else:
-        for name, value in sorted(found.metrics.items()):
-            print_line(f"{name:<40} {value:.4f}")
-        for sentence in found.skipped:
-            print_line(f"· {sentence}")
-    _refuse_skipped(gold, found)
-
-
-def _asked(
-    id: str,  # noqa: A002
-    snapshots: Path | None,
-    gold: list[Path] | None,
-) -> tuple[Snapshot, list[Path], EvaluationConfig]:
-    """A snapshot, the gold files (those of the settings where none is named), and the settings."""
-    # First, as it says which platform's settings these are.
-    snapshot = open_snapshot(id, snapshots)
-    wanted = settings().evaluation
-    return snapshot, list(gold or wanted.gold), wanted
-
-
-def _refuse_skipped(gold: list[Path] | None, found: SnapshotEvaluation) -> None:
-    if gold and found.skipped:
-        raise typer.Exit(GOLD_FAILED)
+    """Add the command; the group `snapshot` has it, too."""
+    app.command("evaluate")(evaluate)
 
 
 def evaluate(
@@ -94,23 +49,37 @@ def evaluate(
     snapshots: SnapshotStoreOption = None,
     as_json: Json = False,
 ) -> None:
-    """Judge a snapshot as `yeoron evaluate` does, and compare it with floors where they are given.
+    """Judge a snapshot: loss by source, PIP loss, and gold sets of similarity and analogy.
+
+    The figures are compared with floors where they are given.
 
     Examples:
 
-    `yeoron snapshot evaluate store --gold ws353_ko.tsv --pin floors.toml`
+    `yeoron evaluate latest --gold ws353_ko.tsv`
 
-    `yeoron snapshot evaluate store --gold ws353_ko.tsv --floors floors.toml`
+    `yeoron evaluate store --gold ws353_ko.tsv --pin floors.toml`
+
+    `yeoron evaluate store --gold ws353_ko.tsv --floors floors.toml`
     """
     from embedding.evaluation import gate
     from embedding.evaluation.evaluate import evaluate_snapshot
 
-    snapshot, files, wanted = _asked(id, snapshots, gold)
+    # First, as it says which platform's settings these are.
+    snapshot = open_snapshot(id, snapshots)
+    wanted = settings().evaluation
+    files = list(gold or wanted.gold)
     path = floors or wanted.floors
     bounds = () if path is None or pin is not None else gate.read_floors(path)
     found = evaluate_snapshot(snapshot, files, wanted.device)
     corpus = gate.corpus_digest(snapshot.manifest)
-    verdict = gate.judge(found.metrics, bounds, corpus=corpus, gold=files)
+    lacks = snapshot.ref.lacks
+    verdict = gate.judge(
+        found.metrics,
+        bounds,
+        corpus=corpus,
+        gold=files,
+        lacks=() if snapshot.manifest.judgeable else lacks,
+    )
     if pin is not None:
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
@@ -122,11 +91,12 @@ def evaluate(
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:
             print_line(f"{len(pinned)} floors written to {pin}.")
-    if verdict.unread:
-        print_line(verdict.unread, to=errors)
+    for sentence in filter(None, (verdict.unread, *lacks)):
+        print_line(sentence, to=errors)
     if verdict.failed:
         raise typer.Exit(GATE_FAILED)
-    _refuse_skipped(gold, found)
+    if gold and found.skipped:
+        raise typer.Exit(GOLD_FAILED)
 
 
 def _print(name: str, found: SnapshotEvaluation, verdict: GateResult | None) -> None:

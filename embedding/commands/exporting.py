@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embedding.commands.common import console, errors, print_line, settings_of
+from embedding.commands.common import console, errors, print_line, settings, settings_of
 from embedding.commands.store_options import SnapshotStoreOption
 
 if TYPE_CHECKING:
@@ -160,11 +160,13 @@ def _snapshot(window: str, snapshots: Path | None) -> Snapshot:
 
 def _report(window: str, snapshots: Path | None) -> tuple[TrendReport, Path | None]:
     """The report of a window with the figures of its words, and where its addresses are."""
-    from embedding.commands.trend_scores import report_with_scores
+    from embedding.commands.trend_reports import report_of
 
     store, id, own = _store(window, snapshots)  # noqa: A001
+    chosen = settings_of() if own else settings()
     # Addresses of the settings belong to the snapshots of the settings.
-    return report_with_scores(store, id), settings_of().paths.evidence if own else None
+    evidence = chosen.paths.evidence if own else None
+    return report_of(store, id, chosen, scores=True), evidence
 
 
 def _store(window: str, snapshots: Path | None) -> tuple[SnapshotStore, str, bool]:

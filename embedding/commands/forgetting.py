@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands.common import Json, print_json, print_line, settings
+from embedding.commands.common import Json, print_json, print_line, settings_of
 from embedding.kernel.errors import ConfigError
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
@@ -46,7 +46,7 @@ def forget(
     from embedding.forgetting import forget as erase
     from embedding.platform.operate import running_supervisor
 
-    request, chosen = ErasureRequest(source, address, word), settings()
+    request, chosen = ErasureRequest(source, address, word), settings_of()
     if not dry_run and running_supervisor(chosen) is not None:
         raise ConfigError("forget: the platform is running; stop it first with `yeoron down`.")
     if not dry_run and not yes:
@@ -63,7 +63,7 @@ def retain(dry_run: DryRun = False, as_json: Json = False) -> None:
     """
     from embedding.forgetting import retain as expire
 
-    _show(expire(settings(), dry=dry_run), as_json=as_json)
+    _show(expire(settings_of(), dry=dry_run), as_json=as_json)
 
 
 def _show(sentences: list[str], *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ from embedding.commands.common import (
     sync_settings,
 )
 
-if TYPE_CHECKING:
-    from embedding.evaluation.gold import AnalogyGold, PairGold
-
 ServerOption = Annotated[
     str | None,
     typer.Option(
@@ -26,6 +23,9 @@ ServerOption = Annotated[
         help="grpc://HOST:PORT or grpc+tls://HOST:PORT (default: as the settings say).",
     ),
 ]
+
+_OWNERS = {"lbfgs_": "sandblaster", "auto_": "auto"}
+"""What the names of settings begin with that one policy alone reads."""
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +71,7 @@ def evaluate(
     """
     from embedding.evaluation.gold import read_gold
 
-    found = _ask(server, "evaluate", {} if gold is None else {"gold": _as_json(read_gold(gold))})
+    found = _ask(server, "evaluate", {} if gold is None else {"gold": vars(read_gold(gold))})
     if as_json:
         print_json(found)
         return
@@ -116,8 +116,15 @@ def policy(
     if as_json:
         print_json(found)
         return
+    others = [name for name, owner in _OWNERS.items() if owner != found.get("policy")]
+    left_out = 0
     for key, value in found.items():
-        print_line(f"{key:<22} {value}")
+        if key.startswith(tuple(others)):
+            left_out += 1
+        else:
+            print_line(f"{key:<22} {value}")
+    if left_out:
+        print_line(f"{left_out} settings of other policies: --json")
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
@@ -125,8 +132,3 @@ def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
 
     chosen = settings() if server else settings_of()
     return ask(server or chosen.server_location, chosen.line(server, operator=True), name, body)
-
-
-def _as_json(gold: PairGold | AnalogyGold) -> dict[str, Any]:
-    """A gold set as the server reads it."""
-    return gold.__dict__

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from embedding.commands.common import (
     Json,
     console,
+    errors,
     keep_private,
     log_to_stderr,
     print_json,
@@ -108,7 +108,7 @@ def invite(
     if out.exists():
         raise ConfigError(f"{out}: is there already; the name of a new file is accepted.")
     keep_private()
-    ensure_secret(out, new_invitation(settings(), hours, wanted).model_dump_json())
+    ensure_secret(out, new_invitation(settings_of(), hours, wanted).model_dump_json())
     print_line(f"{out}: good once, for {hours:g} h.")
 
 
@@ -174,22 +174,26 @@ def status(as_json: Json = False) -> None:
 
     Examples: `yeoron status` · `yeoron status --json`
     """
-    from embedding.commands.status_tables import status_lines, status_tables
+    from embedding.commands.status_tables import service_table, status_lines, status_tables
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
+    from embedding.platform.ports import platform_behind
 
     chosen = settings_of()
     server = _server_status(chosen)
     supervisor = running_supervisor(chosen)
+    if supervisor is None:
+        other = platform_behind(chosen.server.http_port)
+        whose = "a server of its own" if other is None else f"the platform in {other}"
+        sentence = f"yeoron: no platform runs in {chosen.paths.home}; this is of {whose}, at "
+        print_line(sentence + chosen.server_status_url, "dim", to=errors)
     states = supervisor.states() if supervisor else {}
+    found = notes(server, simulated=chosen.crawl.replay_clock_url is not None)
     if as_json:
-        print_json({"services": states, "server": server, "notes": notes(server)})
+        print_json({"services": states, "server": server, "notes": found})
         return
     if states:
-        table = Table("service", "state", title="Services")
-        for name, state in states.items():
-            table.add_row(name, state, style=None if state == "RUNNING" else "red")
-        console.print(table)
+        console.print(service_table(states))
         if "airflow-api-server" in states:
             print_line(f"Trends   {chosen.trends_url}")
             print_line(f"Airflow  {chosen.airflow_url}")
@@ -199,7 +203,7 @@ def status(as_json: Json = False) -> None:
         console.print(shown)
     for line in status_lines(server):
         print_line(line)
-    for sentence in notes(server):
+    for sentence in found:
         print_line(f"· {sentence}")
 
 

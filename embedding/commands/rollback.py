@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, print_json, print_line, settings, silent
+from embedding.commands.common import Json, print_json, print_line, settings_of, silent
 
 if TYPE_CHECKING:
     from embedding.rollback import Plan
@@ -53,7 +53,7 @@ def rollback(
     """
     from embedding.rollback import plan_rollback, roll_back
 
-    chosen = settings()
+    chosen = settings_of()
     plan = plan_rollback(chosen, to=to, source=source, since=since, reason=reason)
     if not as_json:
         _show(plan)

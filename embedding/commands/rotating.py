@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from embedding.commands.common import Json, print_json, print_line, settings_of_what_runs, silent
+from embedding.commands.common import Json, print_json, print_line, settings_of, silent
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def rotate(as_json: Json = False) -> None:
     """
     from embedding.platform.rotation import rotate as replace
 
-    begun = replace(settings_of_what_runs(), silent if as_json else print_line)
+    begun = replace(settings_of(), silent if as_json else print_line)
     if as_json:
         print_json({"begun_again": list(begun)})
     elif not begun:

@@ -14,12 +14,13 @@ from embedding.commands.common import (
     log_to_stderr,
     print_line,
     settings,
+    settings_of,
     sync_settings,
 )
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.kernel.config import validate
-from embedding.kernel.ports import bracketed
+from embedding.kernel.ports import address_of, listen_on
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
@@ -205,17 +206,18 @@ def web(
 
     given = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
     changes = {name: value for name, value in given.items() if value is not None}
-    page = validate(WebConfig, {**dict(settings().page), **changes}, "yeoron web")
+    chosen = settings_of()
+    page = validate(WebConfig, {**dict(chosen.page), **changes}, "yeoron web")
     if page.tls_key is not None and page.tls_key.exists():
         private(page.tls_key, "tls_key")
-    token = ensure_token(page.token_file)
     scheme = "http" if page.tls_cert is None else "https"
-    print_line(f"Trends page at {scheme}://{bracketed(page.host)}:{page.port}/ — token: {token}")
-    uvicorn.run(
-        create_app(page, crawl=settings().crawl, channels=settings().notify.channels),
-        host=page.host,
-        port=page.port,
-        ssl_certfile=page.tls_cert,
-        ssl_keyfile=page.tls_key,
-        log_level="warning",
-    )
+    with listen_on(page.host, page.port) as listener:
+        token = ensure_token(page.token_file)
+        print_line(f"Trends page at {scheme}://{address_of(listener)}/ — token: {token}")
+        served = uvicorn.Config(
+            create_app(page, crawl=chosen.crawl, channels=chosen.notify.channels),
+            ssl_certfile=page.tls_cert,
+            ssl_keyfile=page.tls_key,
+            log_level="warning",
+        )
+        uvicorn.Server(served).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""`yeoron snapshot list|show|verify|neighbours`; `evaluate` has a file of its own."""
+"""`yeoron snapshot list|show|verify|amend|neighbours`; `evaluate` has a file of its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, errors, print_json, print_line
+from embedding.commands.common import (
+    Json,
+    console,
+    errors,
+    print_json,
+    print_line,
+    settings_of,
+)
 from embedding.commands.evaluating import evaluate
+from embedding.commands.live import ServerOption
 from embedding.commands.store_options import (
     ID_HELP,
     Id,
@@ -15,7 +23,6 @@ from embedding.commands.store_options import (
     open_snapshot,
     open_store,
 )
-from embedding.kernel.errors import ConfigError
 
 
 def register(app: typer.Typer) -> None:
@@ -26,18 +33,16 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_snapshots)
     group.command("show")(show)
     group.command("verify")(verify)
+    group.command("amend")(amend)
     group.command("withdraw")(withdraw)
     group.command("reinstate")(reinstate)
     group.command("neighbours")(neighbours)
-    group.command("export", hidden=True, context_settings={"ignore_unknown_options": True})(
-        export_snapshot
-    )
     group.command("evaluate")(evaluate)
     app.add_typer(group, name="snapshot")
 
 
 def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False) -> None:
-    """List snapshots by window; broken ones are named with what is wrong.
+    """List snapshots by window, with what each lacks; broken ones are named with what is wrong.
 
     Example: `yeoron snapshot list --snapshots store`
     """
@@ -61,11 +66,15 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
             "platform writes some."
         )
         return
-    table = Table("snapshot", "window", "words", "parent")
+    table = Table("snapshot", "window", "words", "lacks", "parent")
     for ref in refs:
         window = Window(ref.window_start, ref.window_end)
-        table.add_row(ref.id, window.label, f"{ref.words:,}", ref.parent or "–")
+        missing = store.manifest(ref.id).lacking if ref.lacks else ()
+        lacks = ", ".join(one.part for one in missing) or "–"
+        table.add_row(ref.id, window.label, f"{ref.words:,}", lacks, ref.parent or "–")
     console.print(table)
+    for sentence in (sentence for ref in refs for sentence in ref.lacks):
+        print_line(sentence, "yellow")
     for name, why in broken.items():
         print_line(f"broken: {name}: {why}", "red")
     for name, one in gone.items():
@@ -77,7 +86,10 @@ def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # n
 
     Example: `yeoron snapshot show latest`
     """
-    print_json(vars(open_snapshot(id, snapshots).manifest))
+    snapshot = open_snapshot(id, snapshots)
+    print_json(snapshot.manifest.model_dump(mode="json"))
+    for sentence in snapshot.ref.lacks:
+        print_line(sentence, "yellow", to=errors)
 
 
 def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002
@@ -88,6 +100,23 @@ def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  #
     snapshot = open_snapshot(id, snapshots)
     snapshot.verify()
     console.print(f"{snapshot.id}: every file matches its manifest.")
+
+
+def amend(
+    id: Id = "latest",  # noqa: A002
+    server: ServerOption = None,
+    snapshots: SnapshotStoreOption = None,
+) -> None:
+    """Have the server read again what a snapshot lacks, and publish its window once more.
+
+    Example: `yeoron snapshot amend 2021-04`
+    """
+    from embedding.commands.amending import amended
+
+    with console.status("The server reads the window again …"):
+        outcome = amended(open_snapshot(id, snapshots), settings_of(snapshots), server)
+    for sentence in outcome:
+        print_line(sentence)
 
 
 def withdraw(
@@ -136,11 +165,3 @@ def neighbours(
         return
     for other, near in found:
         print_line(f"{near:.3f}  {other}")
-
-
-def export_snapshot(
-    words: Annotated[list[str] | None, typer.Argument(help="Whatever it was called with.")] = None,
-) -> None:
-    """It is called `yeoron export vectors` now."""
-    del words
-    raise ConfigError("yeoron snapshot export is called yeoron export vectors now.")

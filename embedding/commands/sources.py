@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from embedding.commands.check_table import check_table
 from embedding.commands.common import (
@@ -18,8 +18,9 @@ from embedding.commands.common import (
     print_line,
     settings_of,
 )
-from embedding.commands.crawl_table import CrawlView, crawl_table
+from embedding.commands.crawl_table import CrawlView, crawl_table, print_whole
 from embedding.commands.discovering import discover
+from embedding.commands.status_tables import WIDE
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     if as_json:
         print_json([{**s.model_dump(mode="json"), "node": owner.get(s.name)} for s in sources])
         return
-    table = Table("source", "kind", "group", "every", "node", "address")
+    table = Table("source", "kind", "group", "every", "node", Column("address", overflow="fold"))
     for source in sources:
         table.add_row(
             source.name,
@@ -72,11 +73,19 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
             source.group,
             f"{source.every:g} s",
             owner.get(source.name) or "–",
-            source.url or str(source.path or ""),
+            _address(source, whole=console.width >= WIDE),
         )
     console.print(table)
     for name, one in blocked.items():
         print_line(f"blocked: {name}: {one.reason}")
+
+
+def _address(source: SourceConfig, *, whole: bool) -> str:
+    """Where a source is, from the end backwards: what tells sources of one host apart is there."""
+    if not source.url:
+        return str(source.path or "")
+    host, slash, rest = source.url.partition("://")[2].partition("/")
+    return f"{host}{slash}{rest}" if whole or not rest else f"…/{rest}"
 
 
 def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source.")]) -> None:
@@ -146,7 +155,8 @@ def crawl(
         float, typer.Option("--for", help="How long to crawl.", parser=duration, metavar="TIME")
     ] = 60.0,
     documents: Annotated[
-        int | None, typer.Option(help="End after so many documents.", min=1)
+        int | None,
+        typer.Option(help="End once at least so many have come; batches count whole.", min=1),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -163,8 +173,9 @@ def crawl(
     more = f" and {len(sources) - _NAMED} more" if len(sources) > _NAMED else ""
     how_many = "1 source" if len(sources) == 1 else f"{len(sources)} sources"
     print_line(
-        f"yeoron: reading {how_many} of {file or chosen.paths.sources} for "
-        f"{seconds:g} s: {named}{more}.",
+        f"yeoron: reading {how_many} of {file or chosen.paths.sources} for {seconds:g} s"
+        f"{'' if documents is None else f', or until at least {documents:,} documents have come'}"
+        f": {named}{more}.",
         to=errors,
     )
     with CrawlView() as view:
@@ -172,6 +183,7 @@ def crawl(
 
         report = dry_run(chosen, file, seconds, documents=documents, watch=view.show)
     if as_json:
+        print_whole(report)
         print_json(report)
         return
     console.print(crawl_table(report))

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from rich.box import HEAVY_HEAD, SIMPLE_HEAD
+from rich.box import SIMPLE_HEAD
 from rich.console import JustifyMethod
 from rich.table import Table
 
 WIDE = 110
 """Cells from which every column has room."""
-HEADS = ("source", "read by", "tokens/s", "documents", "tokens", "latest", "lag p50", "lag p95")
+HEADS = ("source", "read by", "words/s", "documents", "tokens", "latest", "lag p50", "lag p95")
 LEFT_OUT = {"tokens", "lag p95"}
 """Columns that a narrow terminal has no room for; --json has them all."""
+
+
+def _titled(title: str, *heads: str) -> Table:
+    """A table as all of a status are drawn."""
+    return Table(*heads, title=title, box=SIMPLE_HEAD)
+
+
+def service_table(states: Mapping[str, str]) -> Table:
+    """The state of each service, in red where it does not run."""
+    table = _titled("Services", "service", "state")
+    for name, state in states.items():
+        table.add_row(name, state, style=None if state == "RUNNING" else "red")
+    return table
 
 
 def status_tables(server: dict[str, Any], width: int) -> list[Table]:
@@ -38,7 +52,8 @@ def source_table(server: dict[str, Any], width: int = WIDE) -> Table:
     """
     wide = width >= WIDE
     heads = [head for head in HEADS if wide or head not in LEFT_OUT]
-    table = Table(title="Sources", box=HEAVY_HEAD if wide else SIMPLE_HEAD, pad_edge=wide)
+    table = _titled("Sources")
+    table.pad_edge = wide
     for head in heads:
         text = head in ("source", "read by", "latest")
         own = head == "source"  # the one that gives way where there is no room
@@ -58,7 +73,7 @@ def _cells(
     return {
         "source": name,
         "read by": reader["node"] if reader else "–",
-        "tokens/s": f"{reader['tokens_per_second']:,.0f}" if reader else "–",
+        "words/s": f"{source['words_per_second']:,.0f}",
         "documents": f"{source['documents']:,}",
         "tokens": f"{source['tokens']:,}",
         "latest": latest if wide else latest[-11:],
@@ -90,7 +105,7 @@ def sync_table(server: dict[str, Any]) -> Table | None:
     sync = server.get("sync")
     if not sync:
         return None
-    table = Table("synchronisation", "", title="Policy")
+    table = _titled("Policy", "synchronisation", "")
     chosen = sync["policy"]
     if sync["running"] != chosen:
         chosen += f" (now {sync['running']})"
@@ -117,7 +132,8 @@ def sync_table(server: dict[str, Any]) -> Table | None:
         if rounds["last"] is not None:
             table.add_row("loss of the last batch", f"{rounds['first']:.3f} → {rounds['last']:.3f}")
         copies = f"{rounds['copies']:,}, of which {rounds['copies_won']:,} came first"
-        table.add_row("portions, by node", _by_node(rounds["by_node"]))
+        portions = ", ".join(f"{node} {n:,}" for node, n in sorted(rounds["by_node"].items()))
+        table.add_row("portions, by node", portions)
         table.add_row("portions given out twice", copies)
     for switch in sync["switches"][-3:]:
         at = str(switch["at"])[11:19]
@@ -125,19 +141,13 @@ def sync_table(server: dict[str, Any]) -> Table | None:
     return table
 
 
-def _by_node(portions: dict[str, int]) -> str:
-    return ", ".join(f"{node} {n:,}" for node, n in sorted(portions.items()))
-
-
 def shard_table(server: dict[str, Any]) -> Table | None:
     """Rows, memory and progress of each shard, from the server's status; None without shards."""
     shards = server.get("shards")
     if not shards:
         return None
-    table = Table(
-        *("shard", "state", "rows", "memory", "pushes", "clock", "behind", "restarts"),
-        title="Shards",
-    )
+    heads = ("shard", "state", "rows", "memory", "pushes", "clock", "behind", "restarts")
+    table = _titled("Shards", *heads)
     for shard in shards:
         table.add_row(
             str(shard["shard"]),
@@ -158,11 +168,8 @@ def group_table(server: dict[str, Any]) -> Table | None:
     groups = server.get("groups")
     if not groups:
         return None
-    table = Table(
-        *("group", "state", "nodes", "lag", "entries", "rows in", "rows out", "bytes in"),
-        "bytes out",
-        title="Server groups that follow",
-    )
+    heads = ("group", "state", "nodes", "lag", "entries", "rows in", "rows out", "bytes in")
+    table = _titled("Server groups that follow", *heads, "bytes out")
     for group in groups:
         lag = group.get("lag_s")
         table.add_row(

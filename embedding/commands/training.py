@@ -115,6 +115,7 @@ def _named(context: typer.Context) -> set[str]:
 
 def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> TrainResult:
     """Train with a bar; ^C ends it with a message and exit code 130."""
+    from embedding.platform.notes import texts_left_out
     from embedding.training import train_corpus
 
     try:
@@ -132,6 +133,8 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
             "missing in its counts.",
             to=errors,
         )
+    if left_out := texts_left_out(vars(result)):
+        print_line(left_out, to=errors)
     lost, again = (int(result.transports.get(name) or 0) for name in ("lost_tokens", "from_server"))
     if lost or again:
         print_line(

@@ -9,56 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedding.commands.common import console, settings
 from embedding.commands.trend_input import refuse_nothing
+from embedding.commands.trend_reports import report_between, report_of
 
 if TYPE_CHECKING:
+    from embedding.settings import Settings
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
     from embedding.trends.scoretable import WordScores
 
 REASON = "reason"
 _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
-
-
-def report_between(store: SnapshotStore, windows: tuple[str, str]) -> TrendReport:
-    """The report of two windows, or snapshots, that need not be neighbours."""
-    from embedding.snapshots.lookup import snapshot_named
-    from embedding.trends.between import build_between
-
-    before, after = (snapshot_named(store, one) for one in windows)
-    with console.status("Comparing windows …"):
-        for one in (before, after):
-            store.open(one).verify()
-        return build_between(store, before, after, settings().trends)
-
-
-def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A002
-    """The report of a window with the figures of all words.
-
-    The saved one where it is of these snapshots and settings, else computed.
-    """
-    from dataclasses import replace
-
-    from embedding.snapshots.lookup import of_window
-    from embedding.trends.report import build_report
-    from embedding.trends.scores import expected_key
-    from embedding.trends.storage import load, load_scores, saved
-
-    chosen = settings()
-    with console.status("Comparing windows …"):
-        snapshot = store.open(of_window(store, id))
-        snapshot.verify()
-        folder = chosen.paths.trends
-        if snapshot.id in saved(folder):
-            key = expected_key(store, snapshot.id, chosen.trends)
-            scores = load_scores(folder, snapshot.id, key)
-            if scores is not None:
-                return replace(load(folder, snapshot.id), scores=scores)
-        report = build_report(store, snapshot.id, chosen.trends, folder)
-        if report.compared_with is not None:
-            store.open(report.compared_with.id).verify()
-    return report
 
 
 def print_all(report: TrendReport, *, as_json: bool, as_csv: bool) -> None:
@@ -167,6 +128,7 @@ def named_report(
     path: Path,
     id: str,  # noqa: A002
     windows: tuple[str, str] | None,
+    chosen: Settings,
 ) -> tuple[TrendReport, list[str], dict[str, str]]:
     """The report, the words of the file, and why those that were not compared were not."""
     from embedding.commands.trend_input import read_words
@@ -175,12 +137,16 @@ def named_report(
     from embedding.trends.scores import why_not
 
     words = read_words(path)
-    report = report_between(store, windows) if windows else report_with_scores(store, id)
+    report = (
+        report_between(store, windows, chosen)
+        if windows
+        else report_of(store, id, chosen, scores=True)
+    )
     refuse_nothing(report)
     known = scores_in(report).of(words)
     unknown = [word for word in words if word not in known]
     source: Snapshots = store
     if report.compared_with is not None:
         source = TwoSnapshots(store.open(report.compared_with.id), store.open(report.snapshot.id))
-    reasons = why_not(unknown, gather(source, report.snapshot.id), settings().trends)
+    reasons = why_not(unknown, gather(source, report.snapshot.id), chosen.trends)
     return report, words, reasons

@@ -60,6 +60,8 @@ FREQUENCY_HELP = {
     """,
 }
 """Help of the commands that show a ranking by frequency."""
+_EMPTY = {"born": "No word is new."}
+"""What is said of a ranking without rows, where no note says why."""
 
 
 def register(app: typer.Typer) -> None:
@@ -88,22 +90,21 @@ def stories(
 
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
+    from embedding.commands.trend_reports import report_of
     from embedding.commands.trend_stories import print_stories
     from embedding.snapshots.evidence import EvidenceStore
 
     chosen = settings_of(snapshots)
     # Addresses of the settings' folder belong to the snapshots of the settings.
     evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
-    found = _report(snapshots, id)
+    found = report_of(open_store(snapshots), id, chosen)
     refuse_nothing(found)
     print_stories(
         found,
         evidence,
         limit,
         as_json=as_json,
-        last=lambda: _last(
-            snapshots, id, found, "stories", lambda one: len(one.significant_stories())
-        ),
+        last=lambda: _last(snapshots, id, found, "stories"),
     )
 
 
@@ -123,18 +124,24 @@ def moved(
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
     `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-03`
     """
-    from embedding.commands.trend_scores import print_all, report_between, report_with_scores
+    from embedding.commands.trend_reports import report_between, report_of
 
     _refuse_both(id, between)
-    if every:
-        store = open_store(snapshots)
-        found = report_between(store, between) if between else report_with_scores(store, id)
-        print_all(found, as_json=as_json, as_csv=as_csv)
-    elif between:
-        found = report_between(open_store(snapshots), between)
-        _print(found, "moved", limit, as_json, as_csv)
-    else:
+    if not (every or between):
         _print_window(snapshots, id, "moved", limit, as_json, as_csv)
+        return
+    chosen, store = settings_of(snapshots), open_store(snapshots)
+    found = (
+        report_between(store, between, chosen)
+        if between
+        else report_of(store, id, chosen, scores=True)
+    )
+    if every:
+        from embedding.commands.trend_scores import print_all
+
+        print_all(found, as_json=as_json, as_csv=as_csv)
+    else:
+        _print(found, "moved", limit, as_json, as_csv)
 
 
 def score(
@@ -155,7 +162,8 @@ def score(
     from embedding.commands.trend_scores import named_report, print_named
 
     _refuse_both(id, between)
-    found, named, reasons = named_report(open_store(snapshots), words, id, between)
+    chosen = settings_of(snapshots)
+    found, named, reasons = named_report(open_store(snapshots), words, id, between, chosen)
     print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
 
 
@@ -284,6 +292,7 @@ def report(
 
     Example: `yeoron trends report --all --snapshots store --out trends`
     """
+    from embedding.commands.trend_reports import computed
     from embedding.trends.storage import save
 
     chosen = settings_of(snapshots)
@@ -292,7 +301,7 @@ def report(
     ids = [ref.id for ref in store.list()] if every else [id]
     if not ids:
         ids = [id]  # an empty store says so when it is opened
-    written = [str(save(_report(snapshots, one, folder), folder)) for one in ids]
+    written = [str(save(computed(store, one, chosen, folder), folder)) for one in ids]
     if as_json:
         print_json(written)
     else:
@@ -327,26 +336,6 @@ def word(
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
-def _report(
-    snapshots: Path | None,
-    id: str,  # noqa: A002
-    folder: Path | None = None,
-) -> TrendReport:
-    """folder: of reports whose stories go on; None: that of the settings."""
-    from embedding.snapshots.lookup import of_window
-    from embedding.trends.report import build_report
-
-    chosen = settings_of(snapshots)
-    store = open_store(snapshots)
-    with console.status("Comparing windows …"):
-        snapshot = store.open(of_window(store, id))
-        snapshot.verify()
-        report = build_report(store, snapshot.id, chosen.trends, folder or chosen.paths.trends)
-        if report.compared_with is not None:
-            store.open(report.compared_with.id).verify()
-    return report
-
-
 def _print_window(
     snapshots: Path | None,
     id: str,  # noqa: A002
@@ -356,14 +345,12 @@ def _print_window(
     as_csv: bool,
 ) -> None:
     """A ranking of a window; below that of a quiet one which window had a finding last."""
-    from embedding.trends.findings import findings_of
+    from embedding.commands.trend_reports import report_of
 
-    report = _report(snapshots, id)
+    report = report_of(open_store(snapshots), id, settings_of(snapshots))
     _print(report, name, limit, as_json, as_csv)
-    if not (as_json or as_csv):
-        sentence = _last(snapshots, id, report, name, lambda one: findings_of(one, (name,)))
-        if sentence:
-            print_line(sentence)
+    if not (as_json or as_csv) and (sentence := _last(snapshots, id, report, name)):
+        print_line(sentence)
 
 
 def _last(
@@ -371,30 +358,37 @@ def _last(
     id: str,  # noqa: A002
     report: TrendReport,
     name: str,
-    counted: Callable[[TrendReport], int],
 ) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
-    from embedding.commands.trend_quiet import last_found, options
+    from embedding.commands.trend_quiet import last_found
 
     if id != "latest":
         return ""
-    chosen = settings_of(snapshots)
     with console.status("Looking for the last window with a finding …"):
-        store, folder = open_store(snapshots), chosen.paths.trends
-        command = f"{name}{options(snapshots)}"
-        return last_found(report, counted, command, store, chosen.trends, folder)
+        return last_found(report, name, snapshots, open_store(snapshots), settings_of(snapshots))
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
     refuse_nothing(report)
     from embedding.trends.narrow import fitted
-    from embedding.trends.table import ranking_csv, ranking_json, ranking_table
+    from embedding.trends.table import (
+        notes_of,
+        ranking,
+        ranking_csv,
+        ranking_json,
+        ranking_table,
+        ranking_title,
+    )
 
     if as_json or as_csv:
         text = ranking_json if as_json else ranking_csv
         sys.stdout.write(text(report, name, limit))
-    else:
+    elif ranking(report, name):
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
+    else:
+        print_line(ranking_title(report, name))
+        for sentence in notes_of(report, name) or [_EMPTY.get(name, "No word was compared.")]:
+            print_line(sentence)
 
 
 def _whole(snapshots: Path | None) -> WholeStore:

@@ -22,6 +22,7 @@ from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.crawl.page_items import collect
 from embedding.crawl.page_requests import PageRequests
 from embedding.crawl.slots import Slots
+from embedding.crawl.unchanged import Answered, PageParts, UnchangedPages, digest
 from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.base import Found
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MEASURE = 2.0
+_MEASURE = 5.0
 """Seconds between two readings of the browser's memory."""
+_UNUSED = 60
+"""Readings in a row without a page after which the browser is ended, until one is to be shown."""
 _MEGABYTE = 1e6
 _TOO_LARGE = 2.0
 """Times the memory limit at which a browser is killed in the middle of its pages."""
@@ -48,6 +51,7 @@ class _Visit:
     request: Request
     first: Response
     enough: Callable[[Sequence[Found]], bool]
+    known: Answered
 
 
 class BrowserPool:
@@ -57,6 +61,7 @@ class BrowserPool:
         self._config = config
         self._fetcher = fetcher
         self._statics = StaticFiles()
+        self._unchanged = UnchangedPages(fetcher)
         self._places = Slots(config.render_contexts)
         self._starting = asyncio.Lock()
         self._browser: ChromiumProcess | None = None
@@ -82,7 +87,10 @@ class BrowserPool:
         kind = first.headers.get("content-type", "text/html").lower()
         if not kind.startswith(_READABLE):
             raise FetchError("not_html", f"{first.url}: is {kind.partition(';')[0]}, not HTML.")
-        visit = _Visit(source, request, first, enough)
+        shown, known = await self._unchanged.look(source.name, request.url, digest(first), enough)
+        if shown is not None:
+            return shown
+        visit = _Visit(source, request, first, enough, known)
         for alone in (False, True):
             # A browser that was lost says nothing of who brought it down: shown again alone, the
             # guilty page does it once more and the others are simply shown.
@@ -140,13 +148,15 @@ class BrowserPool:
                 browser.kill()
 
     async def _read(self, context: BrowserContext, visit: _Visit) -> Sequence[Found]:
-        answers = PageAnswers(visit.source)
+        answers, parts = PageAnswers(visit.source), PageParts(digest(visit.first))
         requests = PageRequests(
             self._fetcher,
             self._statics,
             visit.request,
             visit.first,
             answers,
+            parts=parts,
+            known=visit.known,
             source=visit.source,
             limit=self._config.render_requests,
         )
@@ -155,7 +165,7 @@ class BrowserPool:
         context.on("page", _close)
         # `render_deadline` is the limit, not Playwright's own.
         await page.goto(visit.first.url, wait_until="commit", timeout=0)
-        return await collect(
+        found = await collect(
             page,
             visit.source,
             requests,
@@ -163,6 +173,8 @@ class BrowserPool:
             visit.enough,
             patience=self._config.timeout,
         )
+        self._unchanged.keep(visit.source.name, visit.request.url, parts, found)
+        return found
 
     async def _started(self) -> ChromiumProcess:
         async with self._starting:
@@ -175,13 +187,30 @@ class BrowserPool:
             return self._browser
 
     async def _watch(self, browser: ChromiumProcess) -> None:
-        """Read the browser's memory as long as it runs; one that grows without end is killed."""
+        """Read the browser's memory as long as it runs; one that grows without end is killed, and
+        one that shows no page is ended.
+        """
         most = self._config.browser_memory_mb * _MEGABYTE
+        pages = unused = 0
         while not browser.lost:
+            unused = unused + 1 if browser.pages == pages else 0
+            pages = browser.pages
+            if unused >= _UNUSED and await self._rest(browser):
+                return
             if await asyncio.to_thread(browser.measure) > _TOO_LARGE * most:
                 log.warning("Chromium was killed at %.0f MB", browser.memory / _MEGABYTE)
                 browser.kill()
             await asyncio.sleep(_MEASURE)
+
+    async def _rest(self, browser: ChromiumProcess) -> bool:
+        """End a browser that shows no page; False where one was shown meanwhile."""
+        pages = browser.pages
+        async with self._places.every():
+            if self._browser is not browser or browser.pages != pages:
+                return False
+            await browser.end()
+            self._browser = None
+        return True
 
     async def _end_browser(self) -> None:
         browser, self._browser = self._browser, None

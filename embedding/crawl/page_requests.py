@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from embedding.crawl.addresses import host_of
 from embedding.crawl.assetcache import StaticFiles
 from embedding.crawl.fetcher import Fetcher, Request, Response
+from embedding.crawl.unchanged import Answered, PageParts
 from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.config import SourceConfig
@@ -43,6 +44,8 @@ class PageRequests:
         first: Response,
         answers: PageAnswers,
         *,
+        parts: PageParts,
+        known: Answered,
         source: SourceConfig,
         limit: int,
     ) -> None:
@@ -51,6 +54,8 @@ class PageRequests:
         self._request = request
         self._first = first.url
         self._waiting: dict[str, Response] = {first.url: first}
+        self._known = dict(known)
+        self._parts = parts
         self._answers = answers
         self._source = source
         self._left = limit
@@ -104,17 +109,22 @@ class PageRequests:
         kept = self._statics.get(name, wanted.url, time.monotonic()) if shared else None
         if kept is not None:
             return kept
-        answer = await self._fetcher.fetch(
-            replace(
-                self._request,
-                url=wanted.url,
-                cookies=cookies,
-                accept=wanted.headers.get("accept", "*/*"),
-                method=wanted.method,
-                body=wanted.post_data_buffer,
-                headers={k: v for k, v in wanted.headers.items() if k in _PASSED},
-            )
+        request = replace(
+            self._request,
+            url=wanted.url,
+            cookies=cookies,
+            accept=wanted.headers.get("accept", "*/*"),
+            method=wanted.method,
+            body=wanted.post_data_buffer,
+            headers={k: v for k, v in wanted.headers.items() if k in _PASSED},
         )
+        asked, answer = self._known.pop(wanted.url, (None, None))
+        try:
+            if asked != request or answer is None:
+                answer = await self._fetcher.fetch(request)
+        finally:
+            if not shared:
+                self._parts.add(request, answer)
         if shared:
             self._statics.put(name, wanted.url, answer, time.monotonic())
         return answer

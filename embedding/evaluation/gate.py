@@ -1,6 +1,7 @@
 """The quality gate: floors that a snapshot must keep before an alias may name it.
 
-A model that cannot be read (snapshots/readability.py), collapsed or untrained, passes no gate.
+A model that cannot be read (snapshots/readability.py), collapsed or untrained, passes no gate, nor
+does a snapshot that lacks how words were used (snapshots/lacking.py).
 
 A floor is pinned to what it was measured on: the SHA-256 of the corpus file that `yeoron train`
 read, and that of the gold file. On another corpus the same figure means something else, so such a
@@ -72,21 +73,23 @@ class GateResult:
     aside   one sentence for each floor that was measured on something else
     unread  why the snapshot cannot be read yet; "" when it can. It passes no more than one that
             failed, but nothing went wrong: more text is needed
+    lacks   one sentence for each part of its window that it lacks; it does not pass either
     """
 
     failed: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     unread: str = ""
+    lacks: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no bound is broken, and the snapshot can be read."""
-        return not self.failed and not self.unread
+        """Whether no bound is broken, and the snapshot can be read and is complete."""
+        return not self.reasons
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it did not pass."""
-        return (*self.failed, *([self.unread] if self.unread else []))
+        return (*self.failed, *([self.unread] if self.unread else []), *self.lacks)
 
 
 def read_floors(path: Path) -> tuple[QualityBound, ...]:
@@ -112,6 +115,7 @@ def judge(
     gold: Sequence[Path] = (),
     before: Mapping[str, float] | None = None,
     max_rise: float | None = None,
+    lacks: Sequence[str] = (),
 ) -> GateResult:
     """Hold the figures of a snapshot against the floors and against the snapshot before it.
 
@@ -119,6 +123,7 @@ def judge(
     gold      the gold files that were used
     before    figures of the snapshot that the alias names now, None when it names none
     max_rise  share by which `nll` may be above that of `before`; None: by any
+    lacks     why the window cannot be judged by the snapshot, a sentence each; empty: it can
     """
     digests = {path.stem: _digest(path) for path in gold}
     failed, aside = [], []
@@ -130,7 +135,7 @@ def judge(
         elif why := floor.broken_by(metrics[floor.metric]):
             failed.append(why)
     failed += _risen(metrics, before or {}, max_rise)
-    return GateResult(tuple(failed), tuple(aside), unreadable(metrics) or "")
+    return GateResult(tuple(failed), tuple(aside), unreadable(metrics) or "", tuple(lacks))
 
 
 def pin(

@@ -35,6 +35,8 @@ _NOTE = "mlflow.note.content"
 _STREAM_NOTE = "Every figure as one line over the windows: see *Model metrics*."
 GATE_PASSED = "gate"
 """Metric of a run: 1 when its snapshot passed the gate, else 0."""
+DEGRADED = "degraded"
+"""Tag `yeoron.degraded`: what a snapshot lacks (usage, learning, documents), or no."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def track_snapshot(
             now = int(time.time() * 1000)
             runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=now)
             client.set_tag(run.info.run_id, registry.GATE, _in_words(verdict))
-            client.set_tag(run.info.run_id, _NOTE, headline(verdict, evaluation.metrics))
+            lines = [headline(verdict, evaluation.metrics)]
+            lines += [one for one in snapshot.ref.lacks if one not in verdict.lacks]
+            client.set_tag(run.info.run_id, _NOTE, "\n\n".join(lines))
     return TrackedRun(
         run_id=run.info.run_id,
         experiment_id=place,
@@ -135,6 +139,7 @@ class _Gate:
             gold=self.config.gold,
             before=self._before(version),
             max_rise=self.config.max_rise,
+            lacks=() if snapshot.manifest.judgeable else snapshot.ref.lacks,
         )
         end, figure = (
             snapshot.ref.window_end,
@@ -174,6 +179,7 @@ def lineage(manifest: Manifest) -> dict[str, str]:
         "config_digest": manifest.config_digest,
         "tokenizer_digest": manifest.tokenizer_digest,
         "code_version": manifest.code_version,
+        DEGRADED: ", ".join(sorted({one.part for one in manifest.lacking})) or "no",
         **{f"sha256.{name}": entry.sha256 for name, entry in manifest.files.items()},
     }
     return {

@@ -80,7 +80,12 @@ class DateReading:
 
     @staticmethod
     def _by_format(values: pa.StringArray, form: str) -> pa.TimestampArray:
-        return pc.strptime(values, form, _UNIT, error_is_null=True)
+        """Arrow takes February 30 for March 2; such a day is none."""
+        found = pc.strptime(values, form, _UNIT, error_is_null=True)
+        # What ran over lies in the first three days of a month.
+        first = pc.if_else(pc.less_equal(pc.day(found), 3), values, None).dictionary_encode()
+        days = pa.array([_is_day(one, form) for one in first.dictionary.to_pylist()], pa.bool_())
+        return pc.if_else(pc.fill_null(days.take(first.indices), True), found, None)
 
     def _placed(self, moments: pa.TimestampArray) -> pa.TimestampArray:
         """In UTC; null where a year is out of range."""
@@ -118,3 +123,11 @@ class DateReading:
             bare = (when.hour, when.minute, when.second, when.microsecond) == (0, 0, 0, 0)
             when = when.replace(tzinfo=UTC if bare else self._local)
         return when.astimezone(UTC)
+
+
+def _is_day(value: str, form: str) -> bool:
+    try:
+        datetime.strptime(value, form)  # noqa: DTZ007
+    except ValueError:
+        return False
+    return True

@@ -206,7 +206,8 @@ class _Run:
             plan, before = self._plans[self._at], sum(sizes[: self._at])
             pseudonyms = Pseudonyms(self._key)
             conversion = Conversion(plan.mapping, _dates(self._request), pseudonyms)
-            for raw in self._raw(plan):
+            records = READERS.get(plan.reader)
+            for raw in records(plan.path, _options(self._request), self._since):
                 self._take(plan.path, raw, conversion.convert(raw))
                 show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
                 if time.monotonic() - kept >= _KEEP_S:
@@ -216,9 +217,6 @@ class _Run:
         if self._times:
             self._result.first, self._result.last = map(_shown, self._times)
         return self._result
-
-    def _raw(self, plan: FilePlan) -> Iterator[RawRecords]:
-        return READERS.get(plan.reader)(plan.path, _options(self._request), self._since)
 
     def _take(self, path: Path, raw: RawRecords, converted: CorpusRecords) -> None:
         self._file.add(converted.lines, converted.when)

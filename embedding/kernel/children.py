@@ -14,7 +14,7 @@ import signal
 import struct
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -45,18 +45,25 @@ class Child:
         self._process = process
 
     @classmethod
-    async def start(cls, module: str, *, quiet: bool) -> Child:
-        """Run `python -m module`. `quiet`: what it writes to stderr is thrown away."""
+    async def start(
+        cls, module: str, *arguments: str, quiet: bool, files: Sequence[int] = ()
+    ) -> Child:
+        """Run `python -m module`. `quiet`: what it writes to stderr is thrown away.
+
+        files  descriptors that it inherits
+        """
         path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             module,
+            *arguments,
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL if quiet else None,
             env={**os.environ, "PYTHONPATH": path},
             limit=_BUFFER,
+            pass_fds=files,
         )
         return cls(process)
 
@@ -64,6 +71,16 @@ class Child:
     def pid(self) -> int:
         """Its process id."""
         return self._process.pid
+
+    async def returncode(self) -> int | None:
+        """How it ended: minus the number of the signal that ended it; None where it still runs.
+
+        To be asked before `end`, which takes the code from asyncio when it kills what has ended.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING):
+                return await self._process.wait()
+        return None
 
     async def ask(self, header: dict[str, Any], body: bytes = b"") -> Reply:
         """Send one frame and read the answer; raises OSError or EOFError when the process ended.

@@ -110,7 +110,9 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
         close = get_close_matches(str(first["loc"][-1]), known, n=1)
         do = f"did you mean {close[0]!r}?" if close else "take it out."
         return f"{where}: unknown setting {field!r}{more}; {do}"
-    sentence = first["msg"].removeprefix("Value error, ")
+    sentence = _range(first["type"], model, first["loc"]) or first["msg"].removeprefix(
+        "Value error, "
+    )
     if not first["loc"]:
         return f"{where}: {sentence}{more}."
     given = first.get("input")
@@ -118,6 +120,22 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     hidden = isinstance(given, dict) or _is_secret(model, first["loc"])
     got = "" if hidden else f", got {given!r}"
     return f"{where}: {field}: {sentence}{got}{more}."
+
+
+def _range(kind: str, model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """Which numbers a field takes that was given one too small or too large; else empty."""
+    section = _kind_at(model, location[:-1])
+    field = getattr(section, "model_fields", {}).get(str(location[-1])) if location else None
+    if field is None or not kind.startswith(("greater_than", "less_than")):
+        return ""
+    words = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+    bounds = [
+        f"{word} {getattr(bound, name):,}"
+        for name, word in words.items()
+        for bound in field.metadata
+        if hasattr(bound, name)
+    ]
+    return f"a number {' and '.join(bounds)} is accepted"
 
 
 def _fields_beside(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -130,6 +130,12 @@ def begin_logging(process: str, *, node: str = "", level: int = logging.INFO) ->
     logging.basicConfig(level=level, handlers=[handler])
 
 
+def log_place() -> str:
+    """Where what this process logs is to be read."""
+    home, service = os.environ.get("YEORON_PLATFORM"), os.environ.get("SUPERVISOR_PROCESS_NAME")
+    return f"{home}/logs/{service}.log" if home and service else "standard error"
+
+
 def as_json(lines: Iterable[str], process: str) -> Iterator[str]:
     """Lines of any program in the schema; those that have it pass, and a traceback is one line."""
     frames: list[str] | None = None

@@ -421,7 +421,11 @@ class ScorePairs:
 
 @dataclass(frozen=True)
 class SnapshotRef:
-    """A pointer to a published snapshot; small enough for an XCom."""
+    """A pointer to a published snapshot; small enough for an XCom.
+
+    revision  1, then one more each time it was amended
+    lacks     a sentence for each thing that it lacks of its window (`snapshots/lacking.py`)
+    """
 
     id: str
     uri: str
@@ -429,8 +433,10 @@ class SnapshotRef:
     window_end: datetime
     words: int
     parent: str | None = None
+    revision: int = 1
+    lacks: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, str | int | None]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
         return {
             "id": self.id,
@@ -439,10 +445,12 @@ class SnapshotRef:
             "window_end": self.window_end.isoformat(),
             "words": self.words,
             "parent": self.parent,
+            "revision": self.revision,
+            "lacks": list(self.lacks),
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, str | int | None]) -> SnapshotRef:
+    def from_dict(cls, data: Mapping[str, Any]) -> SnapshotRef:
         """Inverse of `to_dict`."""
         parent = data.get("parent")
         return cls(
@@ -452,6 +460,8 @@ class SnapshotRef:
             window_end=datetime.fromisoformat(str(data["window_end"])),
             words=int(data["words"] or 0),
             parent=None if parent is None else str(parent),
+            revision=int(data.get("revision", 1)),
+            lacks=tuple(map(str, data.get("lacks", ()))),
         )
 
 

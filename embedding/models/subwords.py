@@ -115,14 +115,3 @@ class Subwords:
         distinct, place = np.unique(every, return_inverse=True)
         rows = (place + len(words)).astype(np.int32)
         return LocalSubwords(rows, offsets, distinct)
-
-    def first_vector(self, word: str, table: FloatArray) -> FloatArray:
-        """float32 [dim]: mean of the rows of `table` (float32 [buckets, dim]) of a new word.
-
-        Zeros when the word has no n-gram.
-        """
-        buckets = self.buckets(word)
-        if not len(buckets):
-            return np.zeros(table.shape[1], np.float32)
-        vector: FloatArray = table[buckets].mean(axis=0, dtype=np.float64).astype(np.float32)
-        return vector

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+LATEST_NAMED = 3
+"""Windows, the latest ones, of which it is said what they lack."""
 
-def notes(status: Mapping[str, Any]) -> list[str]:
-    """One sentence for each alarm, source with errors, full queue, node or server with trouble."""
+
+def texts_left_out(text: Mapping[str, Any]) -> str:
+    """What a report of text preparation says of those that it left out; "" for none."""
+    if not text.get("given_up"):
+        return ""
+    named = "; ".join(f"{key} ({why})" for key, why in (text.get("left_out") or {}).items())
+    return f"{text['given_up']:,} texts could not be prepared and were left out: {named}."
+
+
+def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
+    """One sentence for each alarm, source with errors, full queue, node or server with trouble.
+
+    simulated  the sources are those of the simulated web, which plants faults
+    """
+    planted = " (the simulated web plants faults)" if simulated else ""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
+    found += lacking_windows(status.get("snapshots") or ())
     for source, alarm in sorted((status.get("alarms") or {}).items()):
         found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
     for name, node in sorted((status.get("nodes") or {}).items()):
@@ -23,12 +39,8 @@ def notes(status: Mapping[str, Any]) -> list[str]:
                 f"crawler waited {report['full_waits']} times; learning is slower than reading: "
                 "add nodes or lower node.replay_ratio."
             )
-        given_up = (report.get("text") or {}).get("given_up")
-        if given_up:
-            found.append(
-                f"{name}: {given_up} documents ended their text process or took longer than "
-                "node.text_timeout, and were passed on without a word; its log names them."
-            )
+        if left_out := texts_left_out(report.get("text") or {}):
+            found.append(f"{name}: {left_out}")
         for source, row in sorted((report.get("sources") or {}).items()):
             errors = {
                 reason: count
@@ -37,5 +49,19 @@ def notes(status: Mapping[str, Any]) -> list[str]:
             }
             if errors:
                 counts = ", ".join(f"{count} {reason}" for reason, count in sorted(errors.items()))
-                found.append(f"{source}: {counts}. Last: {row.get('last_error') or 'unknown'}")
+                last = row.get("last_error") or "unknown"
+                found.append(f"{source}{planted}: {counts}. Last: {last}")
+    return found
+
+
+def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the latest windows lack, a sentence each, and how many before them lack something.
+
+    refs  `SnapshotRef.to_dict()` by window start; the last one of a window counts
+    """
+    windows = {(ref["window_start"], ref["window_end"]): ref.get("lacks", ()) for ref in refs}
+    lacking = [lacks for lacks in windows.values() if lacks]
+    found = [sentence for lacks in lacking[-LATEST_NAMED:] for sentence in lacks]
+    if more := len(lacking[:-LATEST_NAMED]):
+        found.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
     return found

@@ -8,6 +8,7 @@ import psutil
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.ports import is_free
+from embedding.platform.processes import MARK
 from embedding.settings import Settings
 
 
@@ -27,13 +28,27 @@ def port_settings(settings: Settings, *, simweb: bool = False) -> dict[str, int]
 def holder(port: int) -> str:
     """Who listens on `port`: `name (pid N)`, or `another process` where that cannot be seen."""
     try:
-        for connection in psutil.net_connections(kind="tcp"):
-            listens = connection.status == psutil.CONN_LISTEN
-            if listens and connection.laddr and connection.laddr.port == port and connection.pid:
-                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+        process = _listener(port)
+        return "another process" if process is None else f"{process.name()} (pid {process.pid})"
     except (psutil.AccessDenied, psutil.NoSuchProcess):
-        pass
-    return "another process"
+        return "another process"
+
+
+def platform_behind(port: int) -> str | None:
+    """Home of the platform whose process listens on `port`; None where that cannot be seen."""
+    try:
+        process = _listener(port)
+        return None if process is None else process.environ().get(MARK)
+    except (psutil.AccessDenied, psutil.NoSuchProcess, OSError):
+        return None
+
+
+def _listener(port: int) -> psutil.Process | None:
+    for connection in psutil.net_connections(kind="tcp"):
+        listens = connection.status == psutil.CONN_LISTEN
+        if listens and connection.laddr and connection.laddr.port == port and connection.pid:
+            return psutil.Process(connection.pid)
+    return None
 
 
 def require_free(ports: Mapping[str, int]) -> None:

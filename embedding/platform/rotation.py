@@ -12,13 +12,12 @@ Each step can be done twice: after a failure the same call goes on.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from embedding.cluster import attach_pool, stop_pool
 from embedding.kernel.errors import PlatformError
 from embedding.platform.hosts import ensure_authority, ensure_tokens, joined_host
 from embedding.platform.operate import all_services
-from embedding.platform.services import Service
 from embedding.platform.supervisor import Supervisor
 from embedding.settings import Settings
 
@@ -50,21 +49,20 @@ def rotate(settings: Settings, tell: Callable[[str], None]) -> tuple[str, ...]:
         for one in (all_services(settings) if running else ())
         if one.name in running and one.name.startswith(_HOLDERS)
     ]
-    _begin_again(supervisor, begun, tell)
+    for service in begun:
+        supervisor.restart(service.name)
+        supervisor.wait_ready([service])
+        tell(f"Begun again: {service.name}.")
     if settings.hosts.address:
         tell(_JOIN_AGAIN)
     if ran:
-        _start_nodes(settings, tell)
+        try:
+            tell(f"Nodes started: {', '.join(attach_pool(settings).nodes)}.")
+        except PlatformError as error:
+            if not settings.hosts.address:
+                raise
+            tell(f"Nodes start with the next run of opinion_stream: {error}")
     return tuple(service.name for service in begun)
-
-
-def _start_nodes(settings: Settings, tell: Callable[[str], None]) -> None:
-    try:
-        tell(f"Nodes started: {', '.join(attach_pool(settings).nodes)}.")
-    except PlatformError as error:
-        if not settings.hosts.address:
-            raise
-        tell(f"Nodes start with the next run of opinion_stream: {error}")
 
 
 def _end_nodes(settings: Settings, tell: Callable[[str], None]) -> bool:
@@ -91,12 +89,3 @@ def _replace(settings: Settings) -> None:
     shutil.rmtree(paths.secrets / "invitations", ignore_errors=True)
     ensure_tokens(paths)
     ensure_authority(settings)
-
-
-def _begin_again(
-    supervisor: Supervisor, services: Sequence[Service], tell: Callable[[str], None]
-) -> None:
-    for service in services:
-        supervisor.restart(service.name)
-        supervisor.wait_ready([service])
-        tell(f"Begun again: {service.name}.")

@@ -48,6 +48,13 @@ def mlflow_service(settings: Settings) -> Service:
     )
 
 
+_SELDOM = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__CYCLE": "10s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
+}
+"""A node is one task for weeks: Dask would look 150 times a second where it stands."""
 _PAGES = ("--preload", "embedding.platform.dask_pages")
 
 
@@ -70,9 +77,8 @@ def dask_scheduler(settings: Settings) -> Service:
             f"127.0.0.1:{settings.ports.dask_dashboard}",
         ),
         ready=f"http://127.0.0.1:{settings.ports.dask_dashboard}/health",
-        # A node is a task for weeks: that its worker was killed for the fourth time says nothing
-        # against it.
-        environment={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"},
+        # That a node's worker was killed for the fourth time says nothing against the node.
+        environment={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000", **_SELDOM},
     )
 
 
@@ -95,6 +101,7 @@ def dask_workers(settings: Settings, scheduler: str, host: str) -> list[Service]
                 *("--name", f"{prefix}-{i}", "--resources", "node=1"),
                 *("--memory-limit", "0", "--local-directory", scratch, "--death-timeout", "120"),
             ),
+            environment=_SELDOM,
             stop_seconds=30,
         )
         for i in range(count)

@@ -165,6 +165,7 @@ def _sources(state: ServerState, now: float) -> dict[str, Any]:
         found[name] = {
             "documents": meter.documents,
             "tokens": meter.tokens,
+            "words_per_second": meter.words.value(now),
             "late_documents": meter.late,
             "published_at": iso(known.published),
             "pending": sum(known.pending.values()),

@@ -1,8 +1,6 @@
-"""Finding snapshots: by window, by time, as a series, by lineage."""
+"""Finding snapshots: by id, by window, as a series."""
 
 from __future__ import annotations
-
-from datetime import datetime
 
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import SnapshotRef, Window
@@ -43,23 +41,3 @@ class Catalogue:
         labels = [Window(ref.window_start, ref.window_end).label for ref in self.series()]
         held = f"{labels[0]} … {labels[-1]}" if labels else "no window"
         raise SnapshotError(f"{self.store.uri}: no snapshot of window {label!r}; it holds {held}.")
-
-    def at(self, when: datetime) -> SnapshotRef | None:
-        """The last snapshot whose window has ended by `when`, None before the first."""
-        ended = [ref for ref in self.refs if ref.window_end <= when]
-        return ended[-1] if ended else None
-
-    def before(self, id: str) -> SnapshotRef | None:  # noqa: A002 - the field's name
-        """The snapshot of the window before that of `id`, None for the first."""
-        start = self.ref(id).window_start
-        earlier = [ref for ref in self.series() if ref.window_start < start]
-        return earlier[-1] if earlier else None
-
-    def lineage(self, id: str) -> list[SnapshotRef]:  # noqa: A002 - the field's name
-        """The snapshot and its ancestors that are here, oldest first."""
-        chain: list[SnapshotRef] = []
-        ref: SnapshotRef | None = self.ref(id)
-        while ref is not None and ref not in chain:
-            chain.append(ref)
-            ref = self._by_id.get(ref.parent or "")
-        return chain[::-1]

@@ -22,7 +22,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
 from embedding.kernel.records import SnapshotData, SnapshotRef, Window
+from embedding.snapshots.lacking import Missing as Missing
+from embedding.snapshots.lacking import sentence
+from embedding.snapshots.usage import USAGE
 
 SNAPSHOT_FORMAT = 1
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
@@ -66,22 +69,6 @@ class WindowEntry(BaseModel):
     label: str
     start: datetime
     end: datetime
-
-
-class Missing(BaseModel):
-    """What a snapshot lacks of its window, and why."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
-
-    part: Literal["usage", "learning", "documents"]
-    """`usage`: how words were used, without which nothing is compared; `learning`: it was cut
-    before its nodes had learnt it to the end; `documents`: that came after the cut."""
-    reason: str
-    """Why, as a code of lower-case words joined by `_`; `where` and `documents` say of what."""
-    where: tuple[str, ...] = ()
-    """Nodes or sources."""
-    documents: Annotated[int, Field(ge=0)] = 0
-    """How many documents are concerned; 0: not known."""
 
 
 class Manifest(BaseModel):
@@ -140,6 +127,26 @@ class Manifest(BaseModel):
         later = {"erased": 0, "revision": 1, "missing": ()}
         return {name for name, value in later.items() if getattr(self, name) == value}
 
+    @property
+    def lacking(self) -> tuple[Missing, ...]:
+        """`missing`; of an older snapshot as its figures and files show.
+
+        Those say with `settled` that they were cut before their nodes had learnt the window.
+        """
+        if self.missing or self.quality.get("settled") != 0.0:
+            return self.missing
+        server = self.config.get("server")
+        kept = isinstance(server, dict) and server.get("usage", True)
+        unlearnt = Missing(part="learning", reason="not_converged")
+        if USAGE in self.files or not kept:
+            return (unlearnt,)
+        return (Missing(part="usage", reason="usage_not_handed_in"), unlearnt)
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether nothing of how words were used in the window is known to be missing."""
+        return all(one.part != "usage" for one in self.lacking)
+
     def ref(self, uri: str) -> SnapshotRef:
         """A pointer to this snapshot at `uri`."""
         return SnapshotRef(
@@ -149,6 +156,8 @@ class Manifest(BaseModel):
             window_end=self.window.end.astimezone(UTC),
             words=self.words,
             parent=self.parent,
+            revision=self.revision,
+            lacks=tuple(sentence(one, self.window.label) for one in self.lacking),
         )
 
     def as_window(self) -> Window:

@@ -146,11 +146,6 @@ class EojeolComposer:
             return None
         return EojeolReading(best, shown[best])
 
-    def clear(self) -> None:
-        """Forget everything (after a change of dictionary)."""
-        self._heads.clear()
-        self._tails.clear()
-
 
 def _cut(tokens: Sequence[Morpheme]) -> int:
     """Number of morphemes that belong to the head: up to the last content morpheme, and those that

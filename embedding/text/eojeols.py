@@ -147,7 +147,3 @@ class EojeolCache:
     def forget(self, beginnings: tuple[str, ...]) -> None:
         """Forget the eojeols that begin so."""
         self._known.drop(lambda eojeol: eojeol.startswith(beginnings))
-
-    def clear(self) -> None:
-        """Forget everything (after a change of dictionary)."""
-        self._known.clear()

@@ -77,9 +77,3 @@ class Generations(Generic[K, V]):
     def __len__(self) -> int:
         """Entries held; one that was used in both halves counts twice."""
         return len(self._young) + len(self._old)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._young.clear()
-        self._old.clear()
-        self._filled = self._aged = 0

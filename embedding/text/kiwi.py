@@ -17,7 +17,7 @@ from embedding.kernel.records import batched
 from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, EojeolReading
-from embedding.text.morphemes import make_select, pieces
+from embedding.text.morphemes import Morpheme, Part, make_select, pieces
 from embedding.text.passages import Passage, linked
 from embedding.text.readings import Readings
 from embedding.text.sentences import eojeols
@@ -25,7 +25,7 @@ from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 log = logging.getLogger(__name__)
 
-_ANALYSER_VERSION = "4"
+_ANALYSER_VERSION = "5"
 _WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
 _WHOLE = (sys.maxsize, sys.maxsize)
 _lock = threading.Lock()
@@ -169,14 +169,25 @@ class KiwiTokenizer:
             self.morphemes += len(tokens)
             yield self._assign(parts, text, tokens)
 
-    def _assign(self, parts: list[str], text: str, tokens: Sequence[Any]) -> list[Analysed]:
-        """What the morphemes of a span say of each eojeol of `parts`."""
+    def _assign(self, parts: list[str], text: str, tokens: Sequence[Morpheme]) -> list[Analysed]:
+        """What the morphemes of a span say of each eojeol of `parts`.
+
+        Kiwi reads 10: 30 as one morpheme: each eojeol gets its part of it.
+        """
         found, at, base = [], 0, 0
+        over: list[Part] = []  # what the last morpheme holds of the next eojeol
         for part in parts:
             begin, end = at, base + len(part)
             while at < len(tokens) and tokens[at].start <= end:
                 at += 1
-            own = tokens[begin:at]
+            own: list[Morpheme] = [*over, *tokens[begin:at]]
+            over = []
+            if own and own[-1].start + own[-1].len > end:
+                last = own.pop()
+                start, stop = last.start, last.start + last.len
+                if start < end:
+                    own.append(Part(text[start:end], last.tag, start, end - start))
+                over = [Part(text[end + 1 : stop], last.tag, end + 1, stop - end - 1)]
             words: list[Analysis] = [()] * len(own)
             for first, piece in pieces(text, base, end, own, self._select):
                 words[first] = (piece,)

@@ -6,24 +6,15 @@ import hashlib
 import importlib
 import importlib.metadata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
-from embedding.text.morphemes import join, make_select
+from embedding.text.morphemes import Part, join, make_select
 from embedding.text.neutral import split_neutral
 from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 _ANALYSER_VERSION = "2"
-
-
-@dataclass(slots=True)
-class _Piece:
-    form: str
-    tag: str
-    start: int
-    len: int
 
 
 @TOKENIZERS.register("mecab", TokenizerTraits())
@@ -81,11 +72,11 @@ class MecabTokenizer:
                     words.append(word)
         return words
 
-    def _pieces(self, text: str) -> Iterator[_Piece]:
+    def _pieces(self, text: str) -> Iterator[Part]:
         for morpheme in self._mecab.parse(text):
             start, length = morpheme.span.start, morpheme.span.end - morpheme.span.start
             for form, tag in _taken_apart(morpheme):
-                yield _Piece(form, tag, start, length)
+                yield Part(form, tag, start, length)
                 start, length = start + length, 0  # what melts with the first has no place
 
 

@@ -21,6 +21,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 MORPHEME_TAGS = (
@@ -53,6 +55,16 @@ Select = Callable[[str, str], str | None]
 
 class Morpheme(Protocol):
     """What Kiwi gives: a surface of `len` characters from `start` on, analysed as form and tag."""
+
+    form: str
+    tag: str
+    start: int
+    len: int
+
+
+@dataclass(slots=True)
+class Part:
+    """A `Morpheme` that is a part of what an analyser gave."""
 
     form: str
     tag: str
@@ -137,12 +149,11 @@ def pieces(
 ) -> Iterator[tuple[int, Piece]]:
     """The words kept of the eojeol `text[begin:end]`, each with the number of its first morpheme.
 
-    tokens  the morphemes of the eojeol, placed in `text`
+    tokens  the morphemes of the eojeol, placed in `text`; Kiwi finds none in U+2800
     """
-    parts = list(join(tokens))
-    follows = [first for _, _, first in parts[1:]] + [len(tokens)]
+    parts = [*join(tokens), ("", "", len(tokens))]
     touched = -1  # the end of the piece before, where that may be a part of a phrase
-    for (form, tag, first), after in zip(parts, follows, strict=True):
+    for (form, tag, first), (_, _, after) in pairwise(parts):
         word = select(form, tag)
         if word is None:
             continue

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import Literal
 
-NORMALISER_VERSION = "4"
+NORMALISER_VERSION = "5"
 
 _LETTERS = re.compile(r"[^\u3131-\u318e]+")
 _HALFWIDTH = {
@@ -30,7 +31,7 @@ _INVISIBLE = re.compile(
     r"\U000f0000-\U0010ffff]+"
 )
 _BREAKS = re.compile(r"[ \t\f\v]*(?:[\r\n\x85\u2028\u2029]+[ \t\f\v]*)+")
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = re.compile(r"(?:[^\S\n]|\u2800)+")  # a braille cell without a dot is a blank, too
 _EDGES = re.compile(r" ?\n[ \n]*")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _DIGITS = re.compile(r"[^\D0-9]")
@@ -48,6 +49,8 @@ def normalise(
     Lines stay apart (one newline); emoji stand alone between blanks, or are replaced or dropped.
     """
     text = _BREAKS.sub("\n", _INVISIBLE.sub("", text))
+    if not text.isascii():
+        text = _long_marks().sub(r"\1", text)
     if not unicodedata.is_normalized("NFKC", text):
         text = _ROUND_A.sub("@", text)
         if _HAS_HALFWIDTH.search(text):
@@ -61,6 +64,16 @@ def normalise(
     # Last: emoji stand between blanks, and some marks come apart into a blank and another.
     text = _BLANKS.sub(" ", text)
     return (_EDGES.sub("\n", text) if "\n" in text else text).strip()
+
+
+@cache
+def _long_marks() -> re.Pattern[str]:
+    """More than 30 marks on a letter; group 1 is what stays (UAX #15, stream-safe text).
+
+    Python puts marks in order in time that grows with the square of their number.
+    """
+    marks = "".join(c for c in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(c))
+    return re.compile(f"([{marks}]{{30}})[{marks}]+")
 
 
 _EMOJI_AS = {"keep": r" \g<0> ", "token": " <emoji> ", "drop": " "}

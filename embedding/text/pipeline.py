@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from embedding.kernel.errors import ConfigError, InputError
@@ -33,6 +33,10 @@ from embedding.text.voices import contributors, voices
 log = logging.getLogger(__name__)
 
 
+def _unwatched(_number: int, _characters: int) -> None:
+    """Nobody asks which document is being read."""
+
+
 class TextPipeline:
     """Turns documents into token blocks; keeps nothing of their text.
 
@@ -50,6 +54,8 @@ class TextPipeline:
         self._boilerplate = Boilerplate(config.boilerplate) if config.boilerplate else None
         self.statistics = VocabularyStatistics(config.statistics_words)
         self.masked: Counter[str] = Counter()
+        self.left_out: dict[str, str] = {}
+        """Reasons by keys of documents of the latest block that could not be prepared."""
         self.digest = self._make_digest()
 
     @property
@@ -69,12 +75,16 @@ class TextPipeline:
         available: Sequence[float],
         *,
         priority: Sequence[float] | None = None,
+        before: Callable[[int, int], None] = _unwatched,
     ) -> TokenBlock:
         """One block of the documents of one source.
 
         `available` is the wall time (Unix seconds) at which each could first be fetched. A document
-        without a word keeps its key, with no sentence, so that it can be acknowledged. Raises
-        InputError for no documents, documents of several sources, or the wrong number of times.
+        without a word keeps its key, with no sentence, so that it can be acknowledged; one whose
+        text raises is such a document, and is named in `left_out`. `before` is called with the
+        number of each document and its characters before it is read, and with -1 and all characters
+        before the rest. Raises InputError for no documents, documents of several sources, or the
+        wrong number of times.
         """
         sources = {document.source for document in documents}
         if len(sources) != 1 or len(available) != len(documents):
@@ -86,7 +96,12 @@ class TextPipeline:
             self.digest = self._make_digest()
         who = voices(documents, self._config.unknown_authors)
         published = [document.published_at.timestamp() for document in documents]
-        passages = [self._sentences(document) for document in documents]
+        self.left_out = {}
+        passages = []
+        for number, document in enumerate(documents):
+            before(number, len(document.text) + len(document.title))
+            passages.append(self._sentences(document))
+        before(-1, sum(len(document.text) for document in documents))
         found: tuple[Phrase, ...] = ()
         if self._phrases is not None:
             wrote = contributors(who, documents[0].source)
@@ -176,7 +191,14 @@ class TextPipeline:
 
     def _sentences(self, document: Document) -> list[Passage]:
         text = f"{document.title}\n{document.text}" if document.title else document.text
-        return self._passages(text, document.language, document.source)
+        try:
+            return self._passages(text, document.language, document.source)
+        except (ConfigError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001  (what a text provokes is that text's failure)
+            # Its words might quote the text.
+            self.left_out[document.url] = f"preparing it raised {type(error).__name__}"
+            return []
 
     def _joining(self) -> tuple[object, ...]:
         """What decides which phrases are found. Those found are named by snapshots themselves."""

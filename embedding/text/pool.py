@@ -4,31 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
+import sys
+import tempfile
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+import psutil
 
 from embedding.kernel.children import Child, Reply
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
-from embedding.text.pool_worker import encode
+from embedding.text.pool_worker import NONE, PROGRESS, encode
 
 log = logging.getLogger(__name__)
 
 _WORKER = "embedding.text.pool_worker"
-_STARTING = 300.0
-"""Seconds that a process may take to load the morpheme analyser."""
 _BROKEN = (OSError, EOFError, TimeoutError, ValueError)
+FIRST = 0.1
+"""Part of the time that a text may take at first, among others."""
+_LOOK_SECONDS, _LOOKS = 5.0, 60
+"""A process that sleeps through so many looks and uses no processor time waits for ever."""
+NAMED = 20
+"""Texts left out that a report names: the latest."""
+_KEPT = 10_000
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A block that was not made: the number of the document that was being read, and why."""
+
+    number: int
+    reason: str
 
 
 class TextPool:
     """`TextPipeline` in `processes` processes of their own, started when they are first needed.
 
-    A batch that takes longer than `limit` seconds, or that ends its process, is tried again one
-    document at a time; a document that does it twice is passed on without a word, so that it is
-    learnt as nothing instead of stopping the stream. Every process has a cache and new words of its
-    own. Used from one event loop; `close` it at the end.
+    A text is left out, and passed on without a word, when preparing it raises, or when it ends its
+    process twice: among others, and then alone in a fresh process. Both count processor time, which
+    a busy machine does not make longer: `limit` seconds for each million characters begun, a tenth
+    of it at first. `left_out` names each. Every process has a cache and new words of its own, and
+    one that is started again begins without them. Used from one event loop; `close` it at the end.
     """
 
     def __init__(self, config: TextConfig, processes: int, limit: float, *, warm: bool) -> None:
@@ -38,12 +59,14 @@ class TextPool:
         self._idle: asyncio.LifoQueue[Child | None] = asyncio.LifoQueue()
         for _ in range(processes):
             self._idle.put_nowait(None)
-        self._started: set[Child] = set()
+        self.children: dict[Child, int] = {}
+        """Descriptors of the progress of its processes."""
         self._reports: dict[int, dict[str, Any]] = {}
         self.digest = ""
         """That of the latest block."""
-        self.given_up = 0
-        """Documents that could not be prepared."""
+        self.left_out: dict[str, str] = {}
+        """Reasons by keys of documents that could not be prepared."""
+        self._forgotten = 0
 
     async def prepare(self) -> None:
         """Start one process.
@@ -55,50 +78,93 @@ class TextPool:
 
     async def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
         """See `TextPipeline.block`; raises ConfigError and PlatformError as `prepare` does."""
-        found = await self._try(documents, available)
-        if found is not None:
-            return found
-        log.warning("a batch of %d documents could not be prepared; one by one", len(documents))
-        blank = [await self._without_harm([each]) for each in documents]
-        found = await self._try(blank, available)
-        if found is None:
-            raise PlatformError("the text process died of documents that it had prepared before.")
-        return found
+        asked = list(documents)
+        met: Counter[int] = Counter()
+        while True:
+            made = await self._try(asked, available, FIRST)
+            if isinstance(made, TokenBlock):
+                return made
+            log.warning("text preparation: %s; it is tried again", made.reason)
+            met[made.number] += 1
+            suspects: Sequence[int] = (made.number,)
+            if made.number == NONE:
+                # Whoever kills a process that reads no text says nothing of the texts.
+                suspects = range(len(asked)) if met[NONE] > 1 else ()
+            failed = [
+                (number, why)
+                for number in suspects
+                if (why := await self._fails_alone(asked[number])) is not None
+            ]
+            if not failed and met[made.number] > 1:
+                if made.number == NONE:
+                    raise PlatformError(f"texts cannot be prepared, whichever: {made.reason}.")
+                failed = [(made.number, made.reason)]
+            for number, why in failed:
+                self._leave_out(asked[number].url, why)
+                asked[number] = replace(asked[number], text="", title="")
 
-    async def _without_harm(self, one: Sequence[Document]) -> Document:
-        """The document, or the same without text when it ends two processes."""
+    async def _fails_alone(self, document: Document) -> str | None:
+        """Why a document cannot be prepared alone in a fresh process either; None: it can."""
+        why = None
         for _ in range(2):
-            if await self._try(one, [0.0]) is not None:
-                return one[0]
-        self.given_up += 1
-        log.error("%s: its text could not be prepared; it is passed on without a word", one[0].url)
-        return replace(one[0], text="", title="")
+            made = await self._try([document], [0.0], 1.0)
+            if isinstance(made, TokenBlock):
+                return None
+            if made.reason == why or made.reason.startswith(_SLOW):
+                return made.reason
+            why = made.reason
+        return why
+
+    def _leave_out(self, key: str, reason: str) -> None:
+        self.left_out[key] = reason
+        if len(self.left_out) > _KEPT:
+            del self.left_out[next(iter(self.left_out))]
+            self._forgotten += 1
+        log.error("%s: its text is left out: %s", key, reason)
 
     async def _try(
-        self, documents: Sequence[Document], available: Sequence[float]
-    ) -> TokenBlock | None:
-        """One attempt; None when it took too long, ended its process, or met a defect."""
-        child: Child | None = await self._take()
+        self, documents: Sequence[Document], available: Sequence[float], part: float
+    ) -> TokenBlock | _Failure:
+        """One attempt, with a part of the time that each document may take."""
+        seconds = part * self._limit
+        child = await self._take()
+        kept: Child | None = None
         try:
-            if child is None:  # pragma: no cover  (for the type checker: `_take` gives one)
-                return None
-            header, body = await self._ask(child, encode(documents, available), self._limit)
+            os.pwrite(self.children[child], PROGRESS.pack(NONE), 0)
+            asked = {**encode(documents, available), "seconds": seconds}
+            header, body = await self._answer(child, asked)
             if "defect" in header:
-                log.error("text preparation met a defect: %s", header["defect"])
-                return None
+                await self._end(child)
+                return _Failure(NONE, f"preparing it raised {header['defect']}")
+            kept = child
+            for key, reason in header["left_out"].items():
+                self._leave_out(key, reason)
             return TokenBlock.from_buffer(body)
-        except _BROKEN:
+        except _BROKEN as error:
+            number = PROGRESS.unpack(os.pread(self.children[child], PROGRESS.size, 0))[0]
+            reason = await _how_it_ended(child, seconds, error)
             await self._end(child)
-            child = None
-            return None
+            return _Failure(number, reason)
         except asyncio.CancelledError:
             # Its answer is still to come and must not be taken for the next batch's.
-            if child is not None:
-                child.kill()
-            child = None
+            child.kill()
             raise
         finally:
-            self._idle.put_nowait(child)
+            self._idle.put_nowait(kept)
+
+    async def _answer(self, child: Child, asked: dict[str, Any]) -> Reply:
+        """The answer of a process, however long it works; TimeoutError when it waits for ever."""
+        answer = asyncio.ensure_future(self._ask(child, asked))
+        used, looks = -1.0, 0
+        try:
+            while not (await asyncio.wait((answer,), timeout=_LOOK_SECONDS))[0]:
+                before, used = used, _slept_at(child.pid)
+                looks = looks + 1 if used == before >= 0 else 0
+                if looks == _LOOKS:
+                    raise TimeoutError("it waited for ever")
+            return answer.result()
+        finally:
+            answer.cancel()
 
     async def _take(self) -> Child:
         """An idle process, started if need be; whoever takes it puts one back, or None."""
@@ -112,11 +178,12 @@ class TextPool:
             raise
 
     async def _start(self) -> Child:
-        child = await Child.start(_WORKER, quiet=False)
-        self._started.add(child)
+        progress = os.memfd_create("progress") if sys.platform == "linux" else _unnamed_file()
+        child = await Child.start(_WORKER, str(progress), quiet=False, files=(progress,))
+        self.children[child] = progress
         try:
             settings = {"config": self._config.model_dump(mode="json"), "warm": self._warm}
-            await self._ask(child, settings, _STARTING)
+            await self._answer(child, settings)
         except _BROKEN as error:
             await self._end(child)
             raise PlatformError(
@@ -128,9 +195,8 @@ class TextPool:
             raise
         return child
 
-    async def _ask(self, child: Child, header: dict[str, Any], limit: float) -> Reply:
-        async with asyncio.timeout(limit):
-            answer, body = await child.ask(header)
+    async def _ask(self, child: Child, header: dict[str, Any]) -> Reply:
+        answer, body = await child.ask(header)
         if "refused" in answer:
             raise ConfigError(answer["refused"])
         if "digest" in answer:
@@ -139,18 +205,81 @@ class TextPool:
         return answer, body
 
     async def _end(self, child: Child | None) -> None:
-        if child is not None:
-            self._started.discard(child)
+        if child is not None and (progress := self.children.pop(child, None)) is not None:
+            os.close(progress)
             await child.end()
 
     def report(self) -> dict[str, Any]:
         """See `TextPipeline.report`; counters of all processes added up, shares averaged."""
         reports = list(self._reports.values())
-        return {**merged(reports), "given_up": self.given_up} if reports else {}
+        failures = {
+            "given_up": self._forgotten + len(self.left_out),
+            "left_out": dict(list(self.left_out.items())[-NAMED:]),
+        }
+        return {**merged(reports), **failures} if reports else {}
 
     async def close(self) -> None:
         """End all processes."""
-        await asyncio.gather(*map(self._end, list(self._started)), return_exceptions=True)
+        await asyncio.gather(*map(self._end, list(self.children)), return_exceptions=True)
+
+
+_SLOW = "it took more than"
+
+
+async def _how_it_ended(child: Child, seconds: float, error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return str(error)
+    code = await child.returncode()
+    if code == -signal.SIGPROF:
+        return f"{_SLOW} {seconds:g} s of processor time"
+    name = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+    return f"its process ended ({name})"
+
+
+def _slept_at(process: int) -> float:
+    """Processor seconds that a process has used; -1 where it is not waiting for something."""
+    try:
+        found = psutil.Process(process)
+        times = found.cpu_times()
+        return times.user + times.system if found.status() == psutil.STATUS_SLEEPING else -1.0
+    except psutil.Error:
+        return -1.0
+
+
+def _unnamed_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class PooledText:
+    """One such process for who has no event loop: the reader of a corpus."""
+
+    def __init__(self, config: TextConfig, limit: float) -> None:
+        self._runner = asyncio.Runner()
+        self._pool = TextPool(config, 1, limit, warm=False)
+
+    def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
+        """See `TextPool.block`."""
+        return self._runner.run(self._pool.block(documents, available))
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """See `TextPool.left_out`."""
+        return self._pool.left_out
+
+    def report(self) -> dict[str, Any]:
+        """See `TextPool.report`."""
+        return self._pool.report()
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids."""
+        return [child.pid for child in self._pool.children]
+
+    def close(self) -> None:
+        """End the process."""
+        self._runner.run(self._pool.close())
+        self._runner.close()
 
 
 def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:

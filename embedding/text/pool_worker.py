@@ -6,6 +6,10 @@ The first frame holds the settings. Run as `python -m embedding.text.pool_worker
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
+import struct
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -18,6 +22,10 @@ from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 
+PROGRESS = struct.Struct(">q")
+NONE = -1
+"""The number in the progress file while no document is read."""
+MILLION = 1_000_000
 WARM_UP = "준비되었습니다."
 _FIELDS = tuple(field.name for field in dataclasses.fields(Document))
 
@@ -41,9 +49,16 @@ def decode(request: dict[str, Any]) -> tuple[list[Document], list[float]]:
 
 
 class Preparing:
-    """The process's one pipeline."""
+    """The process's one pipeline.
 
-    def __init__(self) -> None:
+    progress  descriptor of a file in which the number of the document stands that is being read
+
+    A text that takes more processor time than it may ends the process by SIGPROF.
+    """
+
+    def __init__(self, progress: int) -> None:
+        self._progress = progress
+        self._seconds = 0.0
         self._pipeline: TextPipeline | None = None
         self._collecting = Collecting()
 
@@ -58,13 +73,23 @@ class Preparing:
                 ), b""
             if self._pipeline is None:
                 raise ConfigError("a text process was given documents before its settings.")
-            block = self._pipeline.block(*decode(request))
+            self._seconds = request["seconds"]
+            block = self._pipeline.block(*decode(request), before=self._before)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
             self._collecting.between()
-            return self._state(self._pipeline), block.to_buffer().to_pybytes()
+            state = {**self._state(self._pipeline), "left_out": self._pipeline.left_out}
+            return state, block.to_buffer().to_pybytes()
         except ConfigError as error:
             return {"refused": str(error)}, b""
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001  (whatever a text provokes is that text's failure)
             return {"defect": type(error).__name__}, b""
+
+    def _before(self, number: int, characters: int) -> None:
+        """A document is read next: it may take so long for each million characters begun."""
+        os.pwrite(self._progress, PROGRESS.pack(number), 0)
+        signal.setitimer(signal.ITIMER_PROF, self._seconds * (1 + characters // MILLION))
 
     def _begin(self, config: TextConfig, warm: bool) -> dict[str, Any]:
         """Make the pipeline; `warm` loads the morpheme analyser, which takes seconds."""
@@ -80,4 +105,4 @@ class Preparing:
 
 if __name__ == "__main__":
     begin_logging("text")
-    serve(Preparing().answer)
+    serve(Preparing(int(sys.argv[1])).answer)

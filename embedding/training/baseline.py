@@ -35,7 +35,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.text.counting import CountedWords
 from embedding.training.request import Progress, TrainProgress, TrainRequest, TrainResult
 from embedding.training.vocabulary import CountingThread
-from embedding.worker.corpus.reading import blocks
+from embedding.worker.corpus.reading import blocks, text_process
 from embedding.worker.learning.ticks import hash_seed
 from embedding.worker.lifetime import peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -84,7 +84,8 @@ def count_baseline(
 def _blocks(request: TrainRequest) -> Iterator[TokenBlock]:
     share = CorpusShare(path=str(request.corpus), tokens=request.tokens)
     spec = NodeSpec(name=NAME, server="", corpus=share, text=request.text, node=request.node_config)
-    return blocks(spec, share)
+    with text_process(spec) as text:
+        yield from blocks(spec, share, text=text)
 
 
 @dataclass

@@ -183,6 +183,8 @@ class TrainResult:
     resumed_tokens    of these, tokens that interrupted calls before this one had learnt
     loss              mean over all pairs, in nats; NaN when there was none
     vocabulary        words with a row
+    left_out          reasons by file and line of texts that could not be prepared, the latest of
+                      each node; given_up: how many there were
     late_documents    documents of a window that was cut before they were learnt
     peak_memory       most resident bytes by process
     bytes_pushed, bytes_pulled   between nodes and server
@@ -208,6 +210,8 @@ class TrainResult:
     nodes: dict[str, dict[str, Any]]
     transports: dict[str, Any] = field(default_factory=dict)
     snapshots: list[SnapshotRef] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    given_up: int = 0
     unreadable: str | None = None
     resumed_tokens: int = 0
     replayed_tokens: int = 0

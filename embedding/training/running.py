@@ -68,7 +68,7 @@ def train(
         server.state.flush()
         server.groups.catch_up()
         _cut(request, server)
-        return _result(server, seconds, before)
+        return _result(server, request.corpus.name, seconds, before)
 
 
 @contextmanager
@@ -157,10 +157,11 @@ def _cut(request: TrainRequest, server: ParameterServer) -> None:
         server.snapshotter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
 
 
-def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult:
+def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -> TrainResult:
     status, meters = server.status(), server.state.meters
     reports = {name: dict(node.get("report") or {}) for name, node in status["nodes"].items()}
     tokens = int(status["tokens"])
+    texts = [report.get("text") or {} for report in reports.values()]
     return TrainResult(
         tokens_trained=tokens,
         seconds=0.0,
@@ -170,6 +171,12 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         vocabulary=int(status["vocabulary"]),
         documents=int(status["documents"]),
         late_documents=sum(source["late_documents"] for source in status["sources"].values()),
+        left_out={
+            f"{corpus}:{key.rpartition('#')[2]}": reason
+            for text in texts
+            for key, reason in (text.get("left_out") or {}).items()
+        },
+        given_up=sum(text.get("given_up", 0) for text in texts),
         bytes_pushed=meters.bytes_in
         + total(status["shards"], "bytes_in")
         + total(status["groups"], "node_bytes_in"),

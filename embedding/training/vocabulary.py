@@ -17,7 +17,7 @@ from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory
 from embedding.training.request import TrainRequest
 from embedding.worker.corpus.corpus import stretches
-from embedding.worker.corpus.reading import blocks
+from embedding.worker.corpus.reading import blocks, text_process
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class CountingThread:
             texts = (stretch.text for stretch in stretches(share))
             return count_lines(self._until_stopped(texts), request.text)
         spec = NodeSpec(name="counting", server="", corpus=share, text=request.text)
-        return count_blocks(self._until_stopped(blocks(spec, share)))
+        with text_process(spec) as text:
+            return count_blocks(self._until_stopped(blocks(spec, share, text=text)))
 
     def _until_stopped(self, items: Iterator[T]) -> Iterator[T]:
         for item in items:

@@ -6,21 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from embedding.kernel.errors import InputError
-from embedding.snapshots.format import Manifest
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
+from embedding.trends.finished import FinishedReports
 from embedding.trends.material import ReportInput, Snapshots, figures, gather
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import no_scores
-from embedding.trends.silence import nothing_to_judge, silenced, untold
-from embedding.trends.storage import load
+from embedding.trends.silence import lacking, nothing_to_judge, silenced, untold
 from embedding.trends.stories import continued, stories
 from embedding.trends.writer import RowWriter
 
@@ -48,11 +46,12 @@ def build_report(
     before = material.earlier[-1]
     once = with_copies_once(material, config.baseline_windows)
     writer = RowWriter(material, once, config)
-    earlier = _saved(before.id, saved)
+    earlier = FinishedReports(store.list(), config, saved).report(before.id)
     tested = _tested(earlier, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
-    nothing = unread or untold(material)
+    judged = material.snapshot.manifest.judgeable
+    nothing = unread or not judged or untold(material)
     moved = (
         ShiftRanking()
         if nothing
@@ -73,8 +72,9 @@ def build_report(
         fallen=arrivals.fallen,
         notes=(
             *material.notes,
+            *lacking(material),
             *map(_unread, unread),
-            *([] if unread or moved.judged else [nothing_to_judge(material)]),
+            *([] if unread or moved.judged or not judged else [nothing_to_judge(material)]),
             *arrivals.notes,
             *_remarks(material, arrivals.pooled, config),
         ),
@@ -98,12 +98,18 @@ def build_report(
     )
 
 
-def _saved(id: str, folder: Path | None) -> TrendReport | None:  # noqa: A002
-    """The saved report of a snapshot, if there is one."""
-    try:
-        return None if folder is None else load(folder, id)
-    except InputError:
-        return None
+def window_report(
+    store: Snapshots,
+    id: str,  # noqa: A002
+    config: TrendsConfig,
+    folder: Path | None,
+) -> TrendReport:
+    """The finished report of a snapshot with the figures of all words, else computed.
+
+    Raises SnapshotError as `build_report`.
+    """
+    found = FinishedReports(store.list(), config, folder).with_scores(id)
+    return build_report(store, id, config, folder) if found is None else found
 
 
 def _tested(
@@ -134,19 +140,9 @@ def _unread(snapshot: Snapshot) -> Note:
     return Note("unread_model", sentence, needed=missing_words(manifest.quality))
 
 
-def _unconverged(manifest: Manifest) -> list[Note]:
-    if manifest.quality.get("settled") != 0.0:
-        return []
-    sentence = (
-        f"{manifest.window.label} was cut before the model had learnt it to the end: its vectors "
-        "are less sure (server.convergence_seconds)."
-    )
-    return [Note("unsettled_window", sentence)]
-
-
 def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[Note]:
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
-    notes = _unconverged(after)
+    notes = []
     if material.past[-1].empty:
         notes.append(
             Note("empty_before", f"nothing was read in the window before, {before.window.label}.")
@@ -178,7 +174,7 @@ def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[
 def _bare(material: ReportInput, config: TrendsConfig, *why: Note) -> TrendReport:
     """A report with nothing to compare: what was read, and why there is no ranking."""
     label = material.snapshot.manifest.window.label
-    notes = [*material.notes, *why, *_unconverged(material.snapshot.manifest)]
+    notes = [*material.notes, *lacking(material), *why]
     if material.now.empty:
         notes.append(Note("empty_window", f"nothing was read in the window {label}."))
     if not material.earlier:

@@ -298,13 +298,17 @@ class Note:
     """Something a reader has to know: a stable code, and the sentence that says it.
 
     needed  of a model that cannot be read: how many more words it has to read, about; else 0
-    words   that the sentence names, if any
+    words   that the sentence names, if any; nodes or sources, where it is about these
+    window  label of the window that it is about, where that is not the report's
+    documents   how many documents it is about; 0: that is not known
     """
 
     code: str
     text: str
     needed: int = 0
     words: str = ""
+    window: str = ""
+    documents: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
-from embedding.trends.material import ReportInput, Snapshots, signs
+from embedding.trends.material import ReportInput, signs
 from embedding.trends.scoretable import COLUMNS, SCHEMA, WordScores
 from embedding.trends.significance import TestArray
-
-_VERSION = 2
-"""Another one whenever the same snapshots and settings give other figures."""
+from embedding.trends.storage import key_of
 
 
 def word_scores(
@@ -42,26 +37,16 @@ def word_scores(
         columns[f"count{suffix}"] = window.counts_of(ordered)
         columns[f"documents{suffix}"] = window.documents_of(ordered)
     table = pa.table({name: columns[name] for name in COLUMNS}, schema=SCHEMA)
-    return WordScores(table, key_of([*material.earlier, material.snapshot], config))
+    return WordScores(table, _key(material, config))
 
 
 def no_scores(material: ReportInput, config: TrendsConfig) -> WordScores:
     """Where no word was compared."""
-    return WordScores(SCHEMA.empty_table(), key_of([*material.earlier, material.snapshot], config))
+    return WordScores(SCHEMA.empty_table(), _key(material, config))
 
 
-def key_of(snapshots: Sequence[Any], config: TrendsConfig) -> str:
-    """Which figures these are: the snapshots (anything with an `id`), oldest first, and settings.
-
-    A snapshot that was withdrawn or cut again, and other settings, give another key.
-    """
-    parts = [_VERSION, config.digest(), *(one.id for one in snapshots)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def expected_key(store: Snapshots, id: str, config: TrendsConfig) -> str:  # noqa: A002
-    """The key that the figures of a snapshot have if they are computed now."""
-    return key_of(lineage(store.list(), store.open(id).ref), config)
+def _key(material: ReportInput, config: TrendsConfig) -> str:
+    return key_of([one.ref for one in (*material.earlier, material.snapshot)], config)
 
 
 def why_not(words: Sequence[str], material: ReportInput, config: TrendsConfig) -> dict[str, str]:

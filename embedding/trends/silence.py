@@ -1,11 +1,13 @@
-"""Why nothing can be said of the words of a window: one sentence for each cause."""
+"""Why nothing, or less, can be said of the words of a window: one sentence for each cause."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from embedding.snapshots.lacking import LACK_REASONS, sentence
 from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
+from embedding.trends.notes import BEFORE
 from embedding.trends.permutation import MIN_DOCUMENTS
 from embedding.trends.rows import Note
 
@@ -13,10 +15,30 @@ FEW = 30
 """Documents of a window below which it says nothing, whoever wrote them."""
 _COPIES = 10.0
 """Documents for each text, over all words, from which on a window is one of copies."""
-
-
 _BACK = 3
 """Windows before of which one says how words were used, if the model says it at all."""
+
+
+def lacking(material: ReportInput) -> list[Note]:
+    """What the snapshot lacks of its window, and that the window before it could not be judged."""
+    manifest = material.snapshot.manifest
+    notes = [
+        Note(
+            one.reason if one.reason in LACK_REASONS else "other",
+            sentence(one, manifest.window.label),
+            words=", ".join(one.where),
+            documents=one.documents,
+        )
+        for one in manifest.lacking
+    ]
+    if not material.earlier or material.earlier[-1].manifest.judgeable:
+        return notes
+    then = material.earlier[-1].manifest.window.label
+    text = (
+        f"{then} could not be judged: what changed its meaning in it is named neither there nor in "
+        f"{manifest.window.label}. `yeoron snapshot amend {then}` has it read again."
+    )
+    return [*notes, Note(BEFORE, text, window=then)]
 
 
 def untold(material: ReportInput) -> bool:

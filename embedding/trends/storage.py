@@ -6,21 +6,32 @@ A table a ranking (`REPORT_SCHEMA`), `sources.parquet` of what each source broug
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import re
 import shutil
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import SnapshotRef
+from embedding.trends.config import TrendsConfig
 from embedding.trends.rows import FORMAT_FIELD, RANKINGS, REPORT_FORMAT, TrendReport
 from embedding.trends.scoretable import WordScores
 
+log = logging.getLogger(__name__)
 REPORT = "report.json"
+_KEY = "key"
+"""Field of a saved report: of which snapshots and settings it is (`key_of`)."""
+_VERSION = 3
+"""Another one whenever the same snapshots and settings give another report."""
 SCORES = "scores.parquet"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 _NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
@@ -71,9 +82,20 @@ _SOURCES = pa.schema(
 )
 
 
+def key_of(refs: Sequence[SnapshotRef], config: TrendsConfig) -> str:
+    """Of what a report is: of these snapshots, oldest first, and of these settings.
+
+    A snapshot that was amended, withdrawn or cut again, and other settings, give another key.
+    """
+    parts = [_VERSION, config.digest(), *([ref.id, ref.revision] for ref in refs)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
 def dumps(report: TrendReport) -> str:
     """The canonical JSON text of a report: the same report gives the same bytes."""
     content = {**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT}
+    if report.scores is not None:
+        content[_KEY] = report.scores.key
     return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
@@ -106,27 +128,49 @@ def save(report: TrendReport, folder: Path) -> Path:
 
 
 def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store names it
-    """Read a saved report; raises InputError when there is none or it cannot be read."""
+    """Read a saved report, whatever it is of; InputError when there is none that can be read."""
     path = folder / _checked(id) / REPORT
+    return _parsed(path, _content(path, id))
+
+
+def load_of(folder: Path, id: str, key: str) -> TrendReport | None:  # noqa: A002
+    """Read the saved report with this key (`key_of`).
+
+    None where there is none with it. One that cannot be read is none, with a line in the log.
+    """
+    path = folder / _checked(id) / REPORT
+    if not path.is_file():
+        return None
+    try:
+        data = _content(path, id)
+        return _parsed(path, data) if data.get(_KEY) == key else None
+    except InputError as error:
+        log.warning("the report of %s is computed again: %s", id, error)
+        return None
+
+
+def _content(path: Path, id: str) -> dict[str, Any]:  # noqa: A002
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
+        folder = path.parent.parent
         raise InputError(f"trends folder {folder}: there is no report of snapshot {id}.") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: not a readable trend report: {error}.") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: not a trend report: an object is expected.")
+    return data
+
+
+def _parsed(path: Path, data: dict[str, Any]) -> TrendReport:
     try:
-        return TrendReport.from_dict(data)
+        return TrendReport.from_dict({k: v for k, v in data.items() if k != _KEY})
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
 def load_scores(folder: Path, id: str, key: str) -> WordScores | None:  # noqa: A002
-    """The saved figures of all words; None when there are none with this key (`scores.key_of`).
-
-    They are stale when a snapshot was withdrawn or cut again since, or settings are others.
-    """
+    """The saved figures of all words; None when there are none with this key (`key_of`)."""
     found = _scores(folder / _checked(id))
     return found if found is not None and found.key == key else None
 

@@ -187,10 +187,10 @@ def _cosines(snapshot: Snapshot, rows: Sequence[int]) -> FloatArray:
 
 def _voices(usage: Usage | None, rows: Sequence[int]) -> list[int]:
     """How many units of documents use each word: those of one author are in one unit, so at least
-    so many authors do. 0 where a snapshot does not say it.
+    so many authors do. 0 where a snapshot does not say it, or knows of no author.
     """
     seen: dict[int, int] = {}
-    if usage is not None:
+    if usage is not None and usage.busiest is not None:
         for row, units in zip(usage.rows.tolist(), usage.pairs, strict=True):
             seen[row] = seen.get(row, 0) + int((units > 0).sum())
     return [seen.get(row, 0) for row in rows]

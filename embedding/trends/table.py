@@ -6,16 +6,20 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
 from embedding.kernel.errors import ConfigError
-from embedding.trends.dating import WordChange
-from embedding.trends.history import ShiftFigure, WordHistory
+from embedding.trends.notes import OF_MEANING
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
+
+if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
+    from embedding.trends.dating import WordChange
+    from embedding.trends.history import ShiftFigure, WordHistory
 
 _LONGEST = 40
 REST, RATE = 92, 6
@@ -43,11 +47,20 @@ def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
     return rows
 
 
+def ranking_title(report: TrendReport, name: str) -> str:
+    """Which ranking, and of which windows."""
+    before = report.compared_with.label if report.compared_with else "nothing"
+    return f"{name} · {report.snapshot.label} against {before}"
+
+
+def notes_of(report: TrendReport, name: str) -> list[str]:
+    """The sentences of the notes that are about a ranking."""
+    return [note.text for note in report.notes if name == "moved" or note.code not in OF_MEANING]
+
+
 def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     """A ranking for the terminal."""
-    before = report.compared_with.label if report.compared_with else "nothing"
-    title = f"{name} · {report.snapshot.label} against {before}"
-    sentences = [note.text for note in report.notes]
+    title, sentences = ranking_title(report, name), notes_of(report, name)
     if ranking(report, name):
         clear = any(row.significant for row in ranking(report, name))
         if clear:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
+from embedding.trends.notes import judged
 from embedding.trends.rows import Note, Story, TrendReport, TrendRow
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
@@ -29,6 +30,11 @@ def headline(report: TrendReport) -> list[str]:
     return list(dict.fromkeys(words))[:3]
 
 
+def quiet_headline(report: TrendReport, t: PageText) -> str:
+    """What stands there where no word is clear: that there is none, or that none was judged."""
+    return t("nothing_moved" if judged(report) else "unjudged")
+
+
 def lede(report: TrendReport, t: PageText) -> list[str]:
     """How many stories there are and how sure all of them are; where there is none, the surest
     word of each kind in sentences, or that there is none.
@@ -47,7 +53,7 @@ def lede(report: TrendReport, t: PageText) -> list[str]:
             sure = findings.sureness(rows[0].q, t, significant=True)
             sentences.append(" ".join(part for part in (happened, figures, sure) if part))
     if not sentences:
-        return [t("lede_none")]
+        return [t("lede_none")] if judged(report) else []
     if not report.significant("moved") and report.ranked.get("moved"):
         sentences.insert(0, t("lede_not_moved", n=formats.number(report.ranked["moved"])))
     return sentences
@@ -117,7 +123,16 @@ def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
     """Notes in the reader's language, each kind once."""
     sentences = []
     for note in notes:
-        sentence = t(f"note_{note.code}", window=t.window(label), words=note.words)
+        window = note.window or label
+        sentence = t(
+            f"note_{note.code}",
+            window=t.window(window),
+            label=window,
+            words=t.window(note.words) or t("note_nodes"),
+            documents=t("in_documents", n=formats.number(note.documents))
+            if note.documents
+            else t("note_some_documents"),
+        )
         more = t("words_needed", words=formats.number(note.needed)) if note.needed else ""
         sentences.append(f"{sentence} {more}".strip())
     return list(dict.fromkeys(sentences))

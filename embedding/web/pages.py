@@ -179,6 +179,7 @@ def _brief(
         "brief.html",
         report=report,
         headline=brief.headline(report),
+        quiet_headline=brief.quiet_headline(report, t),
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
         stories=brief.story_views(report, site.config.front_rows, site.answers.story_documents, t),

@@ -12,18 +12,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
+from embedding.trends.finished import FinishedReports
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.recent import Fresh, Recent
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
-from embedding.trends.scores import expected_key
 from embedding.trends.scoretable import WordScores
 from embedding.web.checksums import Checksums
 from embedding.web.config import WebConfig
@@ -63,7 +63,7 @@ class Reader:
         self.neighbour_cache = NeighbourCache(config.trends.candidate_words, config.open_snapshots)
         self.alike = UsedAlike(config.trends, config.open_snapshots)
         self._vocabularies: Recent[SearchVocabulary] = Recent(2)
-        self._saved: Recent[TrendReport] = Recent(config.open_snapshots)
+        self._saved: Recent[TrendReport | None] = Recent(config.open_snapshots)
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
@@ -118,64 +118,61 @@ class Reader:
         return snapshot
 
     def report(self, id: str, wait_s: float = 3.0) -> TrendReport | None:  # noqa: A002
-        """The report of a snapshot: the saved one, else computed.
+        """The report of a snapshot: the finished one, else computed.
 
         None while it is still being computed after `wait_s` seconds: ask again. Raises
         SnapshotError when the snapshot cannot be read.
         """
-        saved = self.saved_report(id)
-        if saved is not None:
-            return saved
-        return self._compute(id, wait_s)
+        finished = self.finished_report(id)
+        return self._compute(id, wait_s) if finished is None else finished
 
     def scores(self, report: TrendReport, wait_s: float) -> WordScores | None:
-        """The figures of every word that a report compared: the saved ones, else computed.
+        """The figures of every word that a report compared: the finished ones, else computed.
 
         None while they are still being computed after `wait_s` seconds.
         """
         if report.scores is not None:
             return report.scores
-        folder, id = self._config.reports, report.snapshot.id  # noqa: A001
-        if folder is not None:
-            key = expected_key(self, id, self._config.trends)
-            saved = storage.load_scores(folder, id, key)
-            if saved is not None:
-                return saved
-        computed = self._compute(id, wait_s)
+        finished = self._finished.scores(report.snapshot.id)
+        if finished is not None:
+            return finished
+        computed = self._compute(report.snapshot.id, wait_s)
         return None if computed is None else computed.scores
+
+    @property
+    def _finished(self) -> FinishedReports:
+        config = self._config
+        return FinishedReports(self.listing().refs, config.trends, config.reports)
 
     def _compute(self, id: str, wait_s: float) -> TrendReport | None:  # noqa: A002
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
-            id, lambda: self._worker.submit(build_report, self, id, config, self._config.reports)
+            (id, self._finished.key(id)),
+            lambda: self._worker.submit(build_report, self, id, config, self._config.reports),
         )
         try:
             return task.result(timeout=wait_s)
         except Late:
             return None
 
-    def saved_report(self, id: str) -> TrendReport | None:  # noqa: A002
-        """The saved report of a snapshot, None when there is none that can be read."""
-        folder = self._config.reports
-        if folder is None:
-            return None
+    def finished_report(self, id: str) -> TrendReport | None:  # noqa: A002
+        """The finished report of a snapshot (`FinishedReports`), kept until its file changes."""
+        finished, folder = self._finished, self._config.reports
         try:
-            changed = (folder / id / storage.REPORT).stat().st_mtime_ns
-            return self._saved.get((id, changed), lambda: storage.load(folder, id))
-        except FileNotFoundError:
+            path = None if folder is None else folder / id / storage.REPORT
+            changed = None if path is None else path.stat().st_mtime_ns
+        except OSError:
             return None
-        except (InputError, OSError) as error:
-            log.warning("the report of %s is computed again: %s", id, error)
-            return None
+        return self._saved.get((finished.key(id), changed), lambda: finished.report(id))
 
     def known_report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The report of a snapshot when it needs no computing."""
-        saved = self.saved_report(id)
-        task = self._computed.peek(id) if saved is None else None
+        finished = self.finished_report(id)
+        task = None if finished else self._computed.peek((id, self._finished.key(id)))
         if task is not None and task.done() and task.exception() is None:
             return task.result()
-        return saved
+        return finished
 
     def submit(self, make: Callable[[], A]) -> Future[A]:
         """Compute something that takes long, after what was asked for before."""

@@ -46,8 +46,9 @@ class NodeConfig(Config):
     """Processes that mask and tokenise. Each holds a morpheme analyser of its own: some 450 MB."""
 
     text_timeout: float = Field(default=300.0, gt=0, le=86_400)
-    """Seconds after which a batch that is being tokenised is given up and tried again one document
-    at a time; a document that takes so long twice is passed on without a word."""
+    """Seconds of processor time that preparing a text may take, for each million characters begun.
+    A text that takes a tenth of it among others is tried again alone; one that takes it all is left
+    out and named."""
 
     trainer: Literal["numba", "torch"] = "numba"
     """What trains a block: the kernels on CPU cores, or the torch reference, on a GPU where there
@@ -110,4 +111,5 @@ class NodeConfig(Config):
     """Seconds between two reports of a node's counters to the server."""
 
     restarts: int = Field(default=20, ge=0, le=1_000_000)
-    """How often a node starts a dead crawler or gradient process again before it gives up."""
+    """How often a node starts a dead crawler or gradient process again before it gives up, without
+    ten healthy minutes between. A failure that repeats with the same reason ends it after three."""

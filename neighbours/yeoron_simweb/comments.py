@@ -37,11 +37,6 @@ class Threads:
         return f"/news/a/{self._articles[at - 1 - back].id}"
 
 
-def comment_body(item: LibraryItem) -> str:
-    """Text of a comment; a title that the corpus gave is its first line."""
-    return f"{item.title}\n{item.text}" if item.titled else item.text
-
-
 def comments_router(world: World) -> APIRouter:
     """Routes under /comments."""
     router = APIRouter()
@@ -52,7 +47,8 @@ def comments_router(world: World) -> APIRouter:
             "id": item.id,
             "created_at": item.iso,
             "author": item.author,
-            "body": comment_body(item),
+            # A title that the corpus gave is its first line.
+            "body": f"{item.title}\n{item.text}" if item.titled else item.text,
             "article_url": base + threads.path(item),
         }
 

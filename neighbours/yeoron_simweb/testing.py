@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import address_of, listen_on
 from yeoron_simweb.app import create_app
 from yeoron_simweb.config import SimwebConfig
 from yeoron_simweb.corpus import from_records
 from yeoron_simweb.generated import generate
-from yeoron_simweb.serve import address, listen, server
+from yeoron_simweb.serve import server
 
 AT_ONCE = 1e12
 """A `speed` at which every corpus is published within a millisecond."""
@@ -32,9 +33,8 @@ def running(
     played. The server is stopped at the end.
     """
     config = config or SimwebConfig(speed=AT_ONCE, autostart=True, crawl_delay=0)
-    config = config.model_copy(update={"port": 0})
     corpus = generate(config) if documents is None else from_records(documents, config)
-    with listen(config) as listener:
+    with listen_on(config.host, 0) as listener:
         web = server(create_app(config, corpus))
         thread = threading.Thread(
             target=web.run, kwargs={"sockets": [listener]}, name="simweb", daemon=True
@@ -42,7 +42,7 @@ def running(
         thread.start()
         try:
             _wait_started(web, thread)
-            yield address(listener)
+            yield f"http://{address_of(listener)}"
         finally:
             web.should_exit = True
             thread.join(_PATIENCE)

@@ -15,3 +15,6 @@ EVALUATIONS = Asset(name="evaluations", uri="yeoron://evaluations", group="yeoro
 
 TRENDS = Asset(name="trends", uri="yeoron://trends", group="yeoron")
 """A trend report was saved; extra: `id`."""
+
+LACKS = "lacks"
+"""Field of an event on `snapshots`, and XCom of a run: what a snapshot lacks, in sentences."""

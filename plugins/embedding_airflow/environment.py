@@ -107,11 +107,17 @@ def _sections(
         "dag_processor": {
             "refresh_interval": 10,
             # A file that changed is read at once; one that did not, for the settings and sources
-            # that it shows. Reading all of them each 10 s took a twelfth of a processor.
-            "min_file_process_interval": 30,
+            # that it shows. Reading all of them each 30 s took a twentieth of a processor.
+            "min_file_process_interval": 300,
+            "bundle_refresh_check_interval": 10,
             "parsing_processes": 1,
         },
-        "scheduler": {"enable_health_check": False, "trigger_timeout_check_interval": 5},
+        "scheduler": {
+            "enable_health_check": False,
+            "trigger_timeout_check_interval": 5,
+            # Seconds between two looks while nothing runs.
+            "scheduler_idle_sleep_time": 2,
+        },
         "triggerer": {"capacity": 100},
     }
 

@@ -1,7 +1,7 @@
-"""Names of windows in Airflow's lists of runs, as the note of each run.
+"""Names of windows in Airflow's lists of runs, and what they lack, as the note of each run.
 
-The plugin registers `on_dag_run_running`, which Airflow's scheduler calls for every run of every
-DAG: tasks cannot write notes.
+The plugin registers these functions, which Airflow's scheduler calls for every run of every DAG:
+tasks cannot write notes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.listeners import hookimpl
 
 from embedding.kernel.errors import YeoronError
+from embedding_airflow.assets import LACKS
 from embedding_airflow.choices import FormSettings, window_of_id
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
+
+_LONGEST = 1_000
+"""Characters of a note that Airflow keeps."""
 
 
 @hookimpl
@@ -26,10 +30,38 @@ def on_dag_run_running(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Air
     if "yeoron" not in dag.tags or dag_run.note:
         return
     when = dag_run.logical_date or dag_run.run_after or datetime.now(UTC)
-    events = (event.extra or {} for event in dag_run.consumed_asset_events)
+    events = [event.extra or {} for event in dag_run.consumed_asset_events]
     named = windows_of(set(dag.params), dag_run.conf or {}, events, when)
     if named:
-        dag_run.note = f"{'Window' if len(named) == 1 else 'Windows'} {', '.join(named)}"[:1_000]
+        dag_run.note = f"{'Window' if len(named) == 1 else 'Windows'} {', '.join(named)}"[:_LONGEST]
+    _add(dag_run, [sentence for event in events for sentence in event.get(LACKS, ())])
+
+
+@hookimpl
+def on_dag_run_success(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Airflow's names
+    """Add what the snapshot of the run lacks, also to the note of a person."""
+    from airflow.models.xcom import XComModel
+    from sqlalchemy.orm import object_session
+
+    session = object_session(dag_run)
+    if session is None or "yeoron" not in dag_run.get_dag().tags:
+        return
+    wanted = XComModel.get_many(run_id=dag_run.run_id, dag_ids=dag_run.dag_id, key=LACKS)
+    _add(
+        dag_run,
+        [
+            str(sentence)
+            for found in session.scalars(wanted)
+            for sentence in XComModel.deserialize_value(found)
+        ],
+    )
+
+
+def _add(dag_run: DagRun, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        note = dag_run.note or ""
+        if sentence not in note:
+            dag_run.note = f"{note} {sentence}".strip()[:_LONGEST]
 
 
 def windows_of(

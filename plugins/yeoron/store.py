@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.config import validate
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.snapshots.lookup import WholeStore, snapshot_named
 from embedding.snapshots.store import LATEST, SnapshotStore
 from yeoron.table import Table
@@ -31,19 +33,34 @@ _TITLES = {
 }
 
 
-def open(store: str | Path, **trends: Any) -> Store:  # noqa: A001 - as in gzip.open
+def open(  # noqa: A001 - as in gzip.open
+    store: str | Path, *, reports: str | Path | None = None, **trends: Any
+) -> Store:
     """Open a store: a folder, or any address of fsspec (`s3://bucket/snapshots`).
 
-    trends  settings of comparisons by their names (`trends.*` in the reference of settings)
+    reports  folder of finished reports, which answer at once; None: `trends` beside a store that
+             is a folder, where a platform keeps them
+    trends   settings of comparisons by their names (`trends.*` in the reference of settings)
 
     Raises YeoronError for an address or a setting that cannot work.
     """
     from embedding.trends.config import TrendsConfig
 
+    if not isinstance(store, str | Path):
+        raise InputError(f"yeoron.open: {store!r}: a folder or an address is accepted.")
     config = validate(TrendsConfig, trends, "yeoron.open")
-    if "://" not in str(store) and not Path(store).is_dir():
+    local = "://" not in str(store)
+    if local and not Path(store).is_dir():
         raise InputError(f"{store}: there is no such folder; a snapshot store is expected.")
-    return Store(SnapshotStore(store), config)
+    found = SnapshotStore(store)
+    if not (found.list() or found.broken() or found.withdrawn()):
+        raise InputError(
+            f"{store}: there is no snapshot in it; the folder that `yeoron train … --out FOLDER` "
+            "or a platform writes is accepted."
+        )
+    if reports is None and local:
+        reports = Path(store).resolve().parent / "trends"
+    return Store(found, config, None if reports is None else Path(reports))
 
 
 def train(
@@ -72,6 +89,11 @@ def train(
     def silent(_: TrainProgress) -> None:
         """Show nothing."""
 
+    if unknown := sorted(set(more) - set(TrainRequest.model_fields)):
+        names = {*TrainRequest.model_fields, *inspect.signature(train).parameters}
+        close = get_close_matches(unknown[0], names, n=1)
+        do = f"did you mean {close[0]!r}?" if close else "take it out."
+        raise ConfigError(f"yeoron.train: unknown setting {unknown[0]!r}; {do}")
     text = {"tokenizer": tokenizer, "mask": tokenizer != "whitespace", **more.pop("text", {})}
     asked = {"corpus": corpus, "out": out, "dated": dated, "text": text, **more}
     request = validate(TrainRequest, asked, "yeoron.train")
@@ -86,13 +108,13 @@ class Store:
     accepted. Every method raises YeoronError with one sentence for what it cannot answer.
     """
 
-    def __init__(self, store: SnapshotStore, config: Any) -> None:
-        self._named, self._config = store, config
+    def __init__(self, store: SnapshotStore, config: Any, reports: Path | None = None) -> None:
+        self._named, self._config, self._folder = store, config, reports
         self._store = WholeStore(store)
         self._reports: dict[tuple[str, str | None], TrendReport] = {}
 
     def windows(self) -> Table:
-        """A row a window, oldest first: its label, words, and what was read in it."""
+        """A row a window, oldest first: its label, words, what was read in it, what it lacks."""
         rows = []
         for ref in self._store.list():
             manifest = self._named.manifest(ref.id)
@@ -103,6 +125,7 @@ class Store:
                     "documents": sum(manifest.documents.values()),
                     "tokens": sum(manifest.tokens.values()),
                     "sources": sorted(manifest.documents),
+                    "lacks": list(ref.lacks),
                     "snapshot": ref.id,
                 }
             )
@@ -116,10 +139,14 @@ class Store:
         report = self._report(window)
         rows = [_story(one) for one in report.stories]
         shown = ("title", "significant", "q", "first", "documents", "sources")
-        return Table(rows, f"Stories of {report.snapshot.label}", _notes(report), shown)
+        title = f"Stories of {report.snapshot.label}{_clear(report.stories, len(rows))}"
+        return Table(rows, title, _notes(report), shown)
 
     def moved(self, window: str = LATEST, *, against: str | None = None) -> Table:
-        """Words whose meaning changed since the window before, or since `against`; surest first."""
+        """Words whose meaning changed since the window before, or since `against`; surest first.
+
+        `significant` ones are findings; the title says how many there are among the words compared.
+        """
         return self._ranking("moved", window, against, _MOVED)
 
     def born(self, window: str = LATEST, *, against: str | None = None) -> Table:
@@ -142,6 +169,7 @@ class Store:
 
     def word(self, word: str) -> Word:
         """One word through all windows."""
+        _check_text("word", word)
         from embedding.trends.dating import word_change
         from embedding.trends.history import word_history
 
@@ -156,6 +184,9 @@ class Store:
         The model remembers the windows before; `word(…).history()` has the words that were used
         alike in each window. nearness is 1 for the same vector.
         """
+        _check_text("word", word)
+        if not isinstance(n, int) or n < 1:
+            raise InputError(f"n: {n!r}: a whole number from 1 on is accepted.")
         snapshot = self._snapshot(window)
         title = f"Nearest to {word} in {snapshot.manifest.window.label}"
         if snapshot.unreadable is not None:
@@ -167,7 +198,9 @@ class Store:
         """Words that a source uses differently than another, or than all others; surest first."""
         from embedding.trends.contrast import source_contrast
 
-        name = snapshot_named(self._named, window)
+        for role, source in (("first", first), ("second", first if second is None else second)):
+            _check_text(role, source)
+        name = self._id("window", window)
         found = source_contrast(self._store, first, second, self._config, id=name)
         rows = [
             {
@@ -206,17 +239,26 @@ class Store:
         return self.windows()._repr_html_()
 
     def _snapshot(self, window: str) -> Snapshot:
-        return self._store.open(snapshot_named(self._named, window))
+        return self._store.open(self._id("window", window))
+
+    def _id(self, role: str, window: str) -> str:
+        """The id of the snapshot that a call names."""
+        if not isinstance(window, str):
+            raise InputError(
+                f"{role}: {window!r}: text is accepted: a label such as '2020-03', an id, or "
+                "'latest'."
+            )
+        return snapshot_named(self._named, window)
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
         from embedding.trends.between import build_between
-        from embedding.trends.report import build_report
+        from embedding.trends.report import window_report
 
-        name = snapshot_named(self._named, window)
-        before = None if against is None else snapshot_named(self._named, against)
+        name = self._id("window", window)
+        before = None if against is None else self._id("against", against)
         if (name, before) not in self._reports:
             self._reports[name, before] = (
-                build_report(self._store, name, self._config)
+                window_report(self._store, name, self._config, self._folder)
                 if before is None
                 else build_between(self._store, before, name, self._config)
             )
@@ -226,8 +268,20 @@ class Store:
         report = self._report(window, against)
         rows = [_row(row) for row in getattr(report, name)]
         than = "" if report.compared_with is None else f" and {report.compared_with.label}"
-        title = f"{_TITLES[name]}: {report.snapshot.label}{than}"
+        clear = _clear(getattr(report, name), report.compared(name))
+        title = f"{_TITLES[name]}: {report.snapshot.label}{than}{clear}"
         return Table(rows, title, _notes(report), shown)
+
+
+def _check_text(role: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{role}: {value!r}: text is accepted.")
+
+
+def _clear(rows: Sequence[TrendRow | Story], compared: int) -> str:
+    """How many findings there are among what was compared, as the end of a title."""
+    clear = sum(row.significant for row in rows)
+    return f"; {f'{clear:,}' if clear else 'none'} clear among {compared:,}"
 
 
 def _notes(report: TrendReport) -> list[str]:

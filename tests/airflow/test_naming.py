@@ -74,3 +74,11 @@ def dag_run(tags=("yeoron",), note=None, windows=("2020-02",)):
 def test_the_note_of_a_run(run, note):
     on_dag_run_running(run, "started")
     assert run.note == note
+
+
+def test_the_note_of_a_run_on_an_incomplete_snapshot_says_what_it_lacks() -> None:
+    run = dag_run()
+    lacking = {"window": "2020-02", "lacks": ["2020-02: a.", "2020-02: b."]}
+    run.consumed_asset_events = [SimpleNamespace(extra=lacking), SimpleNamespace(extra=lacking)]
+    on_dag_run_running(run, "started")
+    assert run.note == "Window 2020-02 2020-02: a. 2020-02: b."

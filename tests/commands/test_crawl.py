@@ -78,6 +78,17 @@ def test_crawl_counts_by_source_and_keeps_nothing(
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+def test_what_is_said_beside_the_json_are_its_figures(files: Path, yeoron: Any) -> None:
+    done = yeoron("crawl", str(files), "--for", "2m", "--documents", "3", "--json")
+    report = json.loads(done.out)
+    first, *_, last = done.err.splitlines()
+    assert "for 120 s, or until at least 3 documents have come" in first
+    assert last.startswith(
+        f"yeoron: {report['documents']:,} documents, {report['tokens']:,} tokens in "
+    )
+    assert ": 0 documents" not in done.err
+
+
 def test_the_table_names_faults_and_what_was_masked(files: Path, yeoron: Any) -> None:
     done = yeoron("crawl", str(files), "--for", "2m", "--documents", "8")
     assert done.code == 0

@@ -33,6 +33,11 @@ def test_it_is_changed_for_nodes_that_train_and_what_is_not_named_stays(yeoron, 
             " ".join(line.split()) for line in shown.out.splitlines()
         }
         yeoron(*ask, "ssp", "--sync-setting", "tau=2")
+        shown = yeoron(*ask).out
+        assert "staleness" in shown
+        assert not any(name in shown for name in ("lbfgs_", "auto_"))
+        assert "settings of other policies: --json" in shown
+        assert "lbfgs_every" in json.loads(yeoron(*ask, "--json").out)
     (switch,) = node_switches(server)[-1:]
     assert (switch["from"], switch["to"]) == ("averaging", "ssp")
     assert server.state.machine.config.staleness == 3
@@ -47,7 +52,10 @@ def node_switches(server) -> list[dict[str, str]]:
     [
         ("nonsense", ["'nonsense'", "asp", "hogwild", "ssp is accepted"]),
         ("hogwild", ["hogwild", "from the start"]),
-        ("asp --sync-setting n_push=0", ["n_push", "greater than or equal to 1"]),
+        (
+            "asp --sync-setting n_push=0",
+            ["n_push", "a number of at least 1 and of at most 1,024 is accepted"],
+        ),
         ("asp --sync-setting n_push", ["NAME=VALUE"]),
         ("asp --sync-setting policy=bsp", ["NAME=VALUE"]),
         ("asp --sync-setting colour=1", ["unknown setting 'colour'"]),

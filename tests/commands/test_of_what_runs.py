@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from embedding.commands.status_tables import source_table
+from embedding.kernel.ports import address_of, listen_on
 from embedding.platform.running import running_platform
 from waiting import until
 
@@ -155,7 +157,12 @@ def test_a_bare_crawl_refuses_the_example_list_and_names_what_it_reads(
 
 def test_status_names_everything_in_eighty_columns() -> None:
     names = ("sim-comments", "sim-sitemap", "a-source-of-a-name-of-thirty-ch")
-    one = {"documents": 12_345, "tokens": 9_876_543, "published_at": "2021-08-31T23:59:00+00:00"}
+    one = {
+        "documents": 12_345,
+        "tokens": 9_876_543,
+        "words_per_second": 3.2,
+        "published_at": "2021-08-31T23:59:00+00:00",
+    }
     server = {
         "sources": {name: {**one, "lag_p50_s": 12.3, "lag_p95_s": 100.0} for name in names},
         "reading": {
@@ -185,3 +192,129 @@ def test_doctor_looks_at_the_home_of_the_demo_that_runs(
     assert "demo" in found["home"]["found"], "which others can read"
     # The default home is not there at all.
     assert found["home"]["state"] != "ok"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rollback", "--source", "sim-board", "--reason", "x", "--dry-run"),
+        ("forget", "--word", "나침반", "--dry-run"),
+        ("retain", "--dry-run"),
+        ("database", "check"),
+        ("invite", "file.json"),
+        ("web", "--port", "TAKEN"),
+        ("status",),
+        ("token", "list"),
+        ("live", "policy"),
+        ("evaluate",),
+    ],
+    ids=" ".join,
+)
+def test_no_command_speaks_of_another_platform(
+    place: Path, supervisor: int, yeoron: Any, arguments: tuple[str, ...]
+) -> None:
+    demo(place, supervisor)
+    with listen_on("127.0.0.1", 0) as taken:
+        port = address_of(taken).rsplit(":", 1)[1]
+        done = yeoron(*(port if each == "TAKEN" else each for each in arguments))
+    assert done.err.splitlines()[0] == "yeoron: of the demo that runs in var/demo."
+
+
+STATUS = {
+    "sources": {
+        "sim-board": {
+            "documents": 9,
+            "tokens": 99,
+            "words_per_second": 0.0,
+            "published_at": None,
+            "lag_p50_s": None,
+            "lag_p95_s": None,
+        }
+    },
+    # What the leases go by: a mean of earlier hours, or a guess.
+    "reading": {
+        "sources": {"sim-board": {"node": "n", "tokens_per_second": 72.0}},
+        "nodes": {"n": 72.0},
+    },
+    "nodes": {
+        "n": {
+            "state": "active",
+            "clock": 3,
+            "report": {"sources": {"sim-board": {"errors": {"protocol": 1}}}},
+        }
+    },
+    "sync": {
+        "policy": "ssp",
+        "running": "ssp",
+        "push_every": 1,
+        "pull_every": 1,
+        "variation": None,
+        "dropped_pushes": 0,
+        "switches": [],
+    },
+    "tokens": 99,
+    "vocabulary": 7,
+    "words_per_second": 0.0,
+    "policy": "ssp",
+}
+
+
+@pytest.fixture
+def other(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server that is another platform's answers at the port of this folder's settings."""
+    script = (
+        "import http.server, sys\n"
+        "class Answer(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        self.send_response(200)\n"
+        "        self.end_headers()\n"
+        f"        self.wfile.write({json.dumps(STATUS).encode()!r})\n"
+        "server = http.server.HTTPServer(('127.0.0.1', 0), Answer)\n"
+        "print(server.server_port, flush=True)\n"
+        "server.serve_forever()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "YEORON_PLATFORM": "/there/var"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    monkeypatch.setenv("YEORON_SERVER__HTTP_PORT", process.stdout.readline().strip())
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.usefixtures("other")
+def test_status_says_whose_platform_answers_where_none_runs_here(place: Path, yeoron: Any) -> None:
+    done = yeoron("status")
+    assert done.code == 0
+    assert done.err.startswith("yeoron: no platform runs in var; this is of the platform in /there")
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.usefixtures("other", "place")
+def test_status_shows_no_speed_while_nothing_is_read(
+    yeoron: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    row = next(line for line in yeoron("status").out.splitlines() if "sim-board" in line)
+    assert row.split()[:4] == ["sim-board", "n", "0", "9"]
+    assert "72" not in row
+
+
+@pytest.mark.usefixtures("other", "place")
+def test_status_says_that_faults_of_the_simulated_web_are_planted(
+    yeoron: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "plants" not in yeoron("status").out
+    monkeypatch.setenv("YEORON_CRAWL__REPLAY_CLOCK_URL", "http://127.0.0.1:9/clock.json")
+    assert "sim-board (the simulated web plants faults): 1 protocol." in yeoron("status").out
+
+
+@pytest.mark.usefixtures("other", "place")
+def test_tables_of_a_status_are_drawn_alike(yeoron: Any) -> None:
+    rules = {mark for mark in yeoron("status").out if 0x2500 <= ord(mark) < 0x2580}
+    assert rules == {"─"}

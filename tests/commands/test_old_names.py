@@ -32,7 +32,6 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("train c.txt --groups 2", "--groups is called --aggregators now."),
         ("train c.txt --window 5", "--window 5: the number of words on each side is called --cont"),
         ("train c.txt --sync sgd", "'sgd'"),
-        ("snapshot export 2020-01 --out f", "is called yeoron export vectors now."),
         (
             "bench crawl --side scrapy",
             "run from a checkout of Yeoron: `python -m benchmarks",

@@ -36,7 +36,7 @@ def test_a_quiet_window_names_the_last_with_a_finding_and_how_to_see_it(
     assert done.code == 0, done.err
     sentence = done.out.splitlines()[-1]
     command = f"yeoron trends born --snapshots {store.uri} --id {news}"
-    assert sentence.startswith("The last window with a finding is ")
+    assert sentence.startswith("The last window with a new word is ")
     assert sentence.endswith(f" (1): {command}")
 
     shown = yeoron(*command.split()[1:])

@@ -247,3 +247,46 @@ async def test_a_board_that_is_empty_at_first_is_no_fault(
     assert len(found) == 3
     assert report["errors"] == {}
     assert report["alarm"] is None
+
+
+@needs_chromium
+async def test_a_page_whose_parts_are_the_same_is_not_shown_again(
+    shop: Any, pool: BrowserPool, reply: Any
+) -> None:
+    async def shown() -> list[str]:
+        known = await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
+        return [one.id for one in known]
+
+    pages = await shown(), pool.browser.pages
+    shop.asked.clear()
+    assert (await shown(), pool.browser.pages) == pages
+    assert shop.asked == ["/board", "/api?n=0"], "which are asked for all the same"
+    shop.answers["/api?n=0"] = reply("[70, 71]", content_type="application/json")
+    shop.asked.clear()
+    assert await shown() == ["70", "71"]
+    assert shop.asked.count("/api?n=0") == 1, "what was just asked for is handed to the page"
+    shop.answers["/board"] = reply(SHELL.replace("FOREIGN", "http://elsewhere.example"))
+    before = pool.browser.pages
+    await shown()
+    assert pool.browser.pages != before
+
+
+@needs_chromium
+async def test_a_page_is_shown_now_and_then_whatever_its_parts_say(
+    shop: Any, pool: BrowserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("embedding.crawl.unchanged.TRUSTED", 2)
+    shows = []
+    for _ in range(4):
+        await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
+        shows.append(pool.browser.pages)
+    assert shows == [1, 1, 1, 2]
+
+
+@needs_chromium
+async def test_a_page_that_is_to_scroll_further_is_shown(shop: Any, pool: BrowserPool) -> None:
+    await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
+    found = await pool.render(
+        board(shop), Request(f"{shop.base}/board"), lambda seen: len(seen) > 5
+    )
+    assert len(found) == 6

@@ -16,6 +16,7 @@ from embedding.crawl.chromium import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig
+from waiting import eventually
 
 pytestmark = [
     pytest.mark.browser,
@@ -261,3 +262,17 @@ async def test_a_browser_leaves_nothing_on_the_disk(pages: Any, quick: Any, repl
             assert secret.encode("utf-16-le") not in data
     assert held
     assert not profile.exists()
+
+
+async def test_a_browser_that_shows_nothing_is_ended_until_a_page_is_due(
+    pages: Any, quick: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("embedding.crawl.browser._MEASURE", 0.05)
+    monkeypatch.setattr("embedding.crawl.browser._UNUSED", 2)
+    async with rendering(quick(pages.host)) as pool:
+        await render(pool, f"{pages.base}/good")
+        family = pool.browser.processes() if pool.browser else []
+        await eventually(lambda: pool.browser is None)
+        assert not any(process.is_running() for process in family)
+        assert await render(pool, f"{pages.base}/good")
+        assert pool.started == 2

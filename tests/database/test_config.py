@@ -79,7 +79,7 @@ def test_a_frontier_whose_address_was_set_before_still_opens_with_its_password()
         ('url = "postgresql://me@db"', "postgresql://user@host:5432/database"),
         ("airflow_tasks = 5", "4 is the most on SQLite"),
         ('mlflow = "postgresql://db/y"\nairflow_tasks = 5', "4 is the most on SQLite"),
-        ("airflow_tasks = 0", "greater than or equal to 1"),
+        ("airflow_tasks = 0", "a number of at least 1"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_sentence(

@@ -125,3 +125,11 @@ def test_a_model_that_cannot_be_read_does_not_pass_though_no_floor_is_broken() -
     assert "about 10,000 more words are needed" in verdict.unread
     assert verdict.reasons == (verdict.unread,)
     assert gate.judge({**figures, "mean_cosine": 0.2, "first_axis": 0.2}, (), corpus=None).passed
+
+
+def test_a_snapshot_without_the_use_of_words_passes_no_gate() -> None:
+    lacks = ("2020-02: no word can be judged, as a node was lost.",)
+    verdict = gate.judge({"nll": 2.5}, (), corpus=None, lacks=lacks)
+    assert not verdict.passed
+    assert verdict.reasons == lacks
+    assert verdict.failed == (), "nothing went wrong with its vectors"

@@ -127,6 +127,37 @@ def test_gate_and_collapse_stand_at_the_head_of_a_run(store, make, uri, tmp_path
     assert shown.metrics["gate"] == 0.0
 
 
+def test_an_incomplete_snapshot_is_tagged_and_no_alias_names_it(store, make, uri):
+    client = runs.connect(uri)
+
+    def of(month, kept, **figures):
+        data = make(month=month)
+        config = {**data.config, "server": {"usage": kept}}
+        quality = {**data.quality, **figures}
+        ref = store.publish(replace(data, quality=quality, config=config))
+        tracked = track(store, ref.id, tracking_uri=uri)
+        return tracked, client.get_run(tracked.run_id).data
+
+    _, shown = of(1, True, settled=1.0)
+    assert shown.tags["yeoron.degraded"] == "no"
+    assert _names(client, "newest") == "2020-01"
+    _, shown = of(2, False, settled=0.0)
+    assert shown.tags["yeoron.degraded"] == "learning"
+    assert shown.metrics["gate"] == 1.0
+    note = shown.tags["mlflow.note.content"]
+    assert note.startswith("Gate passed.")
+    assert "2020-02: it was cut before its model had learnt it to the end" in note
+    broken, shown = of(3, True, settled=0.0)
+    assert shown.tags["yeoron.degraded"] == "learning, usage"
+    assert shown.metrics["gate"] == 0.0
+    assert "2020-03: no word can be judged" in shown.tags[registry.GATE]
+    assert "yeoron snapshot amend 2020-03" in shown.tags["mlflow.note.content"]
+    assert broken.verdict.failed == ()
+    assert _names(client, "newest") == "2020-02"
+    version = client.get_model_version("yeoron", broken.model_version)
+    assert version.tags["yeoron.degraded"] == "learning, usage"
+
+
 def test_the_signature_of_the_model_is_typed(store, make, uri):
     store.publish(make())
     tracked = track(store, tracking_uri=uri)

@@ -9,8 +9,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from embedding.importing.dates import DateReading
 from embedding.importing.importing import ImportRequest, ImportResult, plan_import, run_import
 from embedding.kernel.errors import ConfigError, InputError, YeoronError
 
@@ -306,3 +310,47 @@ def test_an_archive_of_pictures(folder: Folder) -> None:
     said = folder.refuses("a.warc.gz", kept.getvalue())
     assert "no record has a date and a text" in said
     assert "record 1: image/png, no page" in said
+
+
+DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+FORMS = (
+    "{y:04}.{m:02}.{d:02}",
+    "{y:04}.{m}.{d} 10:30",
+    "{y:04}/{m:02}/{d:02} 10:30:59",
+    "{y:04}{m:02}{d:02}",
+    "{y:04}{m:02}{d:02}103059",
+    "{y:04}-{m:02}-{d:02}",
+    "{y:04}-{m:02}-{d:02}T10:30:59Z",
+    "{y}년 {m}월 {d}일 오전 10:30",
+)
+
+
+@given(
+    form=st.sampled_from(FORMS),
+    year=st.sampled_from((1999, 2000, 2021, 2024)),
+    month=st.integers(1, 12),
+    day=st.integers(1, 31),
+)
+def test_a_day_is_read_as_it_stands_or_not_at_all(
+    form: str, year: int, month: int, day: int
+) -> None:
+    leap = month == 2 and year % 4 == 0
+    [when] = DateReading().times(pa.array([form.format(y=year, m=month, d=day)])).to_pylist()
+    if day > DAYS_IN_MONTH[month - 1] + leap:
+        assert when is None
+    else:
+        assert (when.year, when.month, when.day) == (year, month, day)
+
+
+@pytest.mark.parametrize(("form", "value"), [("%d/%m/%Y", "31/06/2021"), ("%d %b %y", "30 Feb 21")])
+def test_a_form_of_ones_own_knows_the_calendar_too(form: str, value: str) -> None:
+    good = value.replace("31", "01").replace("30", "01")
+    read = DateReading(form=form).times(pa.array([value, good, None, value])).to_pylist()
+    assert [when is None for when in read] == [True, False, True, True]
+
+
+def test_an_impossible_day_is_left_out_and_named(folder: Folder) -> None:
+    rows = "".join(f"2021.02.{day:02},one two\n" for day in range(1, 31) if day != 29)
+    result = folder.take("a.csv", "date,text\n" + rows)
+    assert (result.records, result.wrong) == (28, {"no date that can be read": 1})
+    assert result.examples == [f"{folder.path}/a.csv: record 29: '2021.02.30' is no date."]

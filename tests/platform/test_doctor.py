@@ -24,6 +24,7 @@ from embedding.platform.doctor.diagnosis import Symptom, diagnose
 from embedding.settings import PathsConfig, Settings, given_settings, load_settings
 from embedding.text import kiwi
 from embedding.text.config import TextConfig
+from incomplete import incomplete_store
 
 GB = 1024**3
 ONE = '[[source]]\nname = "press"\nkind = "feed"\nurl = "https://a.example/rss"\ngroup = "news"\n'
@@ -251,7 +252,7 @@ def test_settings_that_mean_nothing(tmp_path, monkeypatch):
 
 
 def test_every_setting_that_is_looked_at_exists():
-    for name in configuration.named_settings():
+    for name in configuration._IDLE:
         section, _, field = name.partition(".")
         assert field in type(getattr(Settings(), section)).model_fields, name
 
@@ -287,6 +288,16 @@ def test_what_a_home_needs(tmp_path):
     assert set(examining.certificates(settings)) == {"Dask"}
 
 
+def test_windows_that_lack_something(planted, tmp_path):
+    whole = incomplete_store(tmp_path / "whole", planted, lacking=())
+    assert states(stores.check_windows(whole.list())) == ["ok"]
+    found = list(stores.check_windows(incomplete_store(tmp_path / "broken", planted).list()))
+    assert states(found) == ["warn", "warn"]
+    assert "2020-01: no word can be judged" in said(found)
+    assert "yeoron snapshot amend" in said(found)
+    assert states(stores.check_windows([])) == ["ok"]
+
+
 def test_the_command(tmp_path, monkeypatch):
     file = tmp_path / "sources.toml"
     file.write_text(ONE, "utf-8")
@@ -296,7 +307,7 @@ def test_the_command(tmp_path, monkeypatch):
     run = CliRunner().invoke
     done = run(app, ["doctor", "--json"])
     found = {one["check"]: one for one in json.loads(done.output)}
-    assert {"python", "disk", "ports", "home", "sources", "tokenizer"} <= set(found)
+    assert {"python", "disk", "ports", "home", "sources", "tokenizer", "windows"} <= set(found)
     assert not (tmp_path / "home").exists()
     monkeypatch.setenv("YEORON_PATHS__SOURCES", str(tmp_path / "none.toml"))
     shown = run(app, ["doctor"])

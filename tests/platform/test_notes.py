@@ -16,7 +16,7 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "full_waits": 4,
         "queue_capacity": 200_000,
         "last_error": "server away.",
-        "text": {"given_up": 7},
+        "text": {"given_up": 7, "left_out": {"http://y/1": "preparing it raised ValueError"}},
     }
     found = notes({"nodes": {"n0": {"state": "gone", "last_seen_s": 9.0, "report": report}}})
     text = "\n".join(found)
@@ -28,7 +28,8 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "4 times",
         "server away",
         "replay_ratio",
-        "7 documents",
+        "7 texts could not be prepared and were left out",
+        "http://y/1 (preparing it raised ValueError)",
     ):
         assert part in text
     assert len(found) == 5
@@ -36,3 +37,22 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
 
 def test_a_server_without_nodes_is_fine() -> None:
     assert notes({}) == []
+
+
+def ref(month: int, *lacks: str) -> dict[str, object]:
+    start, end = f"2020-{month:02}-01T00:00:00+00:00", f"2020-{month + 1:02}-01T00:00:00+00:00"
+    return {"window_start": start, "window_end": end, "lacks": list(lacks)}
+
+
+def test_what_the_latest_windows_lack_is_said_and_how_many_more_do() -> None:
+    refs = [ref(month, f"month {month} lacks it.") for month in range(1, 7)]
+    assert notes({"snapshots": refs}) == [
+        *(f"month {month} lacks it." for month in (4, 5, 6)),
+        "3 more windows lack something; `yeoron snapshot list` names them.",
+    ]
+
+
+def test_of_a_window_that_was_amended_the_last_snapshot_counts() -> None:
+    assert notes({"snapshots": [ref(1, "january."), ref(1), ref(2)]}) == []
+    of_before = {name: value for name, value in ref(3).items() if name != "lacks"}
+    assert notes({"snapshots": [of_before]}) == [], "a server that does not say it"

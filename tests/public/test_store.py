@@ -45,7 +45,7 @@ def test_a_window_is_named_by_label_or_id_and_compared_with_any_earlier(store) -
     for name in ("latest", last["window"], last["snapshot"]):
         assert store.moved(name)[:3].to_arrow() == store.moved()[:3].to_arrow()
     first = store.moved(against=windows[0]["window"])
-    assert first.title.endswith(f"{last['window']} and {windows[0]['window']}")
+    assert f"{last['window']} and {windows[0]['window']};" in first.title
 
 
 def test_a_word_has_a_row_for_each_window(store: yeoron.Store) -> None:
@@ -92,6 +92,13 @@ def test_what_is_shown_is_escaped_and_says_how_much_there_is() -> None:
         (lambda store: store.nearest("없는말"), "no word"),
         (lambda store: store.contrast("뉴스"), "does not say how words were used"),
         (lambda store: store.moved(against="latest"), "does not lie before"),
+        (lambda store: store.moved(202105), "window: 202105: text is accepted: a label such as"),
+        (lambda store: store.moved(against=4), "against: 4: text is accepted"),
+        (lambda store: store.vectors(window=None), "window: None: text is accepted"),
+        (lambda store: store.word(None), "word: None: text is accepted"),
+        (lambda store: store.nearest(7), "word: 7: text is accepted"),
+        (lambda store: store.nearest("마스크", n="5"), "n: '5': a whole number from 1 on"),
+        (lambda store: store.contrast("뉴스", 3), "second: 3: text is accepted"),
     ],
 )
 def test_what_cannot_be_answered_is_one_sentence(
@@ -110,7 +117,28 @@ def test_a_store_or_setting_that_is_not_there_is_refused(folder: Path, tmp_path:
         yeoron.open(folder, neighbours="many")
     with pytest.raises(yeoron.YeoronError, match=r"yeoron\.train: nodes"):
         yeoron.train(tmp_path / "c.txt", out=tmp_path / "s", nodes=0)
+    with pytest.raises(
+        yeoron.YeoronError, match=r"a number above 0 and below 1 is accepted, got 7\."
+    ):
+        yeoron.open(folder, false_discovery=7)
+    with pytest.raises(yeoron.YeoronError, match=r"None: a folder or an address is accepted"):
+        yeoron.open(None)
+    with pytest.raises(yeoron.YeoronError, match=r"there is no snapshot in it"):
+        yeoron.open(tmp_path)
+    with pytest.raises(yeoron.YeoronError, match=r"'tokenizr'; did you mean 'tokenizer'\?"):
+        yeoron.train(tmp_path / "c.txt", out=tmp_path / "s", tokenizr="kiwi")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_title_says_how_many_findings_there_are(store: yeoron.Store, folder: Path) -> None:
+    table, compared = store.moved(), build_report(store._store).compared("moved")
+    clear = sum(row["significant"] for row in table)
+    assert clear > 0
+    assert table.title.endswith(f"; {clear} clear among {compared}")
+    strict = yeoron.open(folder, false_discovery=1e-300)
+    assert len(strict.moved()) > 0
+    assert strict.moved().title.endswith(f"; none clear among {compared}")
+    assert "; none clear among " in strict.stories().title
 
 
 def test_everything_public_has_a_docstring_and_types() -> None:

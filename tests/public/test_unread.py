@@ -158,14 +158,14 @@ def test_a_window_that_was_cut_at_its_limit_says_so(
     yeoron_command: Callable[..., str], unsettled: str
 ) -> None:
     report = build_report(SnapshotStore(unsettled))
-    (note,) = [note for note in report.notes if note.code == "unsettled_window"]
+    (note,) = [note for note in report.notes if note.code == "not_converged"]
     assert "server.convergence_seconds" in note.text
     assert report.moved, "it is compared all the same"
     assert note.text in yeoron_command("trends", "moved", "--snapshots", unsettled)
     assert note.text in repr(yeoron.open(unsettled).moved())
     with page(unsettled) as client:
         for language, sentence in (
-            ("en", "ended before its text had been learnt"),
+            ("en", "closed before its text had been learnt"),
             ("ko", "다 익히기 전에"),
         ):
             assert sentence in client.get("/", headers={"accept-language": language}).text
@@ -173,4 +173,4 @@ def test_a_window_that_was_cut_at_its_limit_says_so(
 
 def test_a_window_that_had_settled_says_nothing(planted: ModuleType, tmp_path: Path) -> None:
     report = build_report(SnapshotStore(published(tmp_path, planted, {"settled": 1.0})))
-    assert "unsettled_window" not in {note.code for note in report.notes}
+    assert "not_converged" not in {note.code for note in report.notes}

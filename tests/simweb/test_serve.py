@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from embedding.kernel.clock import EventClock
-from embedding.kernel.errors import InputError, PlatformError
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.ports import address_of, listen_on
 from yeoron_simweb.config import SimwebConfig
-from yeoron_simweb.serve import address, listen, serve
+from yeoron_simweb.serve import serve
 from yeoron_simweb.testing import AT_ONCE, running
 
 DOCUMENTS = [
@@ -86,11 +87,13 @@ def test_every_client_sees_addresses_as_it_wrote_them(url: str) -> None:
     assert "127.0.0.1" not in feed
 
 
-def test_a_taken_port_is_named_with_its_setting() -> None:
-    with listen(SimwebConfig(port=0)) as taken:
-        port = int(address(taken).rsplit(":", 1)[1])
-        with pytest.raises(PlatformError, match=rf"port {port} .*simweb\.port"):
-            listen(SimwebConfig(port=port))
+def test_a_taken_port_is_named_before_an_address_is() -> None:
+    ready: list[str] = []
+    with listen_on("127.0.0.1", 0) as taken:
+        port = int(address_of(taken).rsplit(":", 1)[1])
+        with pytest.raises(ConfigError, match=rf":{port} cannot be listened on .*--port"):
+            serve(SimwebConfig(port=port), ready.append)
+    assert ready == []
 
 
 def test_serve_stops_before_it_listens_where_the_corpus_is_missing(tmp_path: Path) -> None:

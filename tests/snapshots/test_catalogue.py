@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from embedding.kernel.errors import SnapshotError
@@ -29,25 +27,6 @@ def test_by_window(folder, months):
     assert catalogue.window("2020-02") == months[2]
     with pytest.raises(SnapshotError, match=r"no snapshot of window '2019-12'.*2020-01 … 2020-03"):
         catalogue.window("2019-12")
-
-
-def test_by_time(folder, months):
-    catalogue = Catalogue(folder)
-    assert catalogue.at(datetime(2020, 1, 20, tzinfo=UTC)) is None
-    assert catalogue.at(datetime(2020, 2, 1, tzinfo=UTC)) == months[0]
-    assert catalogue.at(datetime(2021, 1, 1, tzinfo=UTC)) == months[3]
-
-
-def test_before(folder, months):
-    january, _, again, march = months
-    catalogue = Catalogue(folder)
-    assert catalogue.before(march.id) == again
-    assert catalogue.before(again.id) == january
-    assert catalogue.before(january.id) is None
-
-
-def test_lineage(folder, months):
-    assert Catalogue(folder).lineage("latest") == list(months)
 
 
 def test_unknown(folder, months):

@@ -48,7 +48,7 @@ def test_a_source_is_read_with_its_defaults(tmp_path: Path) -> None:
         (FEED.replace("feed", "page") + 'items = "li["\n', ["뉴스", "items", "CSS", "li["]),
         (FEED + 'links = "("\n', ["뉴스", "links", "regular expression"]),
         (FEED + 'timezone = "Korea/Busan"\n', ["뉴스", "timezone", "Asia/Seoul"]),
-        (FEED + "every = 0\n", ["뉴스", "every", "greater than 0"]),
+        (FEED + "every = 0\n", ["뉴스", "every", "a number above 0 is accepted"]),
         (FEED + 'text = ".body"\n', ["뉴스", "text", "a feed source accepts"]),
         ('[[source]]\nkind = "feed"\n', ["number 1", "name"]),
         ('[[source]]\nname = "a"\nkind = "replayed"\n', ["'a'", "path"]),

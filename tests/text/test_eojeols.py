@@ -44,8 +44,6 @@ def test_an_eojeol_of_two_readings_is_kept_by_the_ending_before_it() -> None:
     assert kept(cache, "있는", None) is None
     cache.learn("있는", "NNG", read("는ETM", "있다"))
     assert kept(cache, "있는", "NNG") == ("있다",)
-    cache.clear()
-    assert len(cache) == 0
 
 
 def test_the_majority_of_the_analyser_stays() -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.text.pool import TextPool, merged
+from embedding.text.pool import PooledText, TextPool, merged
 from embedding.text.pool_worker import Preparing, decode, encode
+from generated import examples
+from hostile_tokenizer import HOSTILE, KILLS, RAISES, WAITS, WORKS_ON, install
 
 WHEN = datetime(2020, 2, 3, 4, 5, 6, 789, tzinfo=UTC)
 WORDS = TextConfig(tokenizer="whitespace")
@@ -76,29 +84,104 @@ async def test_a_killed_process_loses_no_document(pool: TextPool) -> None:
     assert pool.report()["given_up"] == 0
 
 
-async def test_a_text_that_takes_for_ever_is_passed_on_without_a_word(
+@pytest.fixture
+async def hostile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[[float], TextPool]]:
+    """Pools whose tokenizer has the worst of effects on some words."""
+    path = os.pathsep.join(filter(None, (install(tmp_path), os.environ.get("PYTHONPATH"))))
+    monkeypatch.setenv("PYTHONPATH", path)
+    pools = []
+
+    def make(limit: float) -> TextPool:
+        # Processes of the pool find the package, this one has read its list of them before.
+        config = WORDS.model_copy(update={"tokenizer": HOSTILE})
+        pools.append(TextPool(config, 1, limit, warm=False))
+        return pools[-1]
+
+    yield make
+    for each in pools:
+        await each.close()
+
+
+def one_with(word: str, n: int = 5) -> list[Document]:
+    """Documents of which the second but last holds a word."""
+    found = documents(n)
+    found[-2] = replace(found[-2], text=f"{found[-2].text} {word}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("word", "limit", "reason"),
+    [
+        (RAISES, 60.0, "preparing it raised ValueError"),
+        (KILLS, 60.0, "its process ended (SIGSEGV)"),
+        (WORKS_ON, 1.0, "it took more than 1 s of processor time"),
+        (WAITS, 60.0, "it waited for ever"),
+    ],
+)
+async def test_a_hostile_text_is_left_out_alone_and_named(
+    hostile: Callable[[float], TextPool],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    word: str,
+    limit: float,
+    reason: str,
 ) -> None:
-    pool = TextPool(WORDS, 1, 30.0, warm=False)
+    monkeypatch.setattr("embedding.text.pool._LOOK_SECONDS", 0.05)
+    pool = hostile(limit)
+    mine = one_with(word)
+    block = await pool.block(mine, [0.0] * 5)
+    assert block.keys == tuple(each.url for each in mine)
+    assert list(np.diff(block.document_tokens()) > 0) == [True, True, True, False, True]
+    assert pool.left_out == {"https://x/3": reason}
+    report = pool.report()
+    assert (report["given_up"], report["left_out"]) == (1, pool.left_out)
+    assert "시장" not in caplog.text
+    assert "비밀" not in caplog.text
+
+
+async def test_a_process_that_is_paused_is_waited_for(
+    hostile: Callable[[float], TextPool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("embedding.text.pool._LOOK_SECONDS", 0.005)
+    pool = hostile(60.0)
     await pool.prepare()
-    ask = pool._ask
+    (child,) = children()
+    child.suspend()
+    asked = asyncio.create_task(pool.block(documents(3), [0.0] * 3))
+    done, _ = await asyncio.wait((asked,), timeout=1.0)
+    assert not done
+    child.resume()
+    assert (await asked).n_documents == 3
+    assert not pool.left_out
 
-    async def stuck(child: object, told: dict, limit: float) -> object:
-        # The real process never answers a text that it hangs on: here it is stopped.
-        hangs = any("번호1" in str(row) for row in told.get("documents", ()))
-        if hangs:
-            psutil.Process(child.pid).suspend()
-        return await ask(child, told, 0.5 if hangs else limit)
 
-    monkeypatch.setattr(pool, "_ask", stuck)
-    try:
-        block = await pool.block(documents(3), [0.0] * 3)
-        assert block.keys == ("https://x/0", "https://x/1", "https://x/2")
-        assert list(np.diff(block.document_tokens()) > 0) == [True, False, True]
-        assert pool.report()["given_up"] == 1
-    finally:
-        await pool.close()
-    assert not children()
+@settings(
+    max_examples=examples(4),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(words=st.lists(st.sampled_from(["", RAISES, KILLS]), min_size=1, max_size=4))
+def test_exactly_the_hostile_ones_are_left_out(
+    tmp_path_factory: pytest.TempPathFactory, words: list[str]
+) -> None:
+    path = os.pathsep.join([install(tmp_path_factory.mktemp("hostile")), *sys.path])
+    mine = [
+        replace(each, text=f"{each.text} {word}")
+        for each, word in zip(documents(len(words)), words, strict=True)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        text = PooledText(WORDS.model_copy(update={"tokenizer": HOSTILE}), 60.0)
+        try:
+            block = text.block(mine, [0.0] * len(mine))
+        finally:
+            text.close()
+    bad = {each.url for each, word in zip(mine, words, strict=True) if word}
+    assert set(text.left_out) == bad
+    empty = np.diff(block.document_tokens()) == 0
+    assert {key for key, none in zip(block.keys, empty, strict=True) if none} == bad
 
 
 async def test_whoever_is_cancelled_leaves_no_answer_to_the_next(pool: TextPool) -> None:
@@ -130,9 +213,9 @@ def test_what_crosses_the_pipe_comes_back_whole() -> None:
 
 
 def test_a_defect_is_named_by_its_type_alone() -> None:
-    process = Preparing()
+    process = Preparing(os.memfd_create("progress"))
     process.answer({"config": WORDS.model_dump(mode="json"), "warm": False}, b"")
-    told, _ = process.answer({"documents": [["x"]], "available": [0.0]}, b"")
+    told, _ = process.answer({"documents": [["x"]], "available": [0.0], "seconds": 1.0}, b"")
     assert told == {"defect": "ValueError"}
 
 

@@ -17,6 +17,7 @@ from embedding.trends.online import in_one_window, limits_of
 from embedding.trends.report import build_report
 from embedding.trends.rows import Story, StoryWord, TrendReport
 from embedding.trends.stories import continued, groups, sightings, stories
+from embedding.trends.storytext import story_lines
 
 
 def test_words_near_each_other_are_one_story_and_others_are_not() -> None:
@@ -68,8 +69,9 @@ def test_words_used_alike_are_told_once_with_their_documents(report, store) -> N
     units[place["코로나"], :31] = 2.0
     units[place["신천지"], 9:20] = 1.0
     rows, sums = np.arange(len(snapshot)), np.zeros((len(snapshot), 64, 50), np.float32)
+    usage = Usage(rows, ["뉴스"] * len(rows), rows, units, sums)
     told = SimpleNamespace(
-        usage=Usage(rows, ["뉴스"] * len(rows), rows, units, sums),
+        usage=replace(usage, busiest=usage),
         index=snapshot.index,
         vectors=vectors,
         dim=50,
@@ -92,6 +94,10 @@ def test_words_used_alike_are_told_once_with_their_documents(report, store) -> N
     assert replace(one, voices=2).few_authors
     assert not replace(one, voices=0).few_authors
     assert not replace(one, voices=2, documents=5).few_authors
+    told.usage = usage
+    nobody = stories(report, told, limits_of(in_one_window(0.05)))
+    assert {each.voices for each in nobody} == {0}, "its texts name no author"
+    assert not any("author" in line for each in nobody for line in story_lines(each))
     told.unreadable = "too little was read"
     assert len(stories(report, told, limits_of(in_one_window(0.05)))) == 4
 

@@ -14,6 +14,8 @@ from unguarded import unguarded
 from embedding import trends, web
 from embedding.crawl.headline import HeadlineState
 from embedding.kernel.errors import ConfigError
+from embedding.snapshots.lacking import LACK_REASONS
+from embedding.trends.notes import BEFORE
 from embedding.trends.rows import RANKINGS
 from embedding.web.text import (
     LANGUAGES,
@@ -33,7 +35,7 @@ NOTES = re.findall(
     "".join(p.read_text() for p in Path(trends.__file__).parent.glob("*.py")),
 )
 NAMES = {
-    *(f"note_{code}" for code in NOTES),
+    *(f"note_{code}" for code in (*NOTES, *LACK_REASONS, BEFORE)),
     *(f"{name}_{unit}" for name in (*UNIT_WORDS, "span") for unit in UNIT_KEYS),
     *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
     *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),

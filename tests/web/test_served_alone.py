@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from embedding.kernel.certificates import make_certificate
-from embedding.kernel.ports import lasting_port
+from embedding.kernel.ports import address_of, lasting_port, listen_on
 from waiting import until
 
 pytestmark = pytest.mark.slow
@@ -58,3 +58,20 @@ def test_with_a_certificate_it_speaks_tls(tmp_path):
     finally:
         process.kill()
         process.wait(60)
+
+
+def test_on_a_taken_port_no_address_is_printed(tmp_path):
+    with listen_on("127.0.0.1", 0) as taken:
+        port = address_of(taken).rsplit(":", 1)[1]
+        done = subprocess.run(
+            [*COMMAND, "--port", port],
+            cwd=tmp_path,
+            env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert f"127.0.0.1:{port} cannot be listened on" in done.stderr

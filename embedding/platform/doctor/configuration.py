@@ -22,14 +22,6 @@ def _without_shards(settings: Settings) -> bool:
     return settings.server.shards == 1 and settings.server.split == "rows"
 
 
-def _tells_nobody(settings: Settings) -> bool:
-    return not settings.notify.email_to and not settings.notify.webhook.get_secret_value()
-
-
-def _sends_no_mail(settings: Settings) -> bool:
-    return not settings.notify.email_to
-
-
 _IDLE: dict[str, tuple[_Idle, str]] = {
     "sync.staleness": (_policy("ssp", "auto"), "sync.policy is not ssp"),
     "sync.backups": (_policy("backup"), "sync.policy is not backup"),
@@ -77,11 +69,14 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
         for name in ("alpha", "beta", "anneal", "mix")
     },
     **{
-        f"notify.{name}": (_tells_nobody, "nobody is told: no notify.email_to and no webhook")
+        f"notify.{name}": (
+            lambda s: not s.notify.email_to and not s.notify.webhook.get_secret_value(),
+            "nobody is told: no notify.email_to and no webhook",
+        )
         for name in ("words", "rankings", "false_discovery", "most")
     },
     **{
-        f"notify.{name}": (_sends_no_mail, "there is no notify.email_to")
+        f"notify.{name}": (lambda s: not s.notify.email_to, "there is no notify.email_to")
         for name in ("smtp_host", "smtp_port", "smtp_user", "smtp_password", "smtp_tls")
     },
 }
@@ -101,8 +96,3 @@ def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Symptom
     if not idle:
         where = given.file or "no file, defaults and environment"
         yield fine(f"The settings ({where}) are valid, and all have an effect.")
-
-
-def named_settings() -> tuple[str, ...]:
-    """Settings that are looked at; each must exist."""
-    return tuple(_IDLE)

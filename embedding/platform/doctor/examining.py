@@ -15,6 +15,7 @@ from embedding.platform.doctor.diagnosis import Diagnosis, HealthCheck, diagnose
 from embedding.platform.operate import running_supervisor
 from embedding.platform.ports import port_settings
 from embedding.settings import Settings, given_settings, load_settings
+from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import load_sources
 from embedding.sources.kinds import SOURCES
 
@@ -60,6 +61,7 @@ def settings_checks(settings: Settings) -> dict[str, HealthCheck]:
         "frontier": lambda: stores.check_frontier(
             settings.database_address("frontier"), exists=has_frontier(settings)
         ),
+        "windows": lambda: stores.check_windows(SnapshotStore(settings.snapshot_store).list()),
         "sources": lambda: content.check_sources(paths.sources, blocked_sources(settings)),
         "contact": lambda: content.check_contact(
             settings.crawl.user_agent, reached=contact(settings.crawl.user_agent)

@@ -13,7 +13,9 @@ from sqlalchemy.engine import make_url
 
 from embedding.backup.staging import unfinished
 from embedding.crawl.frontier import Frontier
+from embedding.kernel.records import SnapshotRef
 from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
+from embedding.platform.notes import lacking_windows
 
 _SOON = timedelta(days=30)
 _PATIENCE_S = 10
@@ -146,6 +148,15 @@ def _postgres(part: str, url: sa.URL, shown: str) -> Iterator[Symptom]:
         )
     if encoding == "UTF8" and may:
         yield fine(f"{part}: {shown} answers and can be written.")
+
+
+def check_windows(refs: Sequence[SnapshotRef]) -> Iterator[Symptom]:
+    """Whether a snapshot lacks something of its window."""
+    lacking = lacking_windows([ref.to_dict() for ref in refs])
+    for sentence in lacking:
+        yield warn(sentence, "`yeoron snapshot amend WINDOW`, while the platform runs.")
+    if not lacking:
+        yield fine(f"None of {len(refs):,} snapshots lacks anything of its window.")
 
 
 def check_frontier(address: str, *, exists: bool) -> Iterator[Symptom]:

@@ -75,6 +75,7 @@ class SourceMeter:
     tokens: int = 0
     late: int = 0
     lags: Reservoir = field(default_factory=Reservoir)
+    words: Rate = field(default_factory=Rate)
 
 
 @dataclass

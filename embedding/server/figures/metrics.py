@@ -230,6 +230,7 @@ class _StatusCollector(Collector):
         )
         yield from plain(GaugeMetricFamily, _GAUGES, status)
         yield from plain(CounterMetricFamily, _COUNTERS, status)
+        yield _lacking(status["snapshots"])
         lag = status["lag"]
         yield _quantiles("lag_seconds", "", [((), (lag["p50_s"], lag["p95_s"]))])
         yield _staleness(self._meters)
@@ -257,6 +258,18 @@ class _StatusCollector(Collector):
             "node",
             rounds["by_node"].items(),
         )
+
+
+def _lacking(refs: Iterable[Mapping[str, Any]]) -> Metric:
+    """Of the last snapshot of each window that lacks something."""
+    windows = {ref["id"].rpartition("-")[0]: len(ref["lacks"]) for ref in refs}
+    return labelled(
+        GaugeMetricFamily,
+        "window_lacks",
+        "Parts of a window that its snapshot lacks; `yeoron snapshot list` says which and why",
+        "window",
+        ((label, n) for label, n in windows.items() if n),
+    )
 
 
 def _infos(status: Mapping[str, Any]) -> Iterator[Metric]:

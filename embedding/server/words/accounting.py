@@ -209,6 +209,7 @@ class Accounts:
         meter = self.meters.source(progress.source)
         meter.documents += progress.documents
         meter.tokens += progress.tokens
+        meter.words.add(progress.tokens, now)
         self.tracker.progress(progress.source, progress.published, now=now, node=node)
         return meter
 

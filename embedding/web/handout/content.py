@@ -105,7 +105,7 @@ def make_handout(
         language=t.language,
         title=t("kicker", window=t.window(report.snapshot.label)),
         against="" if before is None else t("against", window=t.window(before.label)),
-        headline=headline or t("nothing_moved"),
+        headline=headline or brief.quiet_headline(report, t),
         lede=(*brief.lede(report, t), brief.read(report, t)),
         notes=tuple(brief.say(report.notes, report.snapshot.label, t)),
         stories_title=t("stories"),

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +25,10 @@ from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
+from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
+from embedding.text.pool import PooledText
 from embedding.text.tokenizers import as_written
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
@@ -48,11 +51,13 @@ def blocks(
     share: CorpusShare,
     start: Offset | None = None,
     wanted: Callable[[], int] | None = None,
+    text: PooledText | None = None,
 ) -> Iterator[TokenBlock]:
     """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
 
     start   the offset behind the last tick that was learnt; None reads from the beginning
     wanted  tokens wanted in the next tick; None takes the node's `block_tokens`
+    text    the process that prepares it; None prepares it in this one
 
     A tick is one block, or one of each source where lines name theirs. Its last block alone has a
     place: what comes before it is learnt with it or not at all.
@@ -67,7 +72,7 @@ def blocks(
         growing = share.count > 1 and spec.node.growth > 0
         return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
 
-    cutter = _Cutter(spec, share, offset, allowed)
+    cutter = _Cutter(spec, share, offset, allowed, text)
     for epoch in range(offset.epoch, share.epochs):
         if share.tokens is not None and read >= share.tokens:
             return
@@ -93,7 +98,12 @@ class _Cutter:
     """
 
     def __init__(
-        self, spec: NodeSpec, share: CorpusShare, offset: Offset, wanted: Callable[[], int]
+        self,
+        spec: NodeSpec,
+        share: CorpusShare,
+        offset: Offset,
+        wanted: Callable[[], int],
+        text: PooledText | None,
     ) -> None:
         self.line = offset.line
         self.characters = offset.characters or FIRST_CHARACTERS
@@ -102,8 +112,8 @@ class _Cutter:
         self._wanted = wanted
         self._config = spec.text
         self._falls = spec.model.schedule is LearningRateSchedule.WINDOW
-        # Who wrote a corpus is not asked: its texts make phrases, whoever they are by.
-        self._pipeline = TextPipeline(spec.text.model_copy(update={"unknown_authors": "each"}))
+        self._pipeline = TextPipeline(_text_of(spec))
+        self._text = text or self._pipeline
         self._undated = Path(share.path).stat().st_mtime
 
     def plain(self, since: int = 0) -> Iterator[list[TokenBlock]]:
@@ -165,17 +175,31 @@ class _Cutter:
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
         text = "".join(texts)
         key = document_key(self._share.source, first)
-        config = self._config
-        if config.mask or not as_written(config.tokenizer):
-            document = self._document(key, self._share.source, text, self._undated)
-            block = self._pipeline.block([document], [time.time()])
+        if _is_prepared(self._config):
+            block = self._prepared(text, first)
             self._learn_size(len(text), block.n_tokens)
             return replace(block, progress=done)
-        coded = code_lines(text.split("\n"), config)
+        coded = code_lines(text.split("\n"), self._config)
         self._learn_size(len(text), len(coded.codes))
         ends = np.asarray([0, len(coded.sentences) - 1], dtype=np.int32)
         block = self._coded(self._share.source, coded, ends, np.full(1, self._undated), [key])
         return replace(block, progress=done)
+
+    def _prepared(self, text: str, first: int) -> TokenBlock:
+        """Lines from line `first` as one document, without those that cannot be prepared."""
+        source = self._share.source
+        key = document_key(source, first)
+        block = self._text.block([self._document(key, source, text, self._undated)], [time.time()])
+        if self._text.left_out.pop(key, None) is None:
+            return block
+        lines = [
+            self._document(document_key(source, number), source, line, self._undated)
+            for number, line in enumerate(text.split("\n"), first)
+        ]
+        self._text.block(lines, [time.time()] * len(lines))
+        good = [line.text for line in lines if line.url not in self._text.left_out]
+        whole = self._document(key, source, "\n".join(good), self._undated)
+        return self._text.block([whole], [time.time()])
 
     def _by_source(self, lines: DatedLines) -> list[TokenBlock]:
         """A tick: a block for each source, in the order in which they come."""
@@ -201,17 +225,16 @@ class _Cutter:
 
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
         keys = [document_key(self._share.source, number) for number in lines.numbers.tolist()]
-        config = self._config
-        if config.mask or not as_written(config.tokenizer):
+        if _is_prepared(self._config):
             documents = [
                 self._document(key, source, text, when)
                 for key, text, when in zip(
                     keys, lines.texts.to_pylist(), lines.when.tolist(), strict=True
                 )
             ]
-            block = self._pipeline.block(documents, [time.time()] * len(lines))
+            block = self._text.block(documents, [time.time()] * len(lines))
             return replace(block, passed=lines.passed)
-        coded, ends = code_documents(lines.texts, config, self._pipeline.words)
+        coded, ends = code_documents(lines.texts, self._config, self._pipeline.words)
         block = self._coded(source, coded, ends, lines.when, keys)
         return replace(block, passed=lines.passed)
 
@@ -249,6 +272,29 @@ class _Cutter:
             self.characters = characters / tokens
 
 
+def _is_prepared(config: TextConfig) -> bool:
+    """Whether text goes through the pipeline; else Arrow's kernels cut it at blanks."""
+    return config.mask or not as_written(config.tokenizer)
+
+
+def _text_of(spec: NodeSpec) -> TextConfig:
+    """Who wrote a corpus is not asked: its texts make phrases, whoever they are by."""
+    return spec.text.model_copy(update={"unknown_authors": "each"})
+
+
+@contextmanager
+def text_process(spec: NodeSpec) -> Iterator[PooledText | None]:
+    """The process that prepares the text of a corpus; None where nothing has to be prepared."""
+    if not _is_prepared(spec.text):
+        yield None
+        return
+    text = PooledText(_text_of(spec), spec.node.text_timeout)
+    try:
+        yield text
+    finally:
+        text.close()
+
+
 def read_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the reader process: put every block, then close the queue."""
     spec = NodeSpec.model_validate_json(spec_json)
@@ -259,14 +305,22 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
     try:
         feedback = FeedbackChannel(queue, spec.node.block_tokens, stop)
-        for block in blocks(spec, spec.corpus, feedback.start(), feedback.tokens):
-            queue.send_report({"reader_peak_memory_bytes": peak_memory()})
-            if not _put(queue, block, stop):
-                return
+        with text_process(spec) as text:
+            for block in blocks(spec, spec.corpus, feedback.start(), feedback.tokens, text):
+                queue.send_report(_figures(text))
+                if not _put(queue, block, stop):
+                    return
     except (PeerLost, QueueClosed):
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)
     finally:
         queue.close(timeout=60.0)
+
+
+def _figures(text: PooledText | None) -> dict[str, object]:
+    if text is None:
+        return {"reader_peak_memory_bytes": peak_memory()}
+    peak = peak_memory() + sum(map(peak_memory, text.processes))
+    return {"reader_peak_memory_bytes": peak, "text": text.report()}
 
 
 def _put(queue: BlockQueue, block: TokenBlock, stop: threading.Event) -> bool:

@@ -7,9 +7,12 @@ reader of a corpus goes on behind the last block that the server has (see `offse
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
+import signal
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,6 +21,7 @@ from multiprocessing.process import BaseProcess
 
 from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.errors import BehindError, PlatformError, UnavailableError, YeoronError
+from embedding.kernel.logs import log_place
 from embedding.kernel.private import leave_no_core, write_privately
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
@@ -35,6 +39,11 @@ logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
+SAME_REASON = 3
+"""Restarts after which a failure that repeats with the same reason ends the node."""
+HEALTHY_SECONDS = 600.0
+"""A process that has run so long was healthy: what died before is not counted any more."""
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -49,26 +58,70 @@ class NodeOutcome:
 def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
     """Run the two processes until `should_stop()`; raises PlatformError after too many restarts."""
     started = time.monotonic()
-    restarts = 0
+    restarts = Restarts(spec.node.restarts)
     while True:
-        pair = _Pair(spec)
+        pair, began = _Pair(spec), time.monotonic()
         try:
             dead = pair.watch(should_stop)
         finally:
             pair.end()
         if dead is None:
-            return NodeOutcome(spec.name, restarts, time.monotonic() - started)
-        if dead.reason:
+            return NodeOutcome(spec.name, restarts.total, time.monotonic() - started)
+        if dead.ends:
             raise YeoronError(dead.reason)
         _tell_peers(spec, pair)
-        restarts += 1
-        if restarts > spec.node.restarts:
-            raise PlatformError(
-                f"{spec.name}: its {dead.name} process died {restarts} times; the node gives up "
-                f"(node.restarts is {spec.node.restarts}). Its log says why it died."
+        if why := restarts.refused(dead, time.monotonic() - began):
+            raise PlatformError(f"{spec.name}: {why} Its log has more: {log_place()}.")
+        logger.warning(
+            "%s: the %s process died (%s); starting both again", spec.name, dead.name, dead.reason
+        )
+        time.sleep(min(2.0 ** min(restarts.together, 5) * 0.25, 8.0))
+
+
+@dataclass(frozen=True)
+class Death:
+    """A process that ended before its time.
+
+    ends     starting it again cannot help
+    outside  the reason lies outside of the node: it was killed, or the server is away
+    """
+
+    name: str
+    reason: str
+    ends: bool = False
+    outside: bool = False
+
+
+class Restarts:
+    """How often a node was started again, and whether it may be once more.
+
+    most      restarts without a healthy while between them
+    total     in all
+    together  since the node was last healthy
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._last: Death | None = None
+        self._same = 0
+        self.total = self.together = 0
+
+    def refused(self, dead: Death, lived: float) -> str:
+        """Count a death after `lived` seconds; why the node is not started again, or ""."""
+        if lived >= HEALTHY_SECONDS:
+            self._last, self.together = None, 0
+        self._same = self._same + 1 if dead == self._last else 0
+        self._last = dead
+        self.together += 1
+        died = f"its {dead.name} process died"
+        if self._same >= SAME_REASON and not dead.outside:
+            return f"{died} {self._same + 1} times with the same reason: {dead.reason}."
+        if self.together > self._most:
+            return (
+                f"{died} ({dead.reason}), and {self._most} restarts (node.restarts) did not help."
             )
-        logger.warning("%s: the %s process died; starting both again", spec.name, dead.name)
-        time.sleep(min(2.0 ** min(restarts, 5) * 0.25, 8.0))
+        self.total += 1
+        return ""
 
 
 def _tell_peers(spec: NodeSpec, pair: _Pair) -> None:
@@ -77,14 +130,6 @@ def _tell_peers(spec: NodeSpec, pair: _Pair) -> None:
         from embedding.exchange.allreduce.meeting import depart
 
         depart(spec.ring, spec.name, str(pair.gradient_pid))
-
-
-@dataclass(frozen=True)
-class Death:
-    """A process that ended before its time; `reason` when starting it again cannot help."""
-
-    name: str
-    reason: str = ""
 
 
 class _Pair:
@@ -103,7 +148,7 @@ class _Pair:
         self.processes: dict[str, BaseProcess] = {
             name: context.Process(
                 target=run_stating_errors,
-                args=(target, text, end, reasons, current_environment()),
+                args=(name, target, text, end, reasons, current_environment()),
                 name=f"{spec.name}-{name}",
             )
             for (name, end), target in zip(ends.items(), targets, strict=True)
@@ -127,17 +172,17 @@ class _Pair:
             codes = {name: process.exitcode for name, process in self.processes.items()}
             for name, code in codes.items():
                 if code is not None and not (self.finite and code == 0):
-                    return Death(name, self._reason())
+                    return self._stated() or _unstated(name, code)
             if None not in codes.values():
                 return None
         return None
 
-    def _reason(self) -> str:
-        """What a process said before it ended on purpose."""
+    def _stated(self) -> Death | None:
+        """What the process that died first said of its death."""
         try:
-            return self._reasons.recv_bytes().decode() if self._reasons.poll(0) else ""
+            return Death(*json.loads(self._reasons.recv_bytes())) if self._reasons.poll(0) else None
         except EOFError:
-            return ""
+            return None
 
     def end(self) -> None:
         """End the crawler first, so that the gradient process learns what is already queued."""
@@ -147,29 +192,56 @@ class _Pair:
         self._reasons.close()
 
 
-def run_stating_errors(
-    target: str, spec: str, end: BlockQueue, reasons: Connection, environment: dict[str, str]
-) -> None:
-    """Run a process of a node; an error that no restart can mend is stated before it ends.
+def _unstated(name: str, code: int) -> Death:
+    """The death of a process that could say nothing of it, by its exit code."""
+    if code >= 0:
+        return Death(name, f"exit code {code}", outside=code == 0)
+    killer = signal.Signals(-code)
+    return Death(name, f"killed by {killer.name}", outside=killer in _FROM_OUTSIDE)
 
-    Who trains on a corpus waits for the node and hears it; a stream's goes to the log as well.
+
+def run_stating_errors(
+    name: str,
+    target: str,
+    spec: str,
+    end: BlockQueue,
+    reasons: Connection,
+    environment: dict[str, str],
+) -> None:
+    """Run a process of a node; what ends it is stated before it ends.
+
+    Who trains on a corpus waits for the node and hears it; a stream's goes to the log as well. The
+    words of an error that is not ours may quote a text: its type and its place are stated.
 
     target  module and function, `embedding.worker.corpus.reading:read_forever`
     """
+
+    def state(reason: str, *, ends: bool = False, outside: bool = False) -> None:
+        reasons.send_bytes(json.dumps([name, reason, ends, outside]).encode())
+
     adopt(environment)
     # Where the worker was not started by `yeoron up`.
     leave_no_core()
     write_privately()
-    module, _, name = target.partition(":")
+    module, _, function = target.partition(":")
     try:
-        getattr(import_module(module), name)(spec, end)
-    except (UnavailableError, StreamError):
+        getattr(import_module(module), function)(spec, end)
+    except StreamError:  # the other process is gone, and has its own reason
+        raise
+    except UnavailableError as error:
+        state(str(error), outside=True)
         raise
     except BehindError as error:
-        logging.getLogger(__name__).warning("%s", error)
+        logger.warning("%s", error)
+        state(str(error), outside=True)
         raise SystemExit(error.exit_code) from error
     except YeoronError as error:
         if NodeSpec.model_validate_json(spec).corpus is None:
             logger.error("%s", error)
-        reasons.send_bytes(str(error).encode())
+        state(str(error), ends=True)
         raise SystemExit(error.exit_code) from error
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{frame.filename.rpartition('/embedding/')[2]}, line {frame.lineno}"
+        state(f"{type(error).__name__} in {place}")
+        raise

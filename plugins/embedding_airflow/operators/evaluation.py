@@ -54,11 +54,9 @@ class EvaluateSnapshot(YeoronOperator):
         self.mlflow_run = (tracked.experiment_id, tracked.run_id)
         for sentence in tracked.verdict.aside:
             self.log.info("Left aside: %s.", sentence)
-        if tracked.verdict.unread:
+        for sentence in filter(None, (tracked.verdict.unread, *tracked.verdict.lacks)):
             self.log.warning(
-                "Snapshot %s: %s The aliases stay where they were.",
-                self.snapshot_id,
-                tracked.verdict.unread,
+                "Snapshot %s: %s The aliases stay where they were.", self.snapshot_id, sentence
             )
         if tracked.verdict.failed:
             raise RefusedError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from embedding_airflow.assets import SNAPSHOTS
+from embedding_airflow.assets import LACKS, SNAPSHOTS
 from embedding_airflow.operators.base import YeoronOperator, window_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ class CutSnapshot(YeoronOperator):
     """Asks the parameter server for the snapshot of the run's window.
 
     The server gives the same snapshot when the window was cut before, so a retry repeats nothing.
-    Result: `SnapshotRef.to_dict()`. Event on the asset `snapshots` (its outlet): `id`, `window`.
+    Result: `SnapshotRef.to_dict()`. XCom `lacks`, where the snapshot lacks something of its
+    window: a sentence for each, which the log and the run's note say too.
+    Event on the asset `snapshots` (its outlet): `id`, `window`, `parent`, `lacks`.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -42,10 +44,15 @@ class CutSnapshot(YeoronOperator):
             client.close()
         self.snapshot_id = ref.id
         self.log.info("Window %s: snapshot %s with %d words.", window.label, ref.id, ref.words)
+        for sentence in ref.lacks:
+            self.log.warning("%s", sentence)
+        if ref.lacks:
+            context["ti"].xcom_push(key=LACKS, value=list(ref.lacks))
         context["outlet_events"][SNAPSHOTS].extra = {
             "id": ref.id,
             "window": window.label,
             "parent": ref.parent,
+            **({LACKS: list(ref.lacks)} if ref.lacks else {}),
         }
         return dict(ref.to_dict())
 

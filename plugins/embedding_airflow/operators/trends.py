@@ -76,7 +76,7 @@ class NotifyOfReport(YeoronOperator):
 
         from embedding.snapshots.store import SnapshotStore
         from embedding.trends.delivery import notify
-        from embedding.trends.storage import load
+        from embedding.trends.report import window_report
         from embedding.trends.team import TeamStore, with_team
 
         if not settings.notify.channels:
@@ -87,7 +87,7 @@ class NotifyOfReport(YeoronOperator):
         store = SnapshotStore(settings.snapshot_store)
         team = settings.page.team
         config = with_team(settings.notify, TeamStore(team)) if team else settings.notify
-        report = load(folder, self.snapshot_id)
+        report = window_report(store, self.snapshot_id, settings.trends, folder)
         attach = partial(_attachment, settings, config, report) if config.attach != "none" else None
         notified = notify(report, store, folder, config, page, attach)
         self.log.info("Sent by %s.", ", ".join(notified.sent) or "no channel: nothing to tell")

@@ -17,6 +17,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService, Pages
 from embedding.server.figures.metrics import text_metrics
 from embedding.server.service import ParameterServer, running_server
+from incomplete import incomplete_store
 from waiting import until
 
 DIM = 4
@@ -108,6 +109,15 @@ def test_every_figure_that_is_promised_is_there_and_right(scrape):
     assert value(scrape, "yeoron_source_documents_total", source="뉴스") == 4
     assert value(scrape, "yeoron_source_lag_seconds", source="뉴스", quantile="0.5") == 1
     assert value(scrape, "process_resident_memory_bytes") > 1e6
+
+
+def test_a_window_that_lacks_something_is_a_figure_and_in_the_status(planted, tmp_path):
+    store = incomplete_store(tmp_path, planted)
+    with running_server(ServerConfig(min_count=1, snapshots=store.uri), dim=DIM) as server:
+        found = families(server)["yeoron_window_lacks"].samples
+        status = server.status()
+    assert [(one.labels, one.value) for one in found] == [({"window": "2020-01"}, 2)]
+    assert [len(one["lacks"]) for one in status["snapshots"]] == [0, 0, 2, 0]
 
 
 def test_staleness_is_a_histogram(scrape):

@@ -1,0 +1,59 @@
+"""Finished reports: those of a folder that are what would be computed now.
+
+They are of the same snapshots, in the same revisions, and of the same settings. The page, commands,
+Python and Airflow ask here first, and compute what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embedding.kernel.records import SnapshotRef
+from embedding.trends import storage
+from embedding.trends.lineage import lineage
+
+if TYPE_CHECKING:
+    from embedding.trends.config import TrendsConfig
+    from embedding.trends.rows import TrendReport
+    from embedding.trends.scoretable import WordScores
+
+
+class FinishedReports:
+    """The reports in a folder that are of these snapshots and settings.
+
+    refs    all snapshots by window start (`SnapshotStore.list`)
+    folder  of reports; None: there is none
+    """
+
+    def __init__(
+        self, refs: Sequence[SnapshotRef], config: TrendsConfig, folder: Path | None
+    ) -> None:
+        self._refs = {ref.id: ref for ref in refs}
+        self._config, self._folder = config, folder
+
+    def key(self, id: str) -> str:  # noqa: A002 - as the store names it
+        """The key that a report of a snapshot has if it is computed now; "" for an unknown one."""
+        ref = self._refs.get(id)
+        return (
+            ""
+            if ref is None
+            else storage.key_of(lineage([*self._refs.values()], ref), self._config)
+        )
+
+    def report(self, id: str) -> TrendReport | None:  # noqa: A002
+        """The finished report of a snapshot; None where there is none, or one of something else."""
+        key = self.key(id)
+        return storage.load_of(self._folder, id, key) if self._folder and key else None
+
+    def scores(self, id: str) -> WordScores | None:  # noqa: A002
+        """The figures of every word that the finished report compared; None as for `report`."""
+        key = self.key(id)
+        return storage.load_scores(self._folder, id, key) if self._folder and key else None
+
+    def with_scores(self, id: str) -> TrendReport | None:  # noqa: A002
+        """Both in one; None where either is missing."""
+        report, scores = self.report(id), self.scores(id)
+        return None if report is None or scores is None else replace(report, scores=scores)
