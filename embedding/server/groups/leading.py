@@ -311,8 +311,7 @@ class LedGroups:
             part = arrival.push
             self._state.accounts.learnt(arrival, now)
             self._state.meters.pushes += part.sequence - after - 1
-            self._state.ledger.apply(part.node, part.sequence, part.offset)
-            self._state.ledger.of(part.node).tokens += part.tokens
+            self._state.ledger.apply(part.node, part.sequence, part.offset, part.tokens)
         self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
         self._state.scores.take_over(entry.scored)
         self._state.ledger.apply(group, entry.sequence)

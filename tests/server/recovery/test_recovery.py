@@ -129,7 +129,12 @@ def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
         two.push(ones(ids), named(["말"]))
         rows = one.pull(ids, ids)
         assert rows.contexts[0, 0] == 2.0
-        assert server.status()["tokens"] == 2
+        status = server.status()
+        assert status["tokens"] == 2
+        assert {name: each["tokens"] for name, each in status["nodes"].items()} == {
+            "n0": 1,
+            "n1": 1,
+        }, "what was held back came again, and is counted once"
 
 
 def test_a_full_log_asks_for_a_checkpoint_and_goes_on(tmp_path, connect):
