@@ -136,7 +136,7 @@ def in_step(
     with rendezvous() as folder, ThreadPoolExecutor(len(scripts)) as pool:
         running = [pool.submit(node, rank, folder) for rank in range(len(scripts))]
         for each in running:
-            route, seen = each.result(timeout=60)
+            route, seen = each.result(timeout=300)
             ran.routes.append(route)
             ran.pulled.append(seen)
     return ran

@@ -57,4 +57,4 @@ def test_with_a_certificate_it_speaks_tls(tmp_path):
         until(answers)
     finally:
         process.kill()
-        process.wait(60)
+        process.wait(300)

@@ -349,7 +349,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             reached = min(pushed.values())
             until(lambda reached=reached: min(pushed.values()) > reached + 20)
             process.kill()
-            process.join(120)
+            process.join(300)
             process = start_server(chosen, dim=DIM)
         reached = min(pushed.values())
         until(lambda: min(pushed.values()) > reached + 20)
@@ -373,7 +373,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
     finally:
         stop.set()
         process.terminate()
-        process.join(120)
+        process.join(300)
         assert process.exitcode == 0
     manifest = sorted((tmp_path / "state").glob("checkpoint-*/manifest.json"))[-1]
     assert json.loads(manifest.read_text())["facts"]["totals"]["tokens"] == total * 50

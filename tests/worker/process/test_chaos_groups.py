@@ -54,7 +54,7 @@ class Group:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.join(30)
+        self.process.join(300)
 
     def kill_shard(self) -> None:
         """Once the group serves: a server that loses a shard while it starts ends."""
