@@ -137,6 +137,25 @@ def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
         }, "what was held back came again, and is counted once"
 
 
+def test_what_a_policy_dropped_is_a_part_of_all_pushes_after_a_restart_too(tmp_path, connect):
+    chosen = config(tmp_path).model_copy(update={"port": lasting_port()})
+    sync = SyncConfig(policy="backup", backups=1)
+    shown = []
+    with running_server(chosen, sync, dim=DIM) as server:
+        one, two = connect(server, "n0"), connect(server, "n1")
+        ids = one.words("말")
+        one.pull()
+        two.pull(ids)
+        one.push(ones(ids), named(["말"]))
+        two.push(ones(ids), named(["말"]))  # too late: the clock is closed
+        shown.append(server.status())
+    with running_server(chosen, sync, dim=DIM) as server:
+        shown.append(server.status())
+    for status in shown:
+        assert (status["pushes"], status["tokens"]) == (2, 2)
+        assert (status["sync"]["dropped_pushes"], status["sync"]["dropped_tokens"]) == (1, 1)
+
+
 def test_a_full_log_asks_for_a_checkpoint_and_goes_on(tmp_path, connect):
     few = ExchangeConfig(max_unconfirmed=4)
     with running_server(config(tmp_path), dim=DIM) as server:
