@@ -80,12 +80,10 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether no bound is broken, and the snapshot can be read."""
         return not self.failed and not self.unread
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it did not pass."""
         return (*self.failed, *([self.unread] if self.unread else []))
 
 

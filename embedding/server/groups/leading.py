@@ -117,7 +117,6 @@ class LedGroups:
             return header, ids
 
     def sent(self, group: str, rows: int) -> None:
-        """Rows went to a group."""
         self.groups[group].rows_out += rows
 
     def meters(self, name: str) -> Meters | None:
@@ -141,7 +140,6 @@ class LedGroups:
                 raise RefusedError(f"configure: group {name} has {error}", kind="control") from None
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint keeps: which groups are there (under the lock)."""
         return {"groups": sorted(self.present())}
 
     def restore(self, facts: Mapping[str, Any]) -> None:

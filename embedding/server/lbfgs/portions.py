@@ -66,7 +66,6 @@ class Portions:
 
     @property
     def complete(self) -> bool:
-        """Whether every portion was counted."""
         return all(portion.counted for portion in self._portions.values())
 
     def ask(self, node: str) -> Name | None:

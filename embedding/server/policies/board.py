@@ -75,19 +75,15 @@ class ClockTable:
         return max(self.since, self.closed)
 
     def active(self) -> list[str]:
-        """Names of the nodes that take part."""
         return [member.name for member in self.members.values() if member.active]
 
     def active_clocks(self) -> list[int]:
-        """Clocks of the nodes that take part."""
         return [member.clock for member in self.members.values() if member.active]
 
     def slowest(self) -> int | None:
-        """Clock of the slowest node that takes part; None when none does."""
         return min(self.active_clocks(), default=None)
 
     def furthest(self) -> int:
-        """The highest clock of any node."""
         return max((member.clock for member in self.members.values()), default=0)
 
     def behind(self, clock: int) -> list[str]:

@@ -22,7 +22,6 @@ class Speeds:
         self._heard: dict[_SpeedStream, deque[tuple[float, int, float]]] = {}
 
     def __len__(self) -> int:
-        """How many streams are known."""
         return len(self._heard)
 
     def add(self, node: str, tokens: dict[str, int], seconds: float, now: float) -> None:
