@@ -17,12 +17,12 @@ def small_disk(folder: Path) -> Iterator[Path]:
     disk = folder / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, timeout=60).returncode:
+    if subprocess.run(mount, capture_output=True, timeout=300).returncode:
         pytest.skip("a small file system cannot be mounted here")
     try:
         yield disk
     finally:
-        subprocess.run(["umount", str(disk)], check=True, timeout=60)
+        subprocess.run(["umount", str(disk)], check=True, timeout=300)
 
 
 @contextmanager

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
-SCALE = float(os.environ.get("EXAMPLES", "0.5"))
-"""`make explore` looks at all that a test names, `make test` at half of them, always the same."""
+SCALE = float(os.environ.get("EXAMPLES", "0.25"))
+"""`make explore` looks at all that a test names, `make test` at a quarter, always the same."""
+LEAST = 6
+"""Examples of a test that names more, whatever the scale."""
 USUAL = 100
 """Examples of a test that names no number, before the scale."""
 
 
 def examples(number: int = USUAL) -> int:
-    """So many examples in `make test`, more or fewer where EXAMPLES says so; one at least."""
-    return max(1, round(number * SCALE))
+    """So many examples at a scale of 1, which `make explore` has."""
+    return max(min(number, LEAST), round(number * SCALE))

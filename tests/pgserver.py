@@ -96,7 +96,7 @@ class PostgresServer:
         """SIGQUIT ends it as a crash does, SIGINT cuts everybody off."""
         if self._server is not None:
             self._server.send_signal(how)
-            self._server.wait(60)
+            self._server.wait(300)
             self._server = None
 
     def address(self, database: str, user: str = "yeoron") -> str:

@@ -38,4 +38,4 @@ def redis_server(folder: Path, password: str = "") -> Iterator[str]:
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)

@@ -13,7 +13,7 @@ PAUSE_S, LONGEST_S = 0.02, 0.25
 _LATE = "it did not come about in time"
 
 
-def until(condition: Callable[[], T], what: What = _LATE, seconds: float = 150.0) -> T:
+def until(condition: Callable[[], T], what: What = _LATE, seconds: float = 300.0) -> T:
     """What `condition` gives, as soon as it is true; AssertionError where it takes too long.
 
     what  a sentence for that error, or what says at that moment how things stand
@@ -34,7 +34,7 @@ def _pause(asked: float) -> float:
     return min(max(PAUSE_S, 3 * (time.monotonic() - asked)), LONGEST_S)
 
 
-async def eventually(condition: Callable[[], T], what: What = _LATE, seconds: float = 150.0) -> T:
+async def eventually(condition: Callable[[], T], what: What = _LATE, seconds: float = 300.0) -> T:
     """`until` for what another task of this event loop does."""
     deadline = (asked := time.monotonic()) + seconds
     while not (found := condition()):

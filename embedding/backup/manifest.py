@@ -84,7 +84,6 @@ class BackupManifest(BaseModel):
     """SHA-256 (hex) over the canonical JSON of all the other fields."""
 
     def sealed(self) -> BackupManifest:
-        """The same with its digest."""
         return self.model_copy(update={"digest": self._digest()})
 
     def to_json(self) -> str:
@@ -94,11 +93,9 @@ class BackupManifest(BaseModel):
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
         return sum(file.size for file in self.files.values())
 
     def store(self, name: str) -> dict[str, StoredFile]:
-        """The files of one store."""
         return {key: file for key, file in self.files.items() if key.startswith(f"{name}/")}
 
     def _digest(self) -> str:

@@ -104,7 +104,6 @@ class FolderRepository:
             raise InputError(f"{self.root}: a folder is expected, found a file.")
 
     def empty(self) -> bool:
-        """Whether nothing is there."""
         with self._reported("read"):
             return not self.root.is_dir() or not any(self.root.iterdir())
 
@@ -139,7 +138,6 @@ class FolderRepository:
             return copied(source, into) if source.is_file() else None
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
         with self._reported("written"):
             (self.root / name).unlink(missing_ok=True)
 
@@ -171,7 +169,6 @@ class ObjectRepository:
         self.address = address.rstrip("/")
 
     def empty(self) -> bool:
-        """Whether nothing is there."""
         return not self._names()
 
     def read(self, name: str) -> bytes | None:
@@ -182,7 +179,6 @@ class ObjectRepository:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small object, or replace it."""
         self._stored(lambda: self.fs.pipe_file(self._path(name), data))
 
     def put(self, source: Path, name: str) -> StoredFile:

@@ -60,7 +60,10 @@ def restore(
         shutil.rmtree(stage, ignore_errors=True)
         private_folder(stage)
         try:
-            _check_room(stage, manifest)
+            if (free := shutil.disk_usage(stage).free) < manifest.bytes:
+                raise PlatformError(
+                    f"restore: {home} has {free:,} bytes free and the backup {manifest.bytes:,}."
+                )
             _fetch(repository, manifest, stage)
             tell(f"{len(manifest.files):,} files fetched; every one is as it was written.")
             _reshard(settings, manifest, stage, tell)
@@ -70,7 +73,11 @@ def restore(
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
             raise
-    _put_in_place(home, stage)
+    for path in sorted(stage.iterdir()):
+        if path.name != VERIFIED:
+            path.rename(home / path.name)
+    sync(home)
+    shutil.rmtree(stage)
     return manifest
 
 
@@ -153,14 +160,6 @@ def _check_empty(home: Path) -> None:
         )
 
 
-def _check_room(stage: Path, manifest: BackupManifest) -> None:
-    free = shutil.disk_usage(stage).free
-    if free < manifest.bytes:
-        raise PlatformError(
-            f"restore: {stage.parent} has {free:,} bytes free and the backup {manifest.bytes:,}."
-        )
-
-
 def _fetch(repository: BackupRepository, manifest: BackupManifest, stage: Path) -> None:
     for name, expected in manifest.files.items():
         found = repository.get(name, stage / name)
@@ -230,11 +229,3 @@ def _verified(stage: Path, manifest: BackupManifest) -> bool:
             f"empty the folder."
         )
     return True
-
-
-def _put_in_place(home: Path, stage: Path) -> None:
-    for path in sorted(stage.iterdir()):
-        if path.name != VERIFIED:
-            path.rename(home / path.name)
-    sync(home)
-    shutil.rmtree(stage)

@@ -50,8 +50,13 @@ def erase(
         erasing.erase(folder, word=word, source=source)
     if source is not None and not dry:
         for path in (home / _ARTIFACTS).rglob(MANIFEST):
-            if not (path.parent / VECTORS).exists():
-                _without(path, source)
+            if (path.parent / VECTORS).exists():
+                continue
+            manifest = parse_manifest(path.read_text(encoding="utf-8"), str(path))
+            if source in {*manifest.tokens, *manifest.documents}:
+                changed = manifest.model_copy(update=erasing.counts_without(manifest, source))
+                with replaced(path) as file:
+                    file.write(changed.to_json().encode())
         _tags(database, source)
     return found
 
@@ -116,15 +121,6 @@ def _drop_plots(home: Path, folder: Path) -> None:
         if (parent / _PLOTS).is_dir():
             shutil.rmtree(parent / _PLOTS)
             return
-
-
-def _without(path: Path, source: str) -> None:
-    manifest = parse_manifest(path.read_text(encoding="utf-8"), str(path))
-    if source not in {*manifest.tokens, *manifest.documents}:
-        return
-    changed = manifest.model_copy(update=erasing.counts_without(manifest, source))
-    with replaced(path) as file:
-        file.write(changed.to_json().encode())
 
 
 def _tags(address: str, source: str) -> None:

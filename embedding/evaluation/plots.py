@@ -37,7 +37,9 @@ def draw(folder: Path, series: Sequence[Manifest], evaluation: SnapshotEvaluatio
     font = _hangul_font()
     settings = {"font.family": [font, "DejaVu Sans"] if font else ["DejaVu Sans"]}
     with mpl.rc_context({**settings, "axes.unicode_minus": False}):
-        paths = [_vocabulary(folder, series)]
+        figure, axes = _axes("Vocabulary by window", "words")
+        _windows(axes, series, [float(manifest.words) for manifest in series], "words")
+        paths = [_save(figure, folder / "vocabulary.png")]
         if any(source_losses(manifest.quality) for manifest in series):
             paths.append(_likelihood(folder, series, hangul=font is not None))
         if len(evaluation.tables["norm"]):
@@ -66,12 +68,6 @@ def _axes(title: str, ylabel: str) -> tuple[Any, Any]:
 def _save(figure: Any, path: Path) -> Path:
     figure.savefig(path, dpi=110, metadata={"Software": None})
     return path
-
-
-def _vocabulary(folder: Path, series: Sequence[Manifest]) -> Path:
-    figure, axes = _axes("Vocabulary by window", "words")
-    _windows(axes, series, [float(manifest.words) for manifest in series], "words")
-    return _save(figure, folder / "vocabulary.png")
 
 
 def _likelihood(folder: Path, series: Sequence[Manifest], *, hangul: bool) -> Path:

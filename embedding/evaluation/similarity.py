@@ -23,7 +23,6 @@ class Similarity:
 
     @property
     def coverage(self) -> float:
-        """Share of the gold pairs that were judged."""
         return self.covered / self.pairs
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from embedding.evaluation import gate, provenance, registry, runs, views
 from embedding.evaluation.config import EvaluationConfig
-from embedding.evaluation.evaluate import SnapshotEvaluation, evaluate_snapshot
+from embedding.evaluation.evaluate import evaluate_snapshot
 from embedding.evaluation.gate import GateResult
 from embedding.evaluation.plots import draw
 from embedding.snapshots.catalogue import Catalogue
@@ -88,23 +88,42 @@ def track_snapshot(
         line = _stream(client, place)
         run = _open(client, place, snapshot)
         with _closing(client, run):
-            runs.log_params(client, run, _params(snapshot))
+            manifest = snapshot.manifest
+            params = {"snapshot": manifest.id, "window": manifest.window.label}
+            runs.log_params(client, run, params | provenance.params(manifest))
             evaluation = evaluate_snapshot(snapshot, config.gold, config.device)
             series = _series(store, snapshot)
             step = _step(client, run, series)
             end = int(snapshot.ref.window_end.timestamp() * 1000)
             for target in (run.info.run_id, line):
                 runs.log_metrics(client, target, evaluation.metrics, step=step, timestamp=end)
-            _log_files(client, run.info.run_id, snapshot, series, evaluation)
+            with tempfile.TemporaryDirectory(prefix="yeoron-plots-") as folder:
+                for path in draw(Path(folder), series, evaluation):
+                    client.log_artifact(run.info.run_id, str(path), "plots")
+            client.log_artifact(run.info.run_id, str(snapshot.path / MANIFEST))
             version = registry.register(
                 client, snapshot, run.info.run_id, config.model_name, lineage(snapshot.manifest)
             )
-            held = _Gate(client, config, bounds)
-            verdict, aliases = held.decide(snapshot, evaluation.metrics, version)
+            # What `newest` names is what comes before, unless that is this version.
+            now = registry.holder(client, config.model_name, registry.NEWEST)
+            mine = now is not None and str(now.version) == version
+            verdict = gate.judge(
+                evaluation.metrics,
+                bounds,
+                corpus=gate.corpus_digest(manifest),
+                gold=config.gold,
+                before={} if mine else registry.figures(client, now),
+                max_rise=config.max_rise,
+                lacks=() if manifest.judgeable else snapshot.ref.lacks,
+            )
+            figure = (config.best_by, evaluation.metrics.get(config.best_by))
+            aliases = registry.move_aliases(
+                client, config.model_name, version, snapshot.ref.window_end, verdict, figure
+            )
             passed = {GATE_PASSED: float(verdict.passed)}
             # The last word counts: of two figures at one step and time MLflow shows the larger.
-            now = int(time.time() * 1000)
-            runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=now)
+            at = int(time.time() * 1000)
+            runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=at)
             client.set_tag(run.info.run_id, registry.GATE, _in_words(verdict))
             lines = [headline(verdict, evaluation.metrics)]
             lines += [one for one in snapshot.ref.lacks if one not in verdict.lacks]
@@ -118,43 +137,6 @@ def track_snapshot(
         verdict=verdict,
         aliases=aliases,
     )
-
-
-@dataclass(frozen=True)
-class _Gate:
-    """The gate before the aliases of one registered model."""
-
-    client: MlflowClient
-    config: EvaluationConfig
-    floors: Sequence[gate.QualityBound]
-
-    def decide(
-        self, snapshot: Snapshot, metrics: Mapping[str, float], version: str
-    ) -> tuple[GateResult, tuple[str, ...]]:
-        """Judge a version and move the aliases; the verdict and the aliases that name it now."""
-        verdict = gate.judge(
-            metrics,
-            self.floors,
-            corpus=gate.corpus_digest(snapshot.manifest),
-            gold=self.config.gold,
-            before=self._before(version),
-            max_rise=self.config.max_rise,
-            lacks=() if snapshot.manifest.judgeable else snapshot.ref.lacks,
-        )
-        end, figure = (
-            snapshot.ref.window_end,
-            (self.config.best_by, metrics.get(self.config.best_by)),
-        )
-        moved = registry.move_aliases(
-            self.client, self.config.model_name, version, end, verdict, figure
-        )
-        return verdict, moved
-
-    def _before(self, version: str) -> dict[str, float]:
-        """Figures of the version that `newest` names, unless that is this one."""
-        now = registry.holder(self.client, self.config.model_name, registry.NEWEST)
-        mine = now is not None and str(now.version) == version
-        return {} if mine else registry.figures(self.client, now)
 
 
 def _in_words(verdict: GateResult) -> str:
@@ -216,15 +198,6 @@ def _closing(client: MlflowClient, run: Run) -> Iterator[None]:
     runs.end_run(client, run, "FINISHED", time.monotonic() - began)
 
 
-def _params(snapshot: Snapshot) -> dict[str, object]:
-    manifest = snapshot.manifest
-    return {
-        "snapshot": manifest.id,
-        "window": manifest.window.label,
-        **provenance.params(manifest),
-    }
-
-
 def _series(store: SnapshotStore, snapshot: Snapshot) -> list[Manifest]:
     """Manifests up to and with this snapshot, one a window, oldest first."""
     start = snapshot.ref.window_start
@@ -240,16 +213,3 @@ def _step(client: MlflowClient, run: Run, series: Sequence[Manifest]) -> int:
     step = len(series) - 1
     client.set_tag(run.info.run_id, _STEP, str(step))
     return step
-
-
-def _log_files(
-    client: MlflowClient,
-    run_id: str,
-    snapshot: Snapshot,
-    series: Sequence[Manifest],
-    evaluation: SnapshotEvaluation,
-) -> None:
-    with tempfile.TemporaryDirectory(prefix="yeoron-plots-") as folder:
-        for path in draw(Path(folder), series, evaluation):
-            client.log_artifact(run_id, str(path), "plots")
-    client.log_artifact(run_id, str(snapshot.path / MANIFEST))

@@ -118,7 +118,6 @@ class ModelConfig(Config):
 
     @property
     def traits(self) -> ModelTraits:
-        """What the model declares of itself."""
         return traits_of(self.model)
 
     @property

@@ -108,7 +108,6 @@ class CooccurrenceTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the table now."""
         return self.keys.nbytes + self.counts.nbytes + self._stamps.nbytes
 
     def add(self, words: CodeArray, ends: CodeArray, ids: IntArray, window: int) -> CodeArray:

@@ -54,7 +54,6 @@ class GramIndex:
         return flat, offsets
 
     def forget(self, ids: IntArray) -> None:
-        """Drop evicted words."""
         for row in ids.tolist():
             self._held.pop(row, None)
 
@@ -65,7 +64,6 @@ class GramIndex:
             self._held = {row: held for row, held in self._held.items() if row in wanted}
 
     def clear(self) -> None:
-        """Forget every word."""
         self._held = {}
 
     def _hashed(self, word: str) -> CodeArray:

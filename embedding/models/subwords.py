@@ -99,12 +99,10 @@ class Subwords:
 
     def buckets(self, word: str) -> IntArray:
         """int64, distinct and increasing; empty for a word without n-grams."""
-        found = {self._bucket(gram) for gram in ngrams(word)}
+        grams = (gram.encode("utf-8", "surrogatepass") for gram in ngrams(word))
+        digests = (blake2b(gram, digest_size=8).digest() for gram in grams)
+        found = {int.from_bytes(digest, "little") % self._buckets for digest in digests}
         return np.asarray(sorted(found), dtype=np.int64)
-
-    def _bucket(self, gram: str) -> int:
-        digest = blake2b(gram.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "little") % self._buckets
 
     def local(self, words: Sequence[str]) -> LocalSubwords:
         """Rows for the n-grams of a block's words."""

@@ -82,6 +82,7 @@ class Applying:
         self._rows.tables.versions.lost([push.node for push in pushes])
 
     def _book(self, arrival: PushArrival, now: float) -> None:
+        push = arrival.push
         self._accounts.learnt(arrival, now)
-        self._ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.offset)
+        self._ledger.apply(push.node, push.sequence, push.offset, push.tokens)
         self.departures.advance()

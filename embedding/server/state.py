@@ -303,7 +303,6 @@ class ServerState:
         self.execute(instructions, now)
         measured = self.machine.measured(push.node, by_source(push), push.busy_s, now=now)
         self.execute(measured, now)
-        self.ledger.of(push.node).tokens += push.tokens
         self.changed.notify_all()
         return self.ack(push.node)
 

@@ -12,6 +12,7 @@ from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import open_alarms
 from embedding.server.figures.reading import reading
 from embedding.server.figures.transports import topology, total
+from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import iso
 
@@ -134,7 +135,11 @@ def _sync(state: ServerState, now: float) -> dict[str, Any]:
 
 
 def node_status(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:
-    """Each node, here or at another server (under the lock); servers are members, but no nodes."""
+    """Each node, here or at another server (under the lock); servers are members, but no nodes.
+
+    Of a node of another server its pushes are those in the books here: that server speaks of them
+    earlier or later than of their content.
+    """
     found = {}
     for name, member in state.machine.board.members.items():
         if name in servers:
@@ -154,7 +159,13 @@ def node_status(state: ServerState, servers: Collection[str], now: float) -> dic
             "last_seen_s": now - max(member.last_seen, state.meters.started),
             "report": state.reports.last.get(name, {}),
         }
-    return found | state.reports.guests
+    for name, guest in state.reports.guests.items():
+        if guest.get("state") == "gone" and found.get(name, guest)["state"] != "gone":
+            continue  # it went over to this server
+        entry = state.ledger.nodes.get(name, NodeLedger())
+        pushes = {"sequence": entry.accepted, "durable": entry.durable, "tokens": entry.tokens}
+        found[name] = {**guest, **pushes}
+    return found
 
 
 def _sources(state: ServerState, now: float) -> dict[str, Any]:

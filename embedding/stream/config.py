@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +12,10 @@ from embedding.kernel.config import Config
 
 class StreamConfig(Config):
     """Queue between crawler and gradients, and the replay memory behind it."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("replay_anneal", "replay_mix"), "leave it out: replay has one value of it"
+    )
 
     queue_tokens: int = Field(default=200_000, ge=1_000)
     """Tokens that may wait between crawler and gradients; the crawler pauses when it is full."""
@@ -26,11 +31,4 @@ class StreamConfig(Config):
     """Replay by loss: exponent of the priorities; 0 draws uniformly."""
 
     replay_beta: float = Field(default=0.4, ge=0.0, le=1.0)
-    """Replay by loss: exponent of the importance weights at the start; 1 is unbiased."""
-
-    replay_anneal: int = Field(default=0, ge=0)
-    """Replay by loss: samples over which beta rises to 1; 0 keeps it as it is."""
-
-    replay_mix: float = Field(default=0.1, ge=0.0, le=1.0)
-    """Replay by loss or gradient: share of the draws that is uniform. Bounds what a priority that
-    has become wrong can do: no sentence is forgotten, no unbiased weight is above 1 / mix."""
+    """Replay by loss: exponent of the importance weights; 1 is unbiased."""

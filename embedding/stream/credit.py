@@ -33,11 +33,9 @@ class SenderState:
         self.depth = 0
 
     def admits(self, tokens: int) -> bool:
-        """Whether a block of `tokens` may be sent now."""
         return self.depth == 0 or self.depth + cost(tokens) <= self.capacity
 
     def sent(self, tokens: int) -> None:
-        """Account for a block on its way."""
         self.depth += cost(tokens)
 
     def credited(self, tokens: int) -> None:

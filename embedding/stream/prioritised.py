@@ -37,7 +37,7 @@ class PrioritisedReplay:
     """Draws sentences in proportion to priority^alpha.
 
     A sentence without a priority gets the largest one seen, so that it is drawn soon (Algorithm 1).
-    `beta` rises linearly to 1 over `anneal` samples; 0 keeps it. O(log n) a sentence.
+    O(log n) a sentence.
     `measure` is what `update` is told; `mix` is ε, the share of uniform draws.
     """
 
@@ -49,15 +49,12 @@ class PrioritisedReplay:
         measure: Measure = "loss",
         alpha: float = 0.6,
         beta: float = 0.4,
-        anneal: int = 0,
         mix: float = 0.0,
         weights: Literal["mean", "unbiased"] = "mean",
     ) -> None:
         for name, value in (("alpha", alpha), ("beta", beta), ("mix", mix)):
             if not 0.0 <= value <= 1.0:
                 raise ConfigError(f"prioritised replay: {name} must lie in [0, 1], got {value}.")
-        if anneal < 0:
-            raise ConfigError(f"prioritised replay: anneal cannot be negative, got {anneal}.")
         if weights not in ("mean", "unbiased"):
             raise ConfigError(
                 f"prioritised replay: weights are 'mean' or 'unbiased', got {weights!r}."
@@ -66,23 +63,14 @@ class PrioritisedReplay:
         self.measure: Measure = measure
         self.alpha = alpha
         self._mix = mix
-        self._beta = beta
-        self._anneal = anneal
+        self.beta = beta
         self._normalised = weights == "mean"
         self._ring = SentenceRing(capacity_tokens)
         self._tree = SumTree(self._ring.slots)
         self._largest = 1.0
         self._usual = 1.0
         self._measured = False
-        self._samples = 0
         self._random = np.random.default_rng(seed)
-
-    @property
-    def beta(self) -> float:
-        """Exponent of the weights of the next sample."""
-        if not self._anneal:
-            return self._beta
-        return min(1.0, self._beta + (1.0 - self._beta) * self._samples / self._anneal)
 
     def add(
         self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
@@ -123,7 +111,6 @@ class PrioritisedReplay:
         weights = shares**-self.beta
         if self._normalised and len(weights):
             weights /= np.average(weights, weights=np.diff(sentences))
-        self._samples += 1
         return Sample(tokens, sentences, keys, weights.astype(np.float32))
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:

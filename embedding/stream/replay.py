@@ -15,6 +15,10 @@ from embedding.stream.prioritised import PrioritisedReplay
 from embedding.stream.ring import SentenceRing
 from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
 
+MIX = 0.1
+"""Share of uniform draws by loss or gradient. It bounds what a priority that has become wrong can
+do: no sentence is forgotten, no unbiased weight is above 1 / MIX."""
+
 
 @runtime_checkable
 class ReplayMemory(Protocol):
@@ -104,7 +108,7 @@ def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
             measure="gradient",
             alpha=1.0,
             beta=1.0,
-            mix=config.replay_mix,
+            mix=MIX,
             weights="unbiased",
         )
     return PrioritisedReplay(
@@ -112,6 +116,5 @@ def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
         seed,
         alpha=config.replay_alpha,
         beta=config.replay_beta,
-        anneal=config.replay_anneal,
-        mix=config.replay_mix,
+        mix=MIX,
     )

@@ -41,12 +41,10 @@ class SentenceRing:
 
     @property
     def tokens(self) -> int:
-        """Tokens held."""
         return int(self._end(self.next) - self._end(self.oldest))
 
     @property
     def nbytes(self) -> int:
-        """Bytes taken by the arrays."""
         return self._tokens.nbytes + self._ends.nbytes
 
     def slot(self, serials: IntArray) -> IntArray:

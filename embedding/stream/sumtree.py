@@ -24,12 +24,10 @@ class SumTree:
 
     @property
     def total(self) -> float:
-        """Sum of all weights."""
         return float(self._nodes[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes taken."""
         return self._nodes.nbytes
 
     def get(self, leaves: IntArray) -> Weights:

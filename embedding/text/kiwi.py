@@ -17,7 +17,7 @@ from embedding.kernel.records import batched
 from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, EojeolReading
-from embedding.text.morphemes import Morpheme, Part, make_select, pieces
+from embedding.text.morphemes import Morpheme, MorphemePart, make_select, pieces
 from embedding.text.passages import Passage, linked
 from embedding.text.readings import Readings
 from embedding.text.sentences import eojeols
@@ -175,7 +175,7 @@ class KiwiTokenizer:
         Kiwi reads 10: 30 as one morpheme: each eojeol gets its part of it.
         """
         found, at, base = [], 0, 0
-        over: list[Part] = []  # what the last morpheme holds of the next eojeol
+        over: list[MorphemePart] = []  # what the last morpheme holds of the next eojeol
         for part in parts:
             begin, end = at, base + len(part)
             while at < len(tokens) and tokens[at].start <= end:
@@ -186,8 +186,8 @@ class KiwiTokenizer:
                 last = own.pop()
                 start, stop = last.start, last.start + last.len
                 if start < end:
-                    own.append(Part(text[start:end], last.tag, start, end - start))
-                over = [Part(text[end + 1 : stop], last.tag, end + 1, stop - end - 1)]
+                    own.append(MorphemePart(text[start:end], last.tag, start, end - start))
+                over = [MorphemePart(text[end + 1 : stop], last.tag, end + 1, stop - end - 1)]
             words: list[Analysis] = [()] * len(own)
             for first, piece in pieces(text, base, end, own, self._select):
                 words[first] = (piece,)

@@ -10,7 +10,7 @@ from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
-from embedding.text.morphemes import Part, join, make_select
+from embedding.text.morphemes import MorphemePart, join, make_select
 from embedding.text.neutral import split_neutral
 from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
@@ -72,11 +72,11 @@ class MecabTokenizer:
                     words.append(word)
         return words
 
-    def _pieces(self, text: str) -> Iterator[Part]:
+    def _pieces(self, text: str) -> Iterator[MorphemePart]:
         for morpheme in self._mecab.parse(text):
             start, length = morpheme.span.start, morpheme.span.end - morpheme.span.start
             for form, tag in _taken_apart(morpheme):
-                yield Part(form, tag, start, length)
+                yield MorphemePart(form, tag, start, length)
                 start, length = start + length, 0  # what melts with the first has no place
 
 

@@ -63,7 +63,7 @@ class Morpheme(Protocol):
 
 
 @dataclass(slots=True)
-class Part:
+class MorphemePart:
     """A `Morpheme` that is a part of what an analyser gave."""
 
     form: str

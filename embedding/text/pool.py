@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 _WORKER = "embedding.text.pool_worker"
 _BROKEN = (OSError, EOFError, TimeoutError, ValueError)
-FIRST = 0.1
+_FIRST_TRY = 0.1
 """Part of the time that a text may take at first, among others."""
 _LOOK_SECONDS, _LOOKS = 5.0, 60
 """A process that sleeps through so many looks and uses no processor time waits for ever."""
-NAMED = 20
+_MOST_NAMED = 20
 """Texts left out that a report names: the latest."""
 _KEPT = 10_000
 
@@ -81,7 +81,7 @@ class TextPool:
         asked = list(documents)
         met: Counter[int] = Counter()
         while True:
-            made = await self._try(asked, available, FIRST)
+            made = await self._try(asked, available, _FIRST_TRY)
             if isinstance(made, TokenBlock):
                 return made
             log.warning("text preparation: %s; it is tried again", made.reason)
@@ -214,7 +214,7 @@ class TextPool:
         reports = list(self._reports.values())
         failures = {
             "given_up": self._forgotten + len(self.left_out),
-            "left_out": dict(list(self.left_out.items())[-NAMED:]),
+            "left_out": dict(list(self.left_out.items())[-_MOST_NAMED:]),
         }
         return {**merged(reports), **failures} if reports else {}
 

@@ -60,16 +60,16 @@ def answered(folder: Path, *choices: str) -> Iterator[Callable[[int], list[str]]
 
     def offered(at: int) -> list[str]:
         file = folder / f"{at}.json"
-        until(file.exists, "the person did not answer", seconds=60)
+        until(file.exists, "the person did not answer")
         found: list[str] = json.loads(file.read_text(encoding="utf-8"))
         return found
 
     try:
         yield offered
-        assert person.wait(120) == 0
+        assert person.wait(300) == 0
     finally:
         person.kill()
-        person.wait(30)
+        person.wait(300)
 
 
 def run(dag_bag: Any) -> Any:

@@ -182,7 +182,7 @@ def test_a_real_airflow_tells_of_a_late_run_and_names_its_window(empty_database,
         (notice,) = taken
         assert "slow: a run is late" in notice["text"]
         assert "|Window 2020-02>" in notice["text"]
-        until(lambda: _callback(home) == "success", how, seconds=60)
+        until(lambda: _callback(home) == "success", how)
 
 
 def _callback(home: Path) -> str:

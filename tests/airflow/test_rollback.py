@@ -63,7 +63,7 @@ def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
             stop_pool(settings)
         finally:
             process.kill()
-            process.wait(60)
+            process.wait(300)
 
 
 def _wait_ready(settings: Any, process: subprocess.Popen, log: Any) -> None:

@@ -1,5 +1,5 @@
-"""A public method is explained once, where it stands or in the interface that its class is for; a
-field is explained under its name."""
+"""A public method is explained once, where it stands or in the interface that its class is for,
+unless it says all in a statement or two; a field is explained under its name."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 UNCHECKED = ("neighbours/yeoron_bench/",)
 """What prints tables: names say it."""
 INTERFACES = ("Protocol", "ABC")
+SHORT = 2
+"""Statements of a method that its name may be enough for: a sentence would say them again."""
 
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
@@ -50,6 +52,7 @@ def test_public_methods_are_explained() -> None:
         for method in methods(holder)
         if not ast.get_docstring(method)
         and method.name not in explained
+        and len(method.body) > SHORT
         and not any("overload" in ast.unparse(each) for each in method.decorator_list)
     ]
     assert bare == [], "say what it does, here or in the Protocol that declares it"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -40,9 +39,7 @@ def test_a_process_that_fails_is_named(tmp_path: Path) -> None:
 
 
 def test_a_process_that_stays_behind_is_ended(tmp_path: Path) -> None:
-    began = time.monotonic()
     with pytest.raises(PlatformError, match="had not ended after 5 s"):
         measured([sys.executable, "-c", LEAVES_ONE], HERE, tmp_path, limit_s=5)
-    assert time.monotonic() - began < 60
     left = int((tmp_path / "pid").read_text())
     until(lambda: gone(left))

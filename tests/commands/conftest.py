@@ -71,7 +71,7 @@ def own_process() -> Yeoron:
             capture_output=True,
             text=True,
             cwd=cwd,
-            timeout=170,
+            timeout=500,
             check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)

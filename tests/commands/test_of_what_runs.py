@@ -27,7 +27,7 @@ def supervisor() -> Iterator[int]:
         [sys.executable, "-c", "import time; time.sleep(300)", "supervisord"]
     )
     # A process that has just begun has no command line yet.
-    until(lambda: "supervisord" in psutil.Process(process.pid).cmdline(), "it did not begin", 60)
+    until(lambda: "supervisord" in psutil.Process(process.pid).cmdline(), "it did not begin")
     yield process.pid
     process.kill()
     process.wait()

@@ -89,7 +89,7 @@ def test_nodes_that_are_killed_come_again_and_every_token_is_learnt_once(
         try:
             for _ in range(2):  # the second time the one that was left: the other has its rows
                 kill_oldest_of_two(running.pid)
-            out, said = running.communicate(timeout=250)
+            out, said = running.communicate(timeout=300)
         finally:
             running.kill()
     assert running.returncode == 0, said

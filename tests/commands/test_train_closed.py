@@ -75,7 +75,7 @@ def test_nobody_without_its_token_is_answered(
             return list(found.values()).count("refused") >= services
 
         try:
-            until(refusing, lambda: str(found), 240)
+            until(refusing, lambda: str(found))
             assert "open" not in found.values()
         finally:
             for child in psutil.Process(running.pid).children(recursive=True):

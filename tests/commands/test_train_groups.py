@@ -65,7 +65,7 @@ def test_a_group_that_is_killed_comes_again_and_nothing_is_lost(text, tmp_path) 
     ) as running:
         try:
             killed = kill_group(running.pid)
-            out, said = running.communicate(timeout=250)
+            out, said = running.communicate(timeout=300)
         finally:
             running.kill()
     assert running.returncode == 0, said

@@ -97,7 +97,7 @@ def test_every_answer_is_the_same_in_processes_that_hash_otherwise(store, tmp_pa
         for seed in ("1", "2")
     ]
     try:
-        said = [one.communicate(timeout=240) for one in started]
+        said = [one.communicate(timeout=300) for one in started]
     finally:
         for one in started:
             one.kill()

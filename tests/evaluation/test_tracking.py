@@ -492,7 +492,7 @@ def server(database: Path, tmp_path_factory: pytest.TempPathFactory):
             process.wait(timeout=15)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(timeout=15)
+            process.wait(timeout=300)
         log.close()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
@@ -121,7 +121,7 @@ def in_step(
             ran.lines[rank],
             meeting,
             config,
-            ReducingStart(DIM),
+            dim=DIM,
             half=False,
             least=least,
             tokens=lambda place: int(place or 0),
@@ -136,7 +136,7 @@ def in_step(
     with rendezvous() as folder, ThreadPoolExecutor(len(scripts)) as pool:
         running = [pool.submit(node, rank, folder) for rank in range(len(scripts))]
         for each in running:
-            route, seen = each.result(timeout=60)
+            route, seen = each.result(timeout=300)
             ran.routes.append(route)
             ran.pulled.append(seen)
     return ran

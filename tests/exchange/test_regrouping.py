@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nodes_in_step import DIM, Block, Line, learn
 
 from embedding.exchange.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart
-from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
@@ -125,7 +125,9 @@ class World:
                 line,
                 meeting,
                 self.config,
-                ReducingStart(DIM, sequence=began, offset=entry.offset),
+                dim=DIM,
+                sequence=began,
+                offset=entry.offset,
                 half=False,
                 tokens=lambda place: int(place or 0),
             )

@@ -37,7 +37,7 @@ def test_what_nodes_moved_is_with_the_server_once_all_have_finished(kind: str) -
         meeting = MeetingSpec(folder=folder, names=NAMES) if TOPOLOGIES.traits(kind).sums else None
         nodes = [pool.submit(node, state, kind, at, meeting) for at in range(len(NAMES))]
         for each in nodes:
-            each.result(timeout=60)
+            each.result(timeout=300)
     assert rows(state) - before == pytest.approx([1 + 2 + 4, 1, 4 + 8], abs=1e-2)
 
 

@@ -21,7 +21,7 @@ def end_of(code: str, number: int | None = None) -> int:
             if number is not None:
                 process.stdout.readline()
                 process.send_signal(number)
-            return process.wait(60)
+            return process.wait(300)
         finally:
             process.kill()
 

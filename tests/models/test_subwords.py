@@ -54,7 +54,7 @@ def test_a_new_word_starts_near_the_words_it_is_made_of() -> None:
 
     assert cosine("코로나바이러스", "코로나") > 0.3
     assert abs(cosine("코로나바이러스", "부동산")) < 0.3
-    assert len(subwords.buckets("")) == 0
+    assert not len(subwords.buckets(""))
 
 
 def test_local_rows_lie_behind_the_words() -> None:

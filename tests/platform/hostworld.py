@@ -44,7 +44,7 @@ def start(settings: Settings) -> None:
 
 
 def status(settings: Settings) -> Any:
-    return httpx.get(settings.server_status_url, timeout=30, trust_env=False).json()
+    return httpx.get(settings.server_status_url, timeout=60, trust_env=False).json()
 
 
 def workers(settings: Settings) -> Any:

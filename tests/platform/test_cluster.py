@@ -116,7 +116,7 @@ def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(mon
         assert ran[2][0] == "p-node-1"
         assert ran[2][1] not in before.values()
         Event("p-stop", client=client).set()
-        assert [future.result(timeout=60)["name"] for future in futures] == list(names)
+        assert [future.result(timeout=300)["name"] for future in futures] == list(names)
 
 
 SECRET = "OPERATOR-SECRET"

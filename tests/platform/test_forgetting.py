@@ -382,7 +382,7 @@ def test_a_word_is_gone_from_shards(settings: Settings, killed: bool) -> None:
         ids = node.client.admit([NAME, "말", "새말"], np.full(3, 99))
         assert ids[0] == -1, "it gets no row again"
         assert (ids[1:] >= 0).all()
-        until(lambda: server.ailing() == [], server.ailing, 60)
+        until(lambda: server.ailing() == [], server.ailing)
         node.client.close()
     forget(settings, erasure)
     opens(settings)

@@ -45,7 +45,7 @@ def ended(process: subprocess.Popen) -> int:
     """As the supervisor does it: the signal goes to the whole group."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
-        return process.wait(60)
+        return process.wait(300)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -115,7 +115,7 @@ def test_a_training_with_a_hostile_corpus_logs_json_and_no_text(tmp_path: Path) 
         YEORON_PATHS__HOME=str(tmp_path / "home"),
     )
     try:
-        assert process.wait(240) == 0
+        assert process.wait(300) == 0
     finally:
         if process.poll() is None:
             ended(process)

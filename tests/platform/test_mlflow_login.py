@@ -113,11 +113,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
             except httpx.HTTPError:
                 return False
 
-        until(answers, lambda: log.read_text()[-2000:], 240)
+        until(answers, lambda: log.read_text()[-2000:])
         yield settings
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        process.wait(timeout=300)
 
 
 @pytest.mark.slow

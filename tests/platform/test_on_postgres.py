@@ -212,7 +212,7 @@ def state(api: AirflowApi) -> str:
 
 
 def nodes(place: Place) -> dict[str, Any]:
-    answer = httpx.get(place.settings.server_status_url, timeout=30, trust_env=False)
+    answer = httpx.get(place.settings.server_status_url, timeout=60, trust_env=False)
     found: dict[str, Any] = answer.json()["nodes"]
     return found
 

@@ -189,7 +189,7 @@ def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
     """A pool that starts over TLS, greets with its token, and is told cookies by a file."""
 
     def nodes() -> dict[str, object]:
-        answer = httpx.get(platform.server_status_url, timeout=30, trust_env=False)
+        answer = httpx.get(platform.server_status_url, timeout=60, trust_env=False)
         found: dict[str, object] = answer.json()["nodes"]
         return found
 

@@ -98,15 +98,15 @@ def stores(host: Host, folder: Path) -> Iterator[str]:
         subprocess.Popen(host.inside(*each), cwd=folder, **quiet) for each in (database, objects)
     ]
     try:
-        until(lambda: there(postgres), "no PostgreSQL", 120)
+        until(lambda: there(postgres), "no PostgreSQL")
         postgres.run("CREATE DATABASE frontier")
         bucket = "import s3fs; s3fs.S3FileSystem().mkdir('yeoron')"
-        until(lambda: host.run("-c", bucket, check=False).returncode == 0, "no object store", 120)
+        until(lambda: host.run("-c", bucket, check=False).returncode == 0, "no object store")
         yield f"postgresql+psycopg://yeoron@{STORES}/frontier"
     finally:
         for process in running:
             process.kill()
-            process.wait(30)
+            process.wait(300)
 
 
 def there(postgres: PostgresServer) -> bool:
@@ -194,7 +194,7 @@ def test_the_server_has_a_host_of_its_own(world: World) -> None:
     again = join(nodes[0], invitation, check=False)
     assert again.returncode == 2
     assert "unknown or was used before" in again.stderr
-    until(lambda: "nodes" in world.status(), world.status, 120)
+    until(lambda: "nodes" in world.status(), world.status)
 
     for host in nodes:
         join(host, control.ask("joining"))
@@ -214,7 +214,7 @@ def test_the_server_has_a_host_of_its_own(world: World) -> None:
     world.server.cable("down")
     read["eeeee"] = source(world.web, "eeeee", "2021-01-02")
     world.publish()
-    until(lambda: world.status().get("status") == "away", world.status, 60)
+    until(lambda: world.status().get("status") == "away", world.status)
     world.server.cable("up")
     learnt(world, read)
 
@@ -223,7 +223,7 @@ def test_the_server_has_a_host_of_its_own(world: World) -> None:
     nodes[1].die()
     read["ffffff"] = source(world.web, "ffffff", "2021-01-02")
     world.publish()
-    until(lambda: world.status().get("status") == "away", world.status, 60)
+    until(lambda: world.status().get("status") == "away", world.status)
     world.server.yeoron("up")
     learnt(world, read)
 
@@ -255,6 +255,6 @@ def brought(host: Host, control: Host) -> None:
     EvidenceStore(host.home / "evidence").add(table, "yeoron-node-2")
     page = EvidenceStore(control.home / "evidence")
     start, end = datetime(2021, 1, 1, tzinfo=UTC), datetime(2021, 1, 2, tzinfo=UTC)
-    until(lambda: page.find("가사", start, end), "the address did not come", 90)
+    until(lambda: page.find("가사", start, end), "the address did not come")
     assert [one.url for one in page.find("가사", start, end)] == ["https://a.example/1"]
     assert not list((host.home / "evidence").glob("*/*.parquet"))

@@ -225,7 +225,7 @@ def test_two_processes(processes: object) -> None:
             gradient.get(timeout=120)
         report = gradient.latest_report()
         assert report == {"learnt": [f"key-{n}" for n in range(40)], "pid": child.pid}
-    child.join(timeout=60)
+    child.join(timeout=300)
     assert child.exitcode == 0
 
 
@@ -236,7 +236,7 @@ def test_a_killed_crawler_is_noticed_after_its_blocks(processes: object) -> None
         # What is sent arrives in order: with the report the block is here.
         until(lambda: gradient.latest_report() == {"put": 1})
         child.kill()
-        child.join(timeout=60)
+        child.join(timeout=300)
         assert gradient.get(timeout=60).keys == ("last",)
         with pytest.raises(PeerLost, match="ended without closing"):
             gradient.get(timeout=60)
@@ -254,4 +254,4 @@ def test_a_stopped_and_a_killed_reader(processes: object, block: Make) -> None:
         until(lambda: not crawler.alive)
         with pytest.raises(PeerLost):
             crawler.put(block(10), timeout=60)
-    child.join(timeout=60)
+    child.join(timeout=300)

@@ -274,16 +274,6 @@ def test_a_new_sentence_gets_the_largest_priority() -> None:
     assert chi_square(counts, np.array([1, 1, 1, 9, 1, 1, 1, 1, 1, 9.0])) > 0.001
 
 
-def test_beta_rises_to_one() -> None:
-    memory = PrioritisedReplay(1_000, 2, beta=0.4, anneal=4)
-    memory.add(*sentences(4))
-    betas = []
-    for _ in range(6):
-        betas.append(memory.beta)
-        memory.sample(4)
-    assert betas == pytest.approx([0.4, 0.55, 0.7, 0.85, 1.0, 1.0])
-
-
 def test_a_sentence_without_priority_can_still_be_drawn() -> None:
     memory = PrioritisedReplay(1_000, 2)
     memory.add(*sentences(4, 4), np.zeros(2, np.float32))
@@ -292,7 +282,7 @@ def test_a_sentence_without_priority_can_still_be_drawn() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("alpha", 1.5), ("beta", -0.1), ("mix", 2), ("anneal", -1), ("weights", "max")],
+    [("alpha", 1.5), ("beta", -0.1), ("mix", 2), ("weights", "max")],
 )
 def test_settings_that_cannot_work_are_refused(setting: str, value: object) -> None:
     with pytest.raises(ConfigError, match=setting):

@@ -20,6 +20,7 @@ from judging import Verdict, judge
 
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
+from generated import examples
 
 STYLES = [
     grammar,
@@ -32,7 +33,7 @@ STYLES = [
     grammar_clerk,
     grammar_evader,
 ]
-SEED, COUNT = 20200203, 2_000
+SEED, COUNT = 20200203, examples(4_000)
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.__name__)
@@ -47,7 +48,7 @@ def test_recall_and_precision_on_the_generated_sets(style: ModuleType) -> None:
 
 
 def test_a_style_that_no_rule_was_written_for() -> None:
-    verdict = judge(grammar_forms.positives(SEED, 2_000), grammar_forms.negatives(SEED + 1, 2_000))
+    verdict = judge(grammar_forms.positives(SEED, COUNT), grammar_forms.negatives(SEED + 1, COUNT))
     assert verdict.recall >= 0.975, verdict.by_kind()
     assert verdict.precision >= 0.95
     assert set(verdict.by_kind()) == set(grammar_forms.KINDS)
@@ -61,7 +62,7 @@ def test_the_judge_sees_what_is_left_and_what_is_lost() -> None:
 
 def test_masking_twice_changes_nothing() -> None:
     for style in STYLES:
-        for _, *parts in style.positives(7, 500):
+        for _, *parts in style.positives(7, COUNT // 4):
             once = mask(normalise("".join(parts))).text
             assert mask(once).text == once
 
@@ -291,10 +292,7 @@ def test_any_text_is_masked_without_an_error(text: str) -> None:
     ],
 )
 def test_long_repetitions_are_quick(piece: str) -> None:
-    """Quadratic time would be some minutes. The least of three counts: other processes disturb."""
-    for _ in range(3):
-        started = time.process_time()
-        mask(piece * 20_000)
-        if time.process_time() - started < 3.0:
-            return
-    pytest.fail("it took 3 s of the processor and more, three times")
+    """Quadratic time would be some minutes; the limit is far from both, on any machine."""
+    started = time.process_time()
+    mask(piece * 20_000)
+    assert time.process_time() - started < 60.0

@@ -57,7 +57,7 @@ def test_with_a_certificate_it_speaks_tls(tmp_path):
         until(answers)
     finally:
         process.kill()
-        process.wait(60)
+        process.wait(300)
 
 
 def test_on_a_taken_port_no_address_is_printed(tmp_path):

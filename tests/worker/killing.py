@@ -77,7 +77,7 @@ class Chaos:
     def kill_server(self) -> None:
         assert self.server is not None
         self.server.kill()
-        self.server.join(30)
+        self.server.join(300)
 
     def kill_shards(self, n: int) -> None:
         assert self.server is not None
@@ -165,14 +165,19 @@ def corpus(path: Path, lines: int) -> Counter[str]:
     return Counter(word for line in words for word in line.split())
 
 
-def kill_without_reader(seconds: float = 60.0) -> None:
+def named(kind: str) -> list[int]:
+    """Processes of this kind that nodes have now."""
+    alive = multiprocessing.active_children()
+    return [each.pid or 0 for each in alive if each.name.endswith(f"-{kind}")]
+
+
+def gradient_processes() -> set[int]:
+    return set(named("gradient"))
+
+
+def kill_without_reader() -> None:
     """kill -9 a node's gradient process when its reader has come to the end and is gone."""
-
-    def named(kind: str) -> list[int]:
-        alive = multiprocessing.active_children()
-        return [each.pid or 0 for each in alive if each.name.endswith(f"-{kind}")]
-
-    until(lambda: not named("crawler"), "the reader does not end", seconds)
+    until(lambda: not named("crawler"), "the reader does not end")
     os.kill(named("gradient")[0], signal.SIGKILL)
 
 

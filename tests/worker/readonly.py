@@ -21,7 +21,7 @@ def mounted() -> list[tuple[str, str, str]]:
 
 
 def mount(*arguments: str) -> None:
-    subprocess.run(["mount", *arguments], check=True, timeout=60, capture_output=True)
+    subprocess.run(["mount", *arguments], check=True, timeout=300, capture_output=True)
 
 
 def seal(folder: str) -> None:

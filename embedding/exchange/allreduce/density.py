@@ -60,7 +60,6 @@ class Touches:
             )
 
     def forget(self) -> None:
-        """Begin to count again."""
         self.counts[:] = 0
 
 

@@ -206,7 +206,6 @@ class Meeting:
         return self._members(generation)
 
     def _propose(self, key: str, members: tuple[RingMember, ...]) -> None:
-        """The first who does decides."""
         # Two that decide at once may have seen different nodes arrive. Only what is stored first
         # counts, and each reads it back: else they would form two rings and wait for ever.
         self._rendezvous.put_first(key, [asdict(member) for member in members])

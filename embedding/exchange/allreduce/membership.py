@@ -151,7 +151,6 @@ class Membership:
         self._meeting.conclude(self.stand.summed.tolist())
 
     def leave(self) -> None:
-        """This process will not come again."""
         self._meeting.leave()
         self.ring.close()
 

@@ -18,7 +18,7 @@ that has the most sums, and go on; so they do when one comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,31 +37,18 @@ from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topology import TopologyConfig
 from embedding.exchange.transport import Transport, TransportMetrics
 from embedding.kernel.errors import BrokenRingError
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 ROW_BYTES = {"float16": 2, "float32": 4}
 """Of an entry of a row that is pulled."""
-
-
-@dataclass(frozen=True)
-class ReducingStart:
-    """What a node starts from.
-
-    dim       columns of a row
-    buckets   rows of n-grams, 0 for none
-    sequence, offset  the last push of this node that the server has taken, and its offset
-    """
-
-    dim: int
-    buckets: int = 0
-    sequence: int = 0
-    offset: str = ""
 
 
 class ReducingTransport:
     """A Transport of dense rows by all-reduce, and of the others by the transport below it.
 
     server   the transport below; it is closed with this one
+    dim      columns of a row; buckets: rows of n-grams, 0 for none
+    sequence, offset  the last push of this node that the server has taken, and its offset
     tokens   of an offset: how much of the node's share it is behind
     half     deltas for the server travel as float16
     least    hybrid: density from which on a row is dense
@@ -72,28 +59,31 @@ class ReducingTransport:
         server: Transport,
         meeting: Meeting,
         config: TopologyConfig,
-        start: ReducingStart,
         *,
+        dim: int,
         tokens: Callable[[str], int],
+        buckets: int = 0,
+        sequence: int = 0,
+        offset: str = "",
         half: bool = True,
         least: float = 1.0,
     ) -> None:
         self.server, self.config, self.node = server, config, meeting.name
         self.metrics = TransportMetrics()
         self.summed_rows = 0
-        tables = Table if start.buckets else (Table.IN, Table.OUT)
-        self.replicas = {table: Replica(table, start.dim, tells=False) for table in tables}
+        tables = Table if buckets else (Table.IN, Table.OUT)
+        self.replicas = {table: Replica(table, dim, tells=False) for table in tables}
         self.write_back = WriteBack(
             server,
             self.replicas,
             node=meeting.name,
-            dim=start.dim,
-            sequence=start.sequence,
-            offset=start.offset,
+            dim=dim,
+            sequence=sequence,
+            offset=offset,
         )
         self._half, self._tokens = half, tokens
         self._active = 1
-        self._choice = DenseChoice(config, self.replicas, buckets=start.buckets, least=least)
+        self._choice = DenseChoice(config, self.replicas, buckets=buckets, least=least)
         self.members = Membership(meeting, self.write_back, tokens)
         self._schedule = self._begun()
 
@@ -244,7 +234,8 @@ class ReducingTransport:
         Returns as `_summed`. When nobody had one nothing was summed. Raises BrokenRingError, and
         nothing is summed here, when a node is gone or one wants to come.
         """
-        top = max((int(d.ids.max(initial=-1)) + 1 for d in _words(deltas)), default=0)
+        words = [delta for delta in deltas or () if delta.table is not Table.SUB]
+        top = max((int(delta.ids.max(initial=-1)) + 1 for delta in words), default=0)
         heads = self.members.gather([deltas is not None, top, window, behind])
         # Every node reads the same wish in the same gather, so all leave the ring before any sums.
         # A leader that left alone would have its peers wait for its part of the sum.
@@ -316,15 +307,10 @@ class ReducingTransport:
             here = self.replicas[delta.table].places(delta.ids) >= 0
             dense.append(RowDelta(delta.table, delta.ids[here], delta.values[here]))
             if not here.all():
-                rest.append(self._for_server(delta.table, delta.ids[~here], delta.values[~here]))
+                values = delta.values[~here]
+                sent = narrow(widen(values)) if self._half else values
+                rest.append(RowDelta(delta.table, delta.ids[~here], sent))
         return dense, rest
-
-    def _for_server(self, table: Table, ids: IntArray, values: FloatArray | HalfArray) -> RowDelta:
-        return RowDelta(table, ids, narrow(widen(values)) if self._half else values)
-
-
-def _words(deltas: Sequence[RowDelta] | None) -> list[RowDelta]:
-    return [delta for delta in deltas or () if delta.table is not Table.SUB]
 
 
 def joined(server: Transport, node: JoiningNode) -> Transport:
@@ -345,8 +331,11 @@ def joined(server: Transport, node: JoiningNode) -> Transport:
             stop=node.stop,
         ),
         node.config,
-        ReducingStart(welcome.dim, node.buckets, welcome.sequence, welcome.offset),
+        dim=welcome.dim,
         tokens=node.tokens,
+        buckets=node.buckets,
+        sequence=welcome.sequence,
+        offset=welcome.offset,
         half=entry_type(node.exchange) == "float16",
         least=least,
     )

@@ -66,7 +66,6 @@ class Feedback:
 
     @property
     def leaves(self) -> bool:
-        """Whether anything is ever left out."""
         return self._compressor is not None
 
     @property
@@ -76,7 +75,6 @@ class Feedback:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all residuals."""
         return sum(held.nbytes for held in list(self._held.values()))
 
     @property

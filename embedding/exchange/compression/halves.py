@@ -54,13 +54,11 @@ def _converting(given: ir.Type, size: int, made: ir.Type, made_size: int, how: s
 
 @instruction
 def _widen_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
-    """float16 to float32."""
     return _ADDRESSES, _converting(_NARROW, 2, _WIDE, 4, "fpext")
 
 
 @instruction
 def _narrow_chunks(context: Any, source: Any, target: Any, n: Any) -> tuple[Any, _EmitHalves]:
-    """float32 to float16."""
     return _ADDRESSES, _converting(_WIDE, 4, _NARROW, 2, "fptrunc")
 
 

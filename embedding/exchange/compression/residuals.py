@@ -51,7 +51,6 @@ class Residuals:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
         held = (self._rows, self._ids, self._places, self._used, self._free)
         return sum(each.nbytes for each in held)
 

@@ -54,7 +54,6 @@ class Threshold(Compressor):
 
     @classmethod
     def of(cls, config: ExchangeConfig) -> Threshold:
-        """With `threshold`, `relative_threshold` and `directions`."""
         return cls(config.threshold, config.relative_threshold, config.directions)
 
     def pack(

@@ -100,7 +100,6 @@ class TopK(Compressor):
 
     @classmethod
     def of(cls, config: ExchangeConfig) -> TopK:
-        """With `top_share` as share."""
         return cls(config.top_share)
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:

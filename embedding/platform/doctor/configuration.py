@@ -66,7 +66,7 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
             lambda s: s.stream.replay == "uniform",
             "stream.replay is uniform",
         )
-        for name in ("alpha", "beta", "anneal", "mix")
+        for name in ("alpha", "beta")
     },
     **{
         f"notify.{name}": (

@@ -137,7 +137,7 @@ _NODE_GAUGES: Figures = {
         "Seconds that the node waits for its frontier's database by now",
     ),
 }
-_NODE_COUNTERS: Figures = {"tokens": ("tokens", "Tokens that the node pushed")}
+_NODE_COUNTERS: Figures = {"tokens": ("tokens", "Tokens learnt of what the node pushed")}
 
 _SOURCE_COUNTERS: Figures = {
     "documents": ("documents", "Documents learnt"),

@@ -48,7 +48,6 @@ class CycleFigures:
 
     @property
     def age_s(self) -> float:
-        """How long ago anything was taken."""
         return time.monotonic() - self.taken_at
 
 
@@ -215,7 +214,6 @@ class ExchangeCycle:
             return self._leader.client.changes(self._seen, about)
 
     def _live(self, table: Table, ids: IntArray) -> FloatArray:
-        """Rows as the leader has them now."""
         with self.confirmations.asking():
             return widen(self._leader.client.live(table, ids, half=self._half))
 

@@ -117,7 +117,6 @@ class LedGroups:
             return header, ids
 
     def sent(self, group: str, rows: int) -> None:
-        """Rows went to a group."""
         self.groups[group].rows_out += rows
 
     def meters(self, name: str) -> Meters | None:
@@ -141,7 +140,6 @@ class LedGroups:
                 raise RefusedError(f"configure: group {name} has {error}", kind="control") from None
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint keeps: which groups are there (under the lock)."""
         return {"groups": sorted(self.present())}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -311,8 +309,7 @@ class LedGroups:
             part = arrival.push
             self._state.accounts.learnt(arrival, now)
             self._state.meters.pushes += part.sequence - after - 1
-            self._state.ledger.apply(part.node, part.sequence, part.offset)
-            self._state.ledger.of(part.node).tokens += part.tokens
+            self._state.ledger.apply(part.node, part.sequence, part.offset, part.tokens)
         self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
         self._state.scores.take_over(entry.scored)
         self._state.ledger.apply(group, entry.sequence)

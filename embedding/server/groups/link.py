@@ -55,7 +55,6 @@ class GroupLink:
 
     @property
     def client(self) -> LeaderClient:
-        """Speaks with the leader."""
         return self._leader.client
 
     def begin(self) -> None:
@@ -70,7 +69,6 @@ class GroupLink:
                     raise PlatformError(f"group.leader: {error}") from error
 
     def start(self) -> None:
-        """Begin to exchange every so often."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -69,7 +69,6 @@ class ShardedReplica(ReplicaRows):
 
     @property
     def moved(self) -> int:
-        """See ReplicaRows; as the shards have said last."""
         return self._links.total("moved_rows")
 
     @property

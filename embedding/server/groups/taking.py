@@ -62,7 +62,12 @@ class Taken:
 def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: int) -> Taken:
     """The entry of what was cut, with rows in the shares of so many groups."""
     half = group.rows == "float16"
-    parts = _few_lags([_short(merged(pushed.pushes), half=half) for pushed in cut.pushes.values()])
+    parts = _few_lags([merged(pushed.pushes) for pushed in cut.pushes.values()])
+    if half:
+        parts = tuple(
+            replace(part, usage=tuple(replace(one, sums=_halves(one.sums)) for one in part.usage))
+            for part in parts
+        )
     read = _occurrences(parts)
     deltas, rows = [], {}
     for table, each in moved.items():
@@ -104,14 +109,6 @@ def group_shares(occurrences: TimeArray, groups: int, curvature: float) -> Float
     h = np.maximum(occurrences * curvature, 1e-9)
     found: FloatArray = (np.expm1(-n * h) / (n * np.expm1(-h))).astype(np.float32)
     return found
-
-
-def _short(part: Push, *, half: bool) -> Push:
-    """The part as it is sent: sums of contexts as float16."""
-    if not half:
-        return part
-    usage = tuple(replace(each, sums=_halves(each.sums)) for each in part.usage)
-    return replace(part, usage=usage)
 
 
 def _few_lags(parts: Sequence[Push]) -> tuple[Push, ...]:

@@ -58,7 +58,6 @@ class LineSearch:
 
     @property
     def lost(self) -> bool:
-        """Whether too many lengths were tried."""
         return self.trials >= TRIALS
 
 

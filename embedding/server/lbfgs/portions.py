@@ -66,7 +66,6 @@ class Portions:
 
     @property
     def complete(self) -> bool:
-        """Whether every portion was counted."""
         return all(portion.counted for portion in self._portions.values())
 
     def ask(self, node: str) -> Name | None:
@@ -76,7 +75,11 @@ class Portions:
         answer or the question was lost.
         """
         self._free(node)
-        mine = [(name, p) for name, p in self._portions.items() if self._open_to(node, name, p)]
+        mine = [
+            (name, portion)
+            for name, portion in self._portions.items()
+            if not portion.counted and (portion.shared or name.node == node)
+        ]
         fresh = [name for name, portion in mine if not portion.at]
         if fresh:
             # Own portions first, whose text is at hand; then of the node that has most left.
@@ -119,10 +122,6 @@ class Portions:
         for portion in self._portions.values():
             if not portion.counted:
                 portion.at.pop(node, None)
-
-    @staticmethod
-    def _open_to(node: str, name: Name, portion: _Portion) -> bool:
-        return not portion.counted and (portion.shared or name.node == node)
 
     def _give(self, node: str, name: Name) -> Name:
         self._turn += 1

@@ -52,7 +52,6 @@ class Space:
 
     @property
     def nbytes(self) -> int:
-        """Of one copy of the rows."""
         return self.start.numel() * self.start.element_size()
 
     def shape(self, name: Name) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -17,6 +17,7 @@ class NodeLedger:
     So after a crash each is taken once: `accepted` starts where the checkpoint ends, and nothing
     between is gone from the node's memory.
 
+    tokens         of the pushes that are applied: after a restart the others come again
     incarnation    mark of the process that greeted last
     offset, applied_offset  where the node's reader goes on behind the push accepted last, and
                             behind the one applied last
@@ -98,10 +99,11 @@ class Ledger:
         entry = self.of(node)
         entry.accepted, entry.offset = sequence, offset
 
-    def apply(self, node: str, sequence: int, offset: str = "") -> None:
-        """The push is in the tables and the counts."""
+    def apply(self, node: str, sequence: int, offset: str = "", tokens: int = 0) -> None:
+        """The push, which brought so many tokens, is in the tables and the counts."""
         entry = self.of(node)
         entry.applied, entry.applied_offset = sequence, offset
+        entry.tokens += tokens
         if not self.keeps_checkpoints:
             entry.durable = sequence
 

@@ -37,7 +37,6 @@ class Auto(Policy):
 
     @property
     def ruling(self) -> Policy:
-        """The rung of the ladder."""
         return self._ladder[self._level]
 
     def waiting_for(self, board: ClockTable, clock: int) -> list[str]:

@@ -53,11 +53,9 @@ class Asp(Eager):
 
     @property
     def reads_ahead(self) -> bool:
-        """Always."""
         return True
 
     def waiting_for(self, board: ClockTable, clock: int) -> list[str]:
-        """Nobody."""
         del board, clock
         return []
 

@@ -50,7 +50,6 @@ class Sandblaster(Ssp):
         return board.behind(due) or [ROUND]
 
     def finished(self, board: ClockTable) -> None:
-        """The round is over."""
         self._due = max(self.due(board), board.furthest()) + self.config.lbfgs_every
 
     def pace(self, board: ClockTable) -> Pace:

@@ -194,7 +194,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
 
 _TOTALS = (
     *("pushes", "duplicates", "refused", "tokens", "replayed_tokens", "documents"),
-    *("loss_sum", "pairs"),
+    *("loss_sum", "pairs", "dropped_pushes", "dropped_tokens", "dropped_rows", "dropped_counts"),
 )
 
 

@@ -161,6 +161,40 @@ def test_words_that_are_evicted_go_everywhere(connect) -> None:
         assert leader.state.meters.pushes == 40
 
 
+def test_a_node_of_a_group_has_the_figures_of_the_leaders_own_books(leader, connect) -> None:
+    """What a group says of its nodes is older than the pushes that it sends with it."""
+    with following(leader, "b", every_s=30.0) as b:
+        node = connect(b, "n1")
+        ids = node.words("봄")
+        about = b.link._about
+
+        def outdated() -> dict[str, object]:
+            found = about()
+            node.push(moved(ids, 1.0), counted(ids))
+            return found
+
+        b.link._about = outdated
+        for exchanges in (1, 2):
+            assert b.link.exchange()
+            status = leader.status()
+            assert status["pushes"] == exchanges
+            shown = status["nodes"]["n1"]
+            assert (shown["sequence"], shown["tokens"]) == (exchanges, status["tokens"])
+        b.link._about = about
+
+
+def test_a_node_that_went_over_to_the_leader_is_shown_as_it_is_there(leader, connect) -> None:
+    with following(leader, "b") as b:
+        node = connect(b, "n1")
+        ids = node.words("봄")
+        node.push(moved(ids, 1.0), counted(ids))
+        node.client.close()
+        until(lambda: leader.status()["nodes"].get("n1", {}).get("state") == "gone")
+        connect(leader, "n1").pull(ids)
+        shown = leader.status()["nodes"]["n1"]
+        assert (shown["state"], shown.get("group")) == ("active", None)
+
+
 def test_the_leaders_snapshot_holds_what_groups_read_until_then(tmp_path, connect) -> None:
     """A cut waits for what each group had by then, however seldom they exchange."""
     config = ServerConfig(min_count=1, half_life_tokens=None, snapshots=str(tmp_path / "store"))

@@ -129,7 +129,31 @@ def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
         two.push(ones(ids), named(["말"]))
         rows = one.pull(ids, ids)
         assert rows.contexts[0, 0] == 2.0
-        assert server.status()["tokens"] == 2
+        status = server.status()
+        assert status["tokens"] == 2
+        assert {name: each["tokens"] for name, each in status["nodes"].items()} == {
+            "n0": 1,
+            "n1": 1,
+        }, "what was held back came again, and is counted once"
+
+
+def test_what_a_policy_dropped_is_a_part_of_all_pushes_after_a_restart_too(tmp_path, connect):
+    chosen = config(tmp_path).model_copy(update={"port": lasting_port()})
+    sync = SyncConfig(policy="backup", backups=1)
+    shown = []
+    with running_server(chosen, sync, dim=DIM) as server:
+        one, two = connect(server, "n0"), connect(server, "n1")
+        ids = one.words("말")
+        one.pull()
+        two.pull(ids)
+        one.push(ones(ids), named(["말"]))
+        two.push(ones(ids), named(["말"]))  # too late: the clock is closed
+        shown.append(server.status())
+    with running_server(chosen, sync, dim=DIM) as server:
+        shown.append(server.status())
+    for status in shown:
+        assert (status["pushes"], status["tokens"]) == (2, 2)
+        assert (status["sync"]["dropped_pushes"], status["sync"]["dropped_tokens"]) == (1, 1)
 
 
 def test_a_full_log_asks_for_a_checkpoint_and_goes_on(tmp_path, connect):
@@ -344,7 +368,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             reached = min(pushed.values())
             until(lambda reached=reached: min(pushed.values()) > reached + 20)
             process.kill()
-            process.join(120)
+            process.join(300)
             process = start_server(chosen, dim=DIM)
         reached = min(pushed.values())
         until(lambda: min(pushed.values()) > reached + 20)
@@ -368,7 +392,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
     finally:
         stop.set()
         process.terminate()
-        process.join(120)
+        process.join(300)
         assert process.exitcode == 0
     manifest = sorted((tmp_path / "state").glob("checkpoint-*/manifest.json"))[-1]
     assert json.loads(manifest.read_text())["facts"]["totals"]["tokens"] == total * 50

@@ -176,7 +176,7 @@ def serving(tmp_path):
         yield f"grpc://127.0.0.1:{ports[0]}", process
     finally:
         process.kill()
-        process.wait(60)
+        process.wait(300)
 
 
 def ask(home, location: str, name: str, body: dict | None = None):

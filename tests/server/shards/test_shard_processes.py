@@ -107,11 +107,11 @@ def test_no_shard_outlives_its_primary(how):
         pids = [int(pid) for pid in process.stdout.readline().split()]
         assert len(pids) == 2
         process.send_signal(how)
-        process.wait(60)
+        process.wait(300)
         until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
     finally:
         process.kill()
-        process.wait(120)
+        process.wait(300)
         process.stdout.close()
 
 

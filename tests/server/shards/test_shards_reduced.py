@@ -13,7 +13,7 @@ from named import QUICK
 from threads import fleet, sharded
 
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingStart, ReducingTransport
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.protocol import PullRequest
@@ -55,7 +55,7 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
                     client,
                     Meeting(spec, name=NAMES[rank], incarnation=str(rank), timeout_s=60),
                     topology,
-                    ReducingStart(DIM),
+                    dim=DIM,
                     half=False,
                     least=0.9,
                     tokens=lambda place: int(place or 0),

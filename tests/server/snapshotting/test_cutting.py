@@ -192,7 +192,7 @@ def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_
             assert not server.snapshotter.refs()
             node.client.report({"rehearsal": {"rehearses": True, "unconverged": AT + DAY}})
             if asked is not None:
-                asked.result(timeout=60)
+                asked.result(timeout=300)
             until(lambda: server.snapshotter.refs())
         (ref,) = server.snapshotter.refs()
         quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
@@ -311,7 +311,7 @@ def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_
     store, killed = SnapshotStore(str(tmp_path / "snapshots")), threading.Event()
 
     def never(*_: object) -> None:
-        killed.wait(60)
+        killed.wait(300)
         raise RefusedError("killed")
 
     with running_server(chosen, dim=DIM) as server:

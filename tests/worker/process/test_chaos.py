@@ -6,16 +6,16 @@ import json
 import os
 import random
 import signal
-import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from killing import chaos, corpus, kill, kill_without_reader, learnt_once
+from killing import chaos, corpus, gradient_processes, kill, kill_without_reader, learnt_once
 
 from embedding.kernel.records import Window
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -127,8 +127,9 @@ def test_a_server_that_is_away_for_longer_than_a_node_waits_ends_no_node(tmp_pat
     with chaos(tmp_path, "ssp") as (found, pool):
         found.learn(pool, path, 2, connect_timeout_s=1.0)
         found.reach(words.total() * 0.3)
+        before = gradient_processes()
         found.kill_server()
-        time.sleep(3.0)
+        until(lambda: not before & gradient_processes(), "no node has given up")
         found.serve()
         outcomes = found.ended()
         assert all(outcome.restarts for outcome in outcomes)

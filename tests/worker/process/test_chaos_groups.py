@@ -32,6 +32,7 @@ from embedding.text.config import TextConfig
 from embedding.worker.process.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -53,7 +54,7 @@ class Group:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.join(30)
+        self.process.join(300)
 
     def kill_shard(self) -> None:
         """Once the group serves: a server that loses a shard while it starts ends."""
@@ -100,6 +101,8 @@ def learn(found: Chaos, pool: ThreadPoolExecutor, path: Path, index: int, server
 
 def ended(found: Chaos, words: Counter[str]) -> None:
     found.ended()
+    # A leader that was started again hears of them with the next exchange after their pushes.
+    until(lambda: {"n0", "n1"} <= set(found.client.status()["nodes"]))
     status = learnt_once(found, words)
     assert {name: node.get("group") for name, node in status["nodes"].items()} == {
         "n0": None,

@@ -37,7 +37,7 @@ if __name__ == "__main__":
     process = context.Process(target=tell, args=(theirs, current_environment()))
     process.start()
     said = ours.recv()
-    process.join(60)
+    process.join(300)
     print(json.dumps({**said, "open": open_here, "method": context.get_start_method()}))
 """
 
@@ -80,7 +80,7 @@ def started(code: str, folder: Path, **environment: str) -> subprocess.Popen[str
 def told(code: str, folder: Path, **environment: str) -> dict[str, Any]:
     with started(code, folder, **environment) as process:
         try:
-            said, _ = process.communicate(timeout=120)
+            said, _ = process.communicate(timeout=300)
         finally:
             process.kill()
     found: dict[str, Any] = json.loads(said)

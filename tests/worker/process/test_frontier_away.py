@@ -146,7 +146,7 @@ def nodes(server: ParameterServer, base: str, folder: Path, frontier: str) -> It
         for node in started.values():
             node.send_signal(signal.SIGTERM)
         for node in started.values():
-            node.wait(90)
+            node.wait(300)
 
 
 def spec(name: str, location: str, base: str, frontier: str) -> NodeSpec:

@@ -123,4 +123,4 @@ def test_nobody_waits_for_a_node_whose_process_was_killed() -> None:
             assert state(server, "doomed") == "idle"
         finally:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)

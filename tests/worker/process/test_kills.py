@@ -99,7 +99,7 @@ class Crawl:
 
     def kill_server(self) -> None:
         self.server.kill()
-        self.server.join(120)
+        self.server.join(300)
 
     def start(self, name: str) -> None:
         spec = NodeSpec(
