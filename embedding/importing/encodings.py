@@ -34,6 +34,9 @@ _LEGACY = (
 )
 """What pages and tables are written in that are neither UTF-8 nor Korean, the likeliest first
 (encoding.spec.whatwg.org: defaults by language)."""
+_COMMON = "이다는을의가에고하지은로기사를한리서인도어나자시대아정스그라수부있해일전보들만과"
+_USUAL = 0.15
+"""Share of these syllables among all: a third in Korean text, a hundredth in others' bytes."""
 _MOST_ODD = 0.05
 _KOREAN = 0.9
 """Share of Hangul among Hangul, Chinese and Japanese characters of a text in Korean."""
@@ -163,8 +166,13 @@ def _odd(text: str) -> float:
 
 
 def _korean(text: str) -> bool:
+    """Whether letters are Hangul, and the syllables that Koreans write most are among them.
+
+    Japanese and Chinese bytes are Hangul in CP949, too, of syllables that hardly any word has.
+    """
     hangul, han = len(_HANGUL.findall(text)), len(_HAN.findall(text))
-    return hangul > 0 and hangul >= _KOREAN * (hangul + han)
+    common = sum(map(text.count, _COMMON))
+    return hangul > 0 and hangul >= _KOREAN * (hangul + han) and common >= _USUAL * hangul
 
 
 def _guessed(sample: bytes, path: Path) -> str:

@@ -265,3 +265,23 @@ def test_korean_mail_under_any_name(tmp_path: Path, charset: str, written: str) 
     text = "똠방각하와 펲시콜라 이야기"
     take(tmp_path, "a.mbox", mail(charset, text.encode(written), "제목".encode(written)))
     assert [(line["title"], line["text"]) for line in lines(tmp_path)] == [("제목", text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (
+            "これは日本語の文章です。今日の天気は晴れ、明日は雨が降るでしょう。経済と政治の話。",
+            "euc_jp",
+        ),
+        ("这是一个用中文写的句子，里面有很多常见的汉字和标点符号，今天天气很好。", "gb18030"),
+        ("這是一個用繁體中文寫的句子，裡面有很多常見的漢字和標點符號。", "big5"),
+        ("여기에는 우리말로 쓴 글이 있고 여러 사람이 그것을 읽는다.", "cp949"),
+    ],
+)
+def test_bytes_of_other_languages_are_not_taken_for_korean(
+    tmp_path: Path, text: str, encoding: str
+) -> None:
+    rows = "".join(f"2024-01-{day:02},{text}\n" for day in range(1, 29))
+    take(tmp_path, "a.csv", (HEAD + rows).encode(encoding))
+    assert lines(tmp_path)[0]["text"] == text
