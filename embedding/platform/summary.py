@@ -23,6 +23,8 @@ from embedding.trends.storage import load, saved
 from embedding.trends.storytext import story_lines
 
 LISTED = 10
+FINDINGS = "findings"
+"""The part of a demo that was right only where it found what was planted."""
 STORIES = 3
 """Stories shown of each window."""
 
@@ -210,6 +212,8 @@ def print_summary(
     for check in summary["checks"]:
         if not check["ran"]:
             console.print(f"✗ {check['part']}: {check['evidence']}", style="red", markup=False)
+        elif check["part"] == FINDINGS:
+            console.print(f"✓ {check['evidence']}", style="green", markup=False)
     for note in summary["notes"]:
         console.print(f"· {note}", markup=False)
     console.print()

@@ -21,6 +21,9 @@ from embedding.platform.supervisor import Supervisor
 from embedding.settings import Settings
 
 STREAM, EVALUATE, TREND = "opinion_stream", "evaluate_snapshot", "trend_report"
+STILL_SECONDS = 900.0
+"""After so long in which nothing was learnt, cut or reported on, a demo has failed. How long it
+takes in all depends on the machine."""
 DROPPED_SECONDS = 15.0
 """After so long without a run that is under way, an event that no run names was dropped."""
 
@@ -57,6 +60,12 @@ class Watch:
         named = {name for run in self.runs.get(dag, []) for name in run.get("snapshots", ())}
         cut = {label: str(known[label]["snapshot"]) for label in self.learnt()}
         return {label: name for label, name in cut.items() if name not in named}
+
+    @property
+    def state(self) -> object:
+        """What differs from an earlier look while the demo goes on."""
+        learnt = [self.status.get(name) for name in ("documents", "tokens", "replayed_tokens")]
+        return learnt, self.learnt(), [self.states(dag) for dag in self.runs]
 
     @property
     def all_cut(self) -> bool:
@@ -125,10 +134,12 @@ def watch_until_done(
     console: Console,
     *,
     documents: int,
-    timeout: float,
+    still: float = STILL_SECONDS,
 ) -> None:
-    """Show progress until everything is done; raises PlatformError when a part fails."""
-    deadline = time.monotonic() + timeout
+    """Show progress until everything is done; raises PlatformError when a part fails, and where
+    nothing goes on for `still` seconds.
+    """
+    state, since = watch.state, time.monotonic()
     bar = Progress(
         TextColumn("[bold]{task.description}"),
         BarColumn(),
@@ -158,11 +169,13 @@ def watch_until_done(
                     f"{failed[0]}: run {failed[1]} failed in {tasks}; its log is in Airflow at "
                     f"{settings.airflow_url}."
                 )
-            if time.monotonic() > deadline:
+            if watch.state != state:
+                state, since = watch.state, time.monotonic()
+            elif time.monotonic() - since > still:
                 raise PlatformError(
-                    f"the demo did not end within {timeout:.0f} s: {_where(watch)}. The platform "
-                    f"still runs and goes on: look at {settings.trends_url}, or stop it with "
-                    "`make down`."
+                    f"the demo stands still since {still:.0f} s: {_where(watch)}. The platform "
+                    f"still runs: look at {settings.trends_url} and {settings.paths.logs}, or stop "
+                    "it with `make down`."
                 )
             _require_alive(supervisor)
             time.sleep(2.0)

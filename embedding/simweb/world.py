@@ -43,6 +43,7 @@ class World:
         """Requests that came before a Retry-After had passed."""
         self._now = now
         self._opened = now()
+        self._unlearnt = 0
         self._failed: set[str] = set()
         self._visible: Counter[str] = Counter()
         if config.autostart:
@@ -52,6 +53,13 @@ class World:
         """Start the clock; a second start changes nothing."""
         self.clock.start(self._now())
 
+    def pace(self, until: float, unlearnt: int) -> None:
+        """Play no further than `until` (Unix seconds), and wait for fetched documents, too.
+
+        unlearnt  how many of them nobody has learnt yet
+        """
+        self.clock.until, self._unlearnt = until, unlearnt
+
     def wall(self) -> float:
         """Wall time in Unix seconds."""
         return self._now()
@@ -59,7 +67,7 @@ class World:
     def tick(self) -> float:
         """Publish what is due; returns the wall time."""
         wall = self._now()
-        for index in self.clock.advance(wall, self.backlog.count(wall)):
+        for index in self.clock.advance(wall, self.backlog.count(wall) + self._unlearnt):
             item = self.library.items[index]
             self._visible[item.part] += 1
             self.backlog.publish(item.part, item.id, self.clock.published[index])
@@ -130,6 +138,7 @@ class World:
         return {
             "corpus": self.corpus.name,
             "state": self.clock.state.value,
+            "event": self.clock.event,
             "documents": len(self.library.items),
             "published": len(self.clock.published),
             "fetched": fetched.total(),
