@@ -33,7 +33,7 @@ from embedding.platform.watch import EVALUATE, STREAM, TREND, Watch, watch_until
 from embedding.settings import Settings, platform_login
 from embedding.snapshots.store import SnapshotStore
 
-NODES_SECONDS = 600.0
+NODES_SECONDS = 1_800.0
 """Longest wait for the nodes: a busy machine takes minutes to start Airflow and compile kernels."""
 
 
@@ -105,7 +105,8 @@ def _play(
         airflow.trigger(
             STREAM,
             watch.run_id(window),
-            {"window": window.label, "unit": "month", "idle_after_s": 15, "poll_s": 1},
+            # No source is silent: the web waits for whoever reads it, however slow.
+            {"window": window.label, "unit": "month", "idle_after_s": 86_400, "poll_s": 1},
         )
     with console.status("Waiting for the nodes …"):
         _wait_for_nodes(settings)

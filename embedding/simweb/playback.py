@@ -36,8 +36,11 @@ class Timeline:
     knots: tuple[Knot, ...]
 
     @classmethod
-    def plan(cls, events: Sequence[float], *, speed: float, longest_gap: float) -> Timeline:
-        """Plan for sorted event times (Unix seconds), from the first midnight to the last.
+    def plan(
+        cls, events: Sequence[float], *, speed: float, longest_gap: float, end: float = 0.0
+    ) -> Timeline:
+        """Plan for sorted event times (Unix seconds), from the first midnight to the last, and to
+        `end` where that is later.
 
         `speed` is event seconds per wall second; no stretch without documents takes longer than
         `longest_gap` event seconds would.
@@ -50,7 +53,7 @@ class Timeline:
                 "else the clock would never reach the end."
             )
         start = events[0] // DAY_SECONDS * DAY_SECONDS
-        end = (events[-1] // DAY_SECONDS + 1) * DAY_SECONDS
+        end = max((events[-1] // DAY_SECONDS + 1) * DAY_SECONDS, end)
         knots = [(start, 0.0)]
         last = start
         for event in (*events, end):

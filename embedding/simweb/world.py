@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from embedding.simweb.backlog import PastArticles
@@ -28,8 +28,12 @@ class World:
         self.corpus = corpus
         self.library = Library.build(corpus.documents, config.shares)
         events = [item.event for item in self.library.items]
+        last = config.last_day
         timeline = Timeline.plan(
-            events, speed=config.event_speed, longest_gap=config.longest_gap_hours * 3600
+            events,
+            speed=config.event_speed,
+            longest_gap=config.longest_gap_hours * 3600,
+            end=0.0 if last is None else midnight(last + timedelta(days=1)),
         )
         self.clock = PlaybackClock(events, timeline, max_backlog=config.max_backlog)
         self.backlog = PastArticles(config.backlog_patience)
@@ -152,6 +156,11 @@ class World:
             "violations": dict(self.violations),
             "early_retries": self.early_retries,
         }
+
+
+def midnight(day: date) -> float:
+    """When a day begins (UTC), in Unix seconds."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def _iso(moment: float) -> str:

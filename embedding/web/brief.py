@@ -8,7 +8,7 @@ from datetime import datetime
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.rows import Note, Story, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, TrendRow
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import PageText
@@ -27,6 +27,29 @@ def headline(report: TrendReport) -> list[str]:
     more = [rows[1:3] for rows in _sure(report)]
     words = [row.word for rows in (*first, *more) for row in rows]
     return list(dict.fromkeys(words))[:3]
+
+
+@dataclass(frozen=True)
+class LeadSentence:
+    """A word of the headline as it is shown, and the sentence that says what happened to it."""
+
+    word: str
+    shown: str
+    sentence: str
+
+
+def leads(report: TrendReport, t: PageText) -> list[LeadSentence]:
+    """The words of the headline in sentences, the surest first."""
+    rows = {row.word: (name, row) for name in RANKINGS[::-1] for row in report.significant(name)}
+    return [
+        LeadSentence(
+            word,
+            formats.short_word(word, findings.HEADLINE_WORD),
+            findings.headline_sentence(*rows[word], report, t),
+        )
+        for word in headline(report)
+        if word in rows
+    ]
 
 
 def lede(report: TrendReport, t: PageText) -> list[str]:

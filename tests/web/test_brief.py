@@ -47,10 +47,10 @@ def test_where_no_story_leads_every_find_has_its_sentences(planted, tmp_path) ->
     report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
     (said,) = lede(report, PageText("ko"))
     n = len(report.significant_stories())
-    assert said.startswith(f"평소 오르내림을 넘는 변화가 {n}가지 있었습니다."), "the stories say it"
+    assert said.startswith(f"평소 변동 범위를 벗어난 변화가 {n}가지 있었습니다."), "the stories say it"
     bare = replace(report, stories=())
     said = lede(bare, PageText("ko"))
-    assert [one.count("우연은 많아야") for one in said] == [1] * 3
+    assert [one.count("우연인 것은 많아야") for one in said] == [1] * 3
     assert f"‘{report.moved[0].word}’의 의미가 달라졌습니다." in said[0]
     born = report.born[0]
     assert f"‘{born.word}’가 새로 떠올랐습니다. " in said[1]

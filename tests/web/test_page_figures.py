@@ -201,7 +201,7 @@ def of_lede(page: PageRecord, differing: set[tuple[str, str]]) -> list[Rule]:
     report = page.report
     stories = report.significant_stories()
 
-    def read(n: str, when: str, sources: str) -> None:
+    def read(n: str, sources: str, when: str) -> None:
         assert number(n) == report.snapshot.total_documents
         assert when == EN.window(report.snapshot.label)
         assert int(sources) == sum(1 for n in report.snapshot.documents.values() if n)
@@ -216,16 +216,16 @@ def of_lede(page: PageRecord, differing: set[tuple[str, str]]) -> list[Rule]:
         assert not stories
         assert findings_of(report) == 0
 
-    def differs(source: str, word: str) -> None:
+    def differs(word: str, source: str) -> None:
         assert (source, word) in differing
 
     least = [odds(max(one.q for one in stories))] if stories else []
     return [
-        (rf"{N} documents of {WHEN} were read, from (\d+) sources?\.", read),
+        (rf"We read {N} documents from (\d+) sources? in {WHEN}\.", read),
         (r"(\d+) changes? stands? out from the usual ups and downs\.", stand_out),
         (rf"No word clearly changed in meaning \({N} were compared\)\.", compared),
         (r"This month’s changes are no larger than usual\.", no_larger),
-        (rf"(.+?) uses {QUOTED} most differently from the other sources\.", differs),
+        (rf"{QUOTED} is the word (.+?) uses least like the other sources\.", differs),
         *least,
     ]
 

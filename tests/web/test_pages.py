@@ -90,7 +90,7 @@ def test_a_brief_without_a_find_says_so_and_folds_its_ranking(client, config):
     quiet = SnapshotStore(config.snapshots).list()[2].id
     html = answered(client, f"/window/{quiet}").text
     moved = html[html.index('aria-labelledby="moved"') :].split("</section>")[0]
-    assert "뚜렷한 말이 없습니다. 아래 목록은 우연일 수 있습니다" in moved
+    assert "뚜렷한 변화가 없습니다. 아래 목록은 우연일 수 있습니다" in moved
     assert '<details class="unsure-rows">' in moved
     assert moved.index("없습니다") < moved.index("<details") < moved.index("<ol>")
     assert "부터" not in moved  # no date for what is no find
