@@ -168,6 +168,15 @@ def nothing_else(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
+def print_checks(checks: Iterable[dict[str, Any]], console: Console) -> None:
+    """What did not run or was not right; what was found, where that was right."""
+    for check in checks:
+        if not check["ran"]:
+            console.print(f"✗ {check['part']}: {check['evidence']}", style="red", markup=False)
+        elif check["part"] == FINDINGS:
+            console.print(f"✓ {check['evidence']}", style="green", markup=False)
+
+
 def print_summary(
     summary: dict[str, Any], windows: Sequence[TrendReport], console: Console
 ) -> None:
@@ -209,11 +218,7 @@ def print_summary(
         f"From publication to the model: {lag['p50_s'] or 0:.1f} s (median), "
         f"{lag['p95_s'] or 0:.1f} s (95 %). Peak memory: {summary['peak_memory_gb']:.1f} GB."
     )
-    for check in summary["checks"]:
-        if not check["ran"]:
-            console.print(f"✗ {check['part']}: {check['evidence']}", style="red", markup=False)
-        elif check["part"] == FINDINGS:
-            console.print(f"✓ {check['evidence']}", style="green", markup=False)
+    print_checks(summary["checks"], console)
     for note in summary["notes"]:
         console.print(f"· {note}", markup=False)
     console.print()

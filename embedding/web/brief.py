@@ -8,7 +8,7 @@ from datetime import datetime
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, Note, Story, TrendReport
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import PageText
@@ -23,9 +23,8 @@ def headline(report: TrendReport) -> list[str]:
     if titles:
         words = [title[at] for at in range(3) for title in titles[:3] if at < len(title)]
         return words[:3]
-    first = [rows[:1] for rows in _sure(report)]
-    more = [rows[1:3] for rows in _sure(report)]
-    words = [row.word for rows in (*first, *more) for row in rows]
+    sure = [report.significant(name) for name in RANKINGS]
+    words = [row.word for part in (slice(1), slice(1, 3)) for rows in sure for row in rows[part]]
     return list(dict.fromkeys(words))[:3]
 
 
@@ -63,8 +62,8 @@ def lede(report: TrendReport, t: PageText) -> list[str]:
         sure = findings.sureness(least, t, significant=True)
         return [f"{t('lede_stories', n=len(stories))} {sure}"]
     sentences = []
-    for name, rows in zip(("moved", "born", "risen"), _sure(report), strict=True):
-        if rows:
+    for name in RANKINGS:
+        if rows := report.significant(name):
             happened = findings.words_sentence(name, [rows[0].word], report.snapshot.label, t)
             figures = " ".join(findings.row_sentences(name, rows[0], report, t))
             sure = findings.sureness(rows[0].q, t, significant=True)
@@ -144,8 +143,3 @@ def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
         more = t("words_needed", words=formats.number(note.needed)) if note.needed else ""
         sentences.append(f"{sentence} {more}".strip())
     return list(dict.fromkeys(sentences))
-
-
-def _sure(report: TrendReport) -> tuple[list[TrendRow], list[TrendRow], list[TrendRow]]:
-    moved, born, risen = (list(report.significant(name)) for name in ("moved", "born", "risen"))
-    return moved, born, risen
