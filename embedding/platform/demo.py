@@ -33,8 +33,9 @@ from embedding.platform.watch import EVALUATE, STREAM, TREND, Watch, watch_until
 from embedding.settings import Settings, platform_login
 from embedding.snapshots.store import SnapshotStore
 
-NODES_SECONDS = 1_800.0
-"""Longest wait for the nodes: a busy machine takes minutes to start Airflow and compile kernels."""
+READY_SECONDS = 1_800.0
+"""Longest wait for the services, and for the nodes: a busy machine takes minutes to start Airflow
+and to compile kernels."""
 
 
 def run_demo(
@@ -58,6 +59,7 @@ def run_demo(
             demo,
             extra=[simweb_service(demo, *plan.arguments)],
             progress=lambda name: line.update(f"Started {name} …"),
+            timeout=READY_SECONDS,
         )
     console.print(f"All services are up after {time.monotonic() - started:.0f} s.")
     _say_what_comes(demo, console)
@@ -117,7 +119,7 @@ def _play(
     return watch
 
 
-def _wait_for_nodes(settings: Settings, timeout: float = NODES_SECONDS) -> None:
+def _wait_for_nodes(settings: Settings, timeout: float = READY_SECONDS) -> None:
     """Wait until every node reads and has analyser and kernels loaded: then the past plays.
 
     What is published before is late by as long as that takes, which is most where kernels have
