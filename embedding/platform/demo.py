@@ -19,7 +19,7 @@ from embedding.platform.pace import Pacer
 from embedding.platform.planted import called, incomplete, planted, verdict
 from embedding.platform.services import simweb_service
 from embedding.platform.summary import (
-    FINDINGS,
+    PLANTED_PART,
     Check,
     addresses,
     comparison_url,
@@ -180,7 +180,7 @@ def _summarise(
     )
     if plan.corpus == "generated":
         right, sentence = verdict(planted(), called(trends, contrasts))
-        checks.append(Check(FINDINGS, right, sentence if right else f"{sentence}; {where}"))
+        checks.append(Check(PLANTED_PART, right, sentence if right else f"{sentence}; {where}"))
     return {
         "corpus": plan.corpus,
         "config": _config(settings),

@@ -65,7 +65,7 @@ class PlayProgress:
         return max(min(self.pending, self.published - self.unread - self.learnt), 0)
 
 
-class Pace:
+class PlayLimit:
     """A pure state machine: takes what is known, and says up to which event time to play."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
@@ -98,7 +98,7 @@ class Pacer:
     """
 
     def __init__(self, windows: Sequence[Window], web: str, status: str) -> None:
-        self._pace, self._web, self._status = Pace(windows), web, status
+        self._pace, self._web, self._status = PlayLimit(windows), web, status
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pace", daemon=True)
 

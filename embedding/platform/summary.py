@@ -23,7 +23,7 @@ from embedding.trends.storage import load, saved
 from embedding.trends.storytext import story_lines
 
 LISTED = 10
-FINDINGS = "findings"
+PLANTED_PART = "planted"
 """The part of a demo that was right only where it found what was planted."""
 STORIES = 3
 """Stories shown of each window."""
@@ -173,7 +173,7 @@ def print_checks(checks: Iterable[dict[str, Any]], console: Console) -> None:
     for check in checks:
         if not check["ran"]:
             console.print(f"✗ {check['part']}: {check['evidence']}", style="red", markup=False)
-        elif check["part"] == FINDINGS:
+        elif check["part"] == PLANTED_PART:
             console.print(f"✓ {check['evidence']}", style="green", markup=False)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.records import Window, WindowUnit
-from embedding.platform.pace import EDGE_S, QUIET_LOOKS, Pace, Pacer, PlayProgress
+from embedding.platform.pace import EDGE_S, QUIET_LOOKS, PlayLimit, Pacer, PlayProgress
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import CorpusDocument, PlaybackCorpus
 from embedding.simweb.testing import running
@@ -108,7 +108,7 @@ def test_no_month_begins_before_the_one_before_is_learnt_and_cut(steps, dropped)
         seconds_per_month=5.0, max_backlog=20, shares={"life": 1.0}, last_day=date(2021, 3, 31)
     )
     world = World(config, corpus(), lambda: wall[0])
-    nodes, pace = SlowNodes(world, dropped), Pace(MONTHS)
+    nodes, pace = SlowNodes(world, dropped), PlayLimit(MONTHS)
     events = [item.event for item in world.library.items]
     world.pace(pace.until(nodes.seen()), 0)
     world.start()
@@ -136,7 +136,7 @@ def test_no_month_begins_before_the_one_before_is_learnt_and_cut(steps, dropped)
 
 
 def test_a_node_that_stands_still_stops_the_month() -> None:
-    pace, end = Pace(MONTHS), MONTHS[0].end.timestamp()
+    pace, end = PlayLimit(MONTHS), MONTHS[0].end.timestamp()
     late = PlayProgress(
         end - EDGE_S, published=100, unread=0, learnt=60, pending=40, cut=frozenset()
     )
@@ -146,7 +146,7 @@ def test_a_node_that_stands_still_stops_the_month() -> None:
 
 def test_after_the_last_cut_it_plays_to_the_end() -> None:
     done = frozenset(month.label for month in MONTHS)
-    assert Pace(MONTHS).until(PlayProgress(0.0, 5, 0, 5, 0, done)) == math.inf
+    assert PlayLimit(MONTHS).until(PlayProgress(0.0, 5, 0, 5, 0, done)) == math.inf
 
 
 def test_a_real_web_waits_for_what_the_server_says_and_plays_on_afterwards() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from embedding.platform.planted import Called, called, incomplete, verdict
 from embedding.platform.planted import planted as in_the_corpus
-from embedding.platform.summary import FINDINGS, print_checks
+from embedding.platform.summary import PLANTED_PART, print_checks
 from embedding.simweb.generated import BORN, CONTRAST, MOVED
 from embedding.snapshots.format import Missing
 from embedding.snapshots.store import SnapshotStore
@@ -98,7 +98,7 @@ def test_what_a_manifest_says_is_missing_is_named() -> None:
 def test_a_check_that_failed_is_said_and_what_was_found_is_said() -> None:
     checks = [
         {"part": "usage", "ran": False, "evidence": "2021-04 says nothing"},
-        {"part": FINDINGS, "ran": True, "evidence": "planted: …; found: all of it"},
+        {"part": PLANTED_PART, "ran": True, "evidence": "planted: …; found: all of it"},
         {"part": "nodes", "ran": True, "evidence": "2 nodes trained"},
     ]
     console = Console(width=120, record=True)
