@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.records import Window, WindowUnit
-from embedding.platform.pace import EDGE_S, QUIET_LOOKS, PlayLimit, Pacer, PlayProgress
+from embedding.platform.pace import EDGE_S, QUIET_LOOKS, Pacer, PlayLimit, PlayProgress
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import CorpusDocument, PlaybackCorpus
 from embedding.simweb.testing import running
