@@ -22,8 +22,7 @@ from embedding.platform.summary import (
     PLANTED_PART,
     Check,
     addresses,
-    comparison_url,
-    mlflow_runs,
+    evaluations,
     print_summary,
     reports,
     write_summary,
@@ -65,7 +64,7 @@ def run_demo(
     _say_what_comes(demo, console)
     airflow = AirflowApi(demo.airflow_url, *platform_login(demo.paths.airflow))
     try:
-        watch = _play(demo, plan, airflow, supervisor, console)
+        watch = _play(demo, plan, started, airflow, supervisor, console)
         summary = _summarise(demo, plan, watch, airflow, supervisor, time.monotonic() - started)
     finally:
         airflow.close()
@@ -97,11 +96,12 @@ def _say_what_comes(settings: Settings, console: Console) -> None:
 def _play(
     settings: Settings,
     plan: DemoPlan,
+    started: float,
     airflow: AirflowApi,
     supervisor: Supervisor,
     console: Console,
 ) -> Watch:
-    watch = Watch(plan.windows)
+    watch = Watch(plan.windows, started)
     airflow.wait_for_dags((STREAM, EVALUATE, TREND))
     for window in plan.windows:
         airflow.trigger(
@@ -150,8 +150,7 @@ def _summarise(
     seconds: float,
 ) -> dict[str, Any]:
     status = watch.status
-    runs = mlflow_runs(settings)
-    metrics = {run["snapshot"]: run["metrics"] for run in runs}
+    metrics = evaluations(settings)
     found = reports(settings)
     snapshots = []
     trends = []
@@ -171,7 +170,7 @@ def _summarise(
         report = found.get(ref.id)
         if report is not None:
             trends.append(findings.of_report(report))
-    checks = _checks(settings, plan, watch, airflow, supervisor, runs, trends)
+    checks = _checks(settings, plan, watch, airflow, supervisor, len(metrics), trends)
     contrasts = findings.of_sources(store, settings.trends) if snapshots else []
     lacks = incomplete(store)
     where = f"see {settings.trends_url} and {settings.paths.logs}/server.log"
@@ -191,13 +190,14 @@ def _summarise(
         "words_per_second": watch.peak_words_per_second,
         "lag": status["lag"],
         "seconds": round(seconds, 1),
+        "first_month_seconds": round(watch.first_learnt - watch.started, 1),
         "peak_memory_gb": round(watch.peak_bytes / 2**30, 2),
         "snapshots": snapshots,
         "trends": trends,
         "contrasts": contrasts,
         "checks": [vars(check) for check in checks],
         "notes": notes(status),
-        "addresses": {**addresses(settings), "Compare": comparison_url(settings, runs)},
+        "addresses": addresses(settings),
     }
 
 
@@ -216,7 +216,7 @@ def _checks(
     watch: Watch,
     airflow: AirflowApi,
     supervisor: Supervisor,
-    runs: list[dict[str, Any]],
+    runs: int,
     trends: list[dict[str, Any]],
 ) -> list[Check]:
     status = watch.status
@@ -240,7 +240,7 @@ def _checks(
         Check("sources", not silent, f"no document from: {', '.join(silent) or 'none'}"),
         Check("nodes", len(nodes) >= settings.cluster.nodes, f"{len(nodes)} nodes trained"),
         Check("snapshots", snapshots >= windows, f"{snapshots} for {windows} windows"),
-        Check("evaluation", len(runs) >= windows, f"{len(runs)} MLflow runs"),
+        Check("evaluation", runs >= windows, f"{runs} MLflow runs"),
         Check("trend reports", len(trends) >= windows, f"{len(trends)} reports"),
         Check(
             "trends page",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +31,15 @@ DROPPED_SECONDS = 15.0
 
 @dataclass
 class Watch:
-    """What was seen so far; peaks are kept, the rest is the latest look."""
+    """What was seen so far; peaks are kept, the rest is the latest look.
+
+    started, first_learnt  when the demo began, and when its first window was cut (monotonic
+                           seconds)
+    """
 
     windows: Sequence[Window]
+    started: float = 0.0
+    first_learnt: float = math.nan
     status: dict[str, Any] = field(default_factory=dict)
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     peak_bytes: int = 0
@@ -158,7 +165,12 @@ def watch_until_done(
             for label in watch.learnt():
                 if label not in learnt:
                     learnt.append(label)
-                    console.print(f"{label} is learnt and on the page: {settings.trends_url}")
+                    now = time.monotonic()
+                    watch.first_learnt = now if len(learnt) == 1 else watch.first_learnt
+                    console.print(
+                        f"{label} is learnt and on the page after {now - watch.started:.0f} s: "
+                        f"{settings.trends_url}"
+                    )
             watch.peak_bytes = max(watch.peak_bytes, memory(settings.paths.home))
             bar.update(task, completed=watch.status.get("documents", 0))
             live.update(Group(bar, _table(watch)))
@@ -199,18 +211,12 @@ def _table(watch: Watch) -> Table:
     status = watch.status
     table = Table(box=None, show_header=False, pad_edge=False)
     lag = status.get("lag") or {}
-    rows: list[tuple[str, Callable[[], str]]] = [
-        (
-            "tokens",
-            lambda: f"{status.get('tokens', 0):,} ({status.get('words_per_second', 0):,.0f}/s)",
-        ),
-        ("vocabulary", lambda: f"{status.get('vocabulary', 0):,} words"),
-        ("event time", lambda: str(status.get("watermark") or "–")[:16]),
-        ("lag", lambda: f"p50 {lag.get('p50_s') or 0:.1f} s, p95 {lag.get('p95_s') or 0:.1f} s"),
-        ("windows", lambda: _windows(watch)),
-    ]
-    for name, text in rows:
-        table.add_row(name, text())
+    tokens, speed = status.get("tokens", 0), status.get("words_per_second", 0)
+    table.add_row("tokens", f"{tokens:,} ({speed:,.0f}/s)")
+    table.add_row("vocabulary", f"{status.get('vocabulary', 0):,} words")
+    table.add_row("event time", str(status.get("watermark") or "–")[:16])
+    table.add_row("lag", f"p50 {lag.get('p50_s') or 0:.1f} s, p95 {lag.get('p95_s') or 0:.1f} s")
+    table.add_row("windows", _windows(watch))
     return table
 
 

@@ -158,7 +158,7 @@ def test_the_source_that_is_served_worst_and_weights_for_it(client):
     html = get(client, "/snapshots")
     section = html[html.index('aria-labelledby="bias"') :]
     section = section[: section.index("</section>")]
-    assert "모델은 게시판의 글을 가장 못 맞힙니다" in section
+    assert "게시판의 예측 오차가 가장 큽니다" in section
     assert "0.250 높습니다" in section
     assert "바뀔 것으로 예상합니다(한도 1 %)" in section
     found = json.loads(get(client, "/api/bias"))
