@@ -22,9 +22,10 @@ log = logging.getLogger(__name__)
 
 LOOKS_S = 0.5
 """Seconds between two looks at the nodes."""
-QUIET_LOOKS = 30
-"""Looks at nodes that have nothing left, after which what nobody has learnt are texts that nobody
-will: a copy, or one that is empty without its personal data."""
+QUIET_LOOKS, UNREAD_LOOKS = 30, 240
+"""Looks at nodes that have nothing pending and learn nothing, after which what nobody has learnt
+are texts that nobody will: a copy, or one that is empty without its personal data. The latter where
+some were not even fetched: a page that cannot be read."""
 EDGE_S = 0.5
 """Event seconds around a month's end at which the clock stops."""
 
@@ -71,6 +72,7 @@ class PlayLimit:
     def __init__(self, windows: Sequence[Window]) -> None:
         self._windows = windows
         self._ended = ""
+        self._last: PlayProgress | None = None
         self._quiet = 0
 
     def until(self, seen: PlayProgress) -> float:
@@ -84,11 +86,10 @@ class PlayLimit:
         return end + EDGE_S if self._ended == label else end - EDGE_S
 
     def _all_learnt(self, seen: PlayProgress) -> bool:
-        if seen.unread or seen.pending:
-            self._quiet = 0
-        else:
-            self._quiet += 1
-        return seen.learnt >= seen.published or self._quiet > QUIET_LOOKS
+        self._quiet = 0 if seen.pending or seen != self._last else self._quiet + 1
+        self._last = seen
+        enough = UNREAD_LOOKS if seen.unread else QUIET_LOOKS
+        return seen.learnt >= seen.published or self._quiet > enough
 
 
 class Pacer:

@@ -36,7 +36,7 @@ class World:
             end=0.0 if last is None else midnight(last + timedelta(days=1)),
         )
         self.clock = PlaybackClock(events, timeline, max_backlog=config.max_backlog)
-        self.backlog = PastArticles(config.backlog_patience)
+        self.backlog = PastArticles()
         self.requests: Counter[str] = Counter()
         """Requests by kind of address (first path segments)."""
         self.statuses: Counter[int] = Counter()
@@ -71,15 +71,16 @@ class World:
     def tick(self) -> float:
         """Publish what is due; returns the wall time."""
         wall = self._now()
-        for index in self.clock.advance(wall, self.backlog.count(wall) + self._unlearnt):
+        for index in self.clock.advance(wall, self.backlog.count() + self._unlearnt):
             item = self.library.items[index]
             self._visible[item.part] += 1
-            self.backlog.publish(item.part, item.id, self.clock.published[index])
+            self.backlog.publish(item.part, item.id)
         return wall
 
     def read(self, part: str) -> Sequence[LibraryItem]:
         """Visible items of a part, oldest first; marks the part as read by somebody."""
-        self.backlog.read(part, self.tick())
+        self.tick()
+        self.backlog.read(part)
         return self.library.parts[part][: self._visible[part]]
 
     def find(self, key: str, *parts: str) -> LibraryItem | None:
@@ -92,9 +93,8 @@ class World:
 
     def fetched(self, *items: LibraryItem) -> None:
         """Note that these documents were delivered."""
-        wall = self._now()
         for item in items:
-            self.backlog.fetch(item.part, item.id, wall)
+            self.backlog.fetch(item.part, item.id)
 
     def fails_once(self, item: LibraryItem) -> bool:
         """Whether this fetch is the one that fails, by `fault_rate` and the item's id."""
@@ -123,7 +123,7 @@ class World:
 
     def statistics(self) -> dict[str, Any]:
         """The answer of /control/stats (counts only)."""
-        wall = self.tick()
+        self.tick()
         fetched: Counter[str] = Counter()
         again = 0
         for key, count in self.backlog.fetches.items():
@@ -135,7 +135,6 @@ class World:
                 "documents": len(self.library.parts[part]),
                 "published": self._visible[part],
                 "fetched": fetched[part],
-                "given_up": self.backlog.given_up[part],
             }
             for part in PARTS
         }
@@ -147,7 +146,7 @@ class World:
             "published": len(self.clock.published),
             "fetched": fetched.total(),
             "fetched_again": again,
-            "backlog": self.backlog.count(wall),
+            "backlog": self.backlog.count(),
             "malformed_lines": self.corpus.malformed,
             "parts": parts,
             "requests": dict(sorted(self.requests.items())),

@@ -16,7 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.records import Window, WindowUnit
-from embedding.platform.pace import EDGE_S, QUIET_LOOKS, Pacer, PlayLimit, PlayProgress
+from embedding.platform.pace import (
+    EDGE_S,
+    QUIET_LOOKS,
+    UNREAD_LOOKS,
+    Pacer,
+    PlayLimit,
+    PlayProgress,
+)
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import CorpusDocument, PlaybackCorpus
 from embedding.simweb.testing import running
@@ -133,6 +140,14 @@ def test_no_month_begins_before_the_one_before_is_learnt_and_cut(steps, dropped)
     assert nodes.cut == [month.label for month in MONTHS]
     assert len(world.clock.published) == len(events)
     assert world.clock.event >= MONTHS[-1].end.timestamp()
+
+
+def test_a_page_that_cannot_be_read_does_not_stop_the_play_for_good() -> None:
+    limit, end = PlayLimit(MONTHS), MONTHS[0].end.timestamp()
+    lost = PlayProgress(end - EDGE_S, published=9, unread=1, learnt=8, pending=0, cut=frozenset())
+    asked = [limit.until(lost) for _ in range(UNREAD_LOOKS + 3)]
+    assert asked[0] == end - EDGE_S
+    assert asked[-1] == end + EDGE_S
 
 
 def test_a_node_that_stands_still_stops_the_month() -> None:

@@ -124,9 +124,7 @@ def test_it_plays_no_further_than_it_may_and_then_goes_on() -> None:
     assert clock.state is State.DONE
 
 
-steps = st.lists(
-    st.tuples(st.floats(0, 30), st.integers(0, 5), st.integers(0, 30)), max_size=40
-)
+steps = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5), st.integers(0, 30)), max_size=40)
 gaps = st.lists(st.floats(0.01, 10 * DAY_SECONDS), min_size=1, max_size=30)
 
 
