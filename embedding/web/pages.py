@@ -123,13 +123,13 @@ def _front(site: Site, request: Request) -> HTMLResponse:
     report, newer = latest_known(site, refs)
     if report is None:
         return computing(site, request)
-    about = {"newer": newer, "broken": [*listing.broken]}
     quiet = report.compared_with is not None and not findings_of(filtered(site, request, report))
     last = _times(site, request, report.snapshot.id).last if quiet else None
     found = None if last is None else site.reader.known_report(last.id)
+    broken = [*listing.broken]
     if found is None:
-        return _brief(site, request, report, **about)
-    return _brief(site, request, found, newest=report.snapshot, **about)
+        return _brief(site, request, report, newer=newer, broken=broken)
+    return _brief(site, request, found, newer=newer, newest=report.snapshot, broken=broken)
 
 
 def _window(site: Site, request: Request, id: str) -> Response:  # noqa: A002
