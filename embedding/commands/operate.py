@@ -177,9 +177,7 @@ def demo(
     ] = None,
     seconds_per_month: Annotated[
         float | None,
-        typer.Option(
-            help="Least seconds of a month of the corpus: it plays no faster than it is learnt."
-        ),
+        typer.Option(help="Least seconds of a month: it plays no faster than it is learnt."),
     ] = None,
 ) -> None:
     """Start the platform, play dated texts through it, and print what changed.
