@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml infra/constraints.txt infra/setup.sh
 	@PYTHON=$(PYTHON) bash infra/setup.sh
 	@touch $(STAMP)
 
-demo: setup ## start the platform, play invented texts, print what changed
+demo: setup ## start the platform, play invented texts, check what was found
 	@$(BIN)/yeoron demo
 
 up: setup ## start the platform

@@ -10,6 +10,17 @@ as_root() {
   elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then sudo -n "$@"
   else return 77; fi
 }
+# While a process runs: each 10 s (SETUP_LINE_S) how long it has, and what its log says pip is at.
+progress() {
+  local began=$SECONDS at
+  while kill -0 "$1" 2>/dev/null; do
+    sleep 1
+    if [ $(((SECONDS - began) % ${SETUP_LINE_S:-10})) = 0 ]; then
+      at="$(grep -aoE '(Collecting|Downloading|Using cached|Building wheel for|Installing collected packages)[^(]{0,60}[^( ]' "$2" | tail -n 1 || true)"
+      echo "  $((SECONDS - began)) s: ${at:-pip begins}"
+    fi
+  done
+}
 apt_install() {
   command -v apt-get >/dev/null 2>&1 || return 77
   as_root env DEBIAN_FRONTEND=noninteractive sh -c \
@@ -39,8 +50,12 @@ say "Installing pinned packages (infra/constraints.txt); the first time takes so
 # What the platform keeps there is its owner's alone.
 mkdir -p -m 700 var
 log=var/setup.log
-if ! PIP_CONSTRAINT="$PWD/infra/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 \
-    .venv/bin/python -m pip install -e '.[all]' >"$log" 2>&1; then
+PIP_CONSTRAINT="$PWD/infra/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 \
+  .venv/bin/python -m pip install -e '.[all]' >"$log" 2>&1 &
+pip=$!
+trap 'kill "$pip" 2>/dev/null || true' EXIT
+progress "$pip" "$log"
+if ! wait "$pip"; then
   grep -aE "ERROR|error:" "$log" | tail -n 8 >&2 || tail -n 8 "$log" >&2
   echo "setup: the installation failed; $log says more." >&2
   exit 1

@@ -31,6 +31,8 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429)
 _TIMEOUTS = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
 _NETWORK = (httpcore.NetworkError, httpx.NetworkError, OSError)
+_BROKEN_OFF = (httpcore.RemoteProtocolError, httpx.RemoteProtocolError)
+"""Also of a connection that the site closed while a request was on its way: worth another try."""
 _PROTOCOL = (
     httpcore.ProtocolError,
     httpcore.UnsupportedProtocol,
@@ -188,7 +190,11 @@ class Fetcher:
                 "connect", f"{request.url}: the connection failed.", retry_after=0
             ) from error
         except _PROTOCOL as error:
-            raise FetchError("protocol", f"{request.url}: not a valid HTTP exchange.") from error
+            raise FetchError(
+                "protocol",
+                f"{request.url}: not a valid HTTP exchange.",
+                retry_after=0 if isinstance(error, _BROKEN_OFF) else None,
+            ) from error
 
     @asynccontextmanager
     async def _stream(self, request: Request) -> AsyncIterator[httpx.Response]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.notes import judged
-from embedding.trends.rows import Note, Story, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, Note, Story, TrendReport
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import PageText
@@ -24,15 +24,37 @@ def headline(report: TrendReport) -> list[str]:
     if titles:
         words = [title[at] for at in range(3) for title in titles[:3] if at < len(title)]
         return words[:3]
-    first = [rows[:1] for rows in _sure(report)]
-    more = [rows[1:3] for rows in _sure(report)]
-    words = [row.word for rows in (*first, *more) for row in rows]
+    sure = [report.significant(name) for name in RANKINGS]
+    words = [row.word for part in (slice(1), slice(1, 3)) for rows in sure for row in rows[part]]
     return list(dict.fromkeys(words))[:3]
 
 
 def quiet_headline(report: TrendReport, t: PageText) -> str:
     """What stands there where no word is clear: that there is none, or that none was judged."""
     return t("nothing_moved" if judged(report) else "unjudged")
+
+
+@dataclass(frozen=True)
+class LeadSentence:
+    """A word of the headline as it is shown, and the sentence that says what happened to it."""
+
+    word: str
+    shown: str
+    sentence: str
+
+
+def leads(report: TrendReport, t: PageText) -> list[LeadSentence]:
+    """The words of the headline in sentences, the surest first."""
+    rows = {row.word: (name, row) for name in RANKINGS[::-1] for row in report.significant(name)}
+    return [
+        LeadSentence(
+            word,
+            formats.short_word(word, findings.HEADLINE_WORD),
+            findings.headline_sentence(*rows[word], report, t),
+        )
+        for word in headline(report)
+        if word in rows
+    ]
 
 
 def lede(report: TrendReport, t: PageText) -> list[str]:
@@ -46,8 +68,8 @@ def lede(report: TrendReport, t: PageText) -> list[str]:
         sure = findings.sureness(least, t, significant=True)
         return [f"{t('lede_stories', n=len(stories))} {sure}"]
     sentences = []
-    for name, rows in zip(("moved", "born", "risen"), _sure(report), strict=True):
-        if rows:
+    for name in RANKINGS:
+        if rows := report.significant(name):
             happened = findings.words_sentence(name, [rows[0].word], report.snapshot.label, t)
             figures = " ".join(findings.row_sentences(name, rows[0], report, t))
             sure = findings.sureness(rows[0].q, t, significant=True)
@@ -136,8 +158,3 @@ def say(notes: Sequence[Note], label: str, t: PageText) -> list[str]:
         more = t("words_needed", words=formats.number(note.needed)) if note.needed else ""
         sentences.append(f"{sentence} {more}".strip())
     return list(dict.fromkeys(sentences))
-
-
-def _sure(report: TrendReport) -> tuple[list[TrendRow], list[TrendRow], list[TrendRow]]:
-    moved, born, risen = (list(report.significant(name)) for name in ("moved", "born", "risen"))
-    return moved, born, risen

@@ -16,6 +16,8 @@ from embedding.web.text import PageText
 
 _NAMED = 3
 """Words or sources that a sentence names."""
+HEADLINE_WORD = 28
+"""Characters of a word in a headline."""
 SUREST = 1000
 """No finding is said to be surer than one fluke in so many."""
 
@@ -43,6 +45,23 @@ def words_sentence(role: str, words: Sequence[str], label: str, t: PageText) -> 
     most = t("words_and").join(short[:-1] or short)
     joined = t("words_and_last").join([most, *short[1:][-1:]])
     return t(f"said_{role}", words=joined, n=len(short), window=t.window(label))
+
+
+def headline_sentence(name: str, row: TrendRow, report: TrendReport, t: PageText) -> str:
+    """What a finding of the ranking `name` comes to, with since when and how much."""
+    label = report.snapshot.label
+    values = {"word": formats.short_word(row.word, HEADLINE_WORD), "window": t.window(label)}
+    if name == "moved":
+        return _turned(row, values, t)
+    was, now = formats.rates(row.usual, row.rate)
+    if name != "fallen" and len(row.series) > 1 and first_seen(row, report) == label:
+        return t("head_first", rate=now, **values)
+    if name == "born":
+        return t("head_born", rate=now, **values)
+    if row.rate > row.usual if name == "risen" else row.rate < row.usual:
+        key = "head_risen" if name == "risen" else "head_fallen"
+        return t(key, usual=was, rate=now, **values)
+    return words_sentence(name, [row.word], label, t)
 
 
 def use_sentences(row: ContrastRow, first: str, second: str, t: PageText) -> tuple[str, str]:
@@ -87,6 +106,25 @@ def _moved(row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
         words = ", ".join(formats.short_word(word, 20) for word in more)
         sentences.append(t("company_more", words=words))
     return tuple(sentences)
+
+
+def _turned(row: TrendRow, values: dict[str, str], t: PageText) -> str:
+    """The words that stood beside a word and those that do now; else those used like it."""
+    if row.since is not None:
+        values = {**values, "window": t.window(row.since)}
+    pulled = row.pulled_by(_NAMED)[::-1]
+    if all(pulled):
+        before, after = pulled
+        key = "head_beside"
+    else:
+        near = (row.neighbours_before, row.neighbours)
+        before, after = (tuple(one.word for one in side if one.changed)[:_NAMED] for side in near)
+        key = "head_alike" if before and after else "head_moved"
+    joined = (
+        t("head_and").join(formats.short_word(one, 20) for one in side) for side in (before, after)
+    )
+    sides = dict(zip(("before", "after"), joined, strict=True))
+    return t(key, **values, **({} if key == "head_moved" else sides))
 
 
 def _born(row: TrendRow, report: TrendReport, t: PageText) -> str:

@@ -38,7 +38,7 @@ def typed(folded: str) -> str:
 
 
 def initials(folded: str) -> str:
-    """The first letter of each syllable: 코로나 is ㅋㄹㄴ."""
+    """The first letter of each syllable: 나침반 is ㄴㅊㅂ."""
     return folded.translate(_ONLY_INITIALS)
 
 

@@ -18,7 +18,7 @@ from embedding.trends.bias import SourceBias
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.findings import findings_of
 from embedding.trends.history import HistoryPoint
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS, TrendReport, WindowFigures
 from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.handout.writing import FORMATS
@@ -113,7 +113,7 @@ def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport |
 
 
 def _front(site: Site, request: Request) -> HTMLResponse:
-    """The brief of the latest window that was asked for."""
+    """The brief of the latest window that was asked for and has a finding, if any has."""
     listing = site.reader.listing()
     if not listing.refs:
         return site.render(request, "empty.html", broken=listing.broken)
@@ -123,7 +123,13 @@ def _front(site: Site, request: Request) -> HTMLResponse:
     report, newer = latest_known(site, refs)
     if report is None:
         return computing(site, request)
-    return _brief(site, request, report, newer=newer, broken=[*listing.broken])
+    quiet = report.compared_with is not None and not findings_of(filtered(site, request, report))
+    last = _times(site, request, report.snapshot.id).last if quiet else None
+    found = None if last is None else site.reader.known_report(last.id)
+    broken = [*listing.broken]
+    if found is None:
+        return _brief(site, request, report, newer=newer, broken=broken)
+    return _brief(site, request, found, newer=newer, newest=report.snapshot, broken=broken)
 
 
 def _window(site: Site, request: Request, id: str) -> Response:  # noqa: A002
@@ -161,6 +167,7 @@ def _brief(
     request: Request,
     report: TrendReport,
     newer: str | None = None,
+    newest: WindowFigures | None = None,
     broken: Sequence[str] = (),
 ) -> HTMLResponse:
     t = site.words(request)
@@ -178,8 +185,9 @@ def _brief(
         request,
         "brief.html",
         report=report,
-        headline=brief.headline(report),
+        leads=brief.leads(report, t),
         quiet_headline=brief.quiet_headline(report, t),
+        newest=newest,
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
         stories=brief.story_views(report, site.config.front_rows, site.answers.story_documents, t),

@@ -51,7 +51,7 @@ class SearchVocabulary:
 
     def suggest(self, query: str, n: int = 10) -> list[str]:
         """Words for what was typed so far: the word itself, words that begin with it (in letters:
-        콜 begins 코로나, ㅋㄹㄴ are its first letters), words that hold it. Frequent ones first.
+        나치 begins 나침반, ㄴㅊㅂ are its first letters), words that hold it. Frequent ones first.
         """
         text = fold(query)[:LONGEST_QUERY]
         if not text:
@@ -68,6 +68,14 @@ class SearchVocabulary:
             held = (at for at, word in enumerate(self._folded) if text in word and at not in seen)
             hold = list(islice(held, n))
         return [self.words[at] for at in (*begin, *hold)[:n]]
+
+    def example(self, words: Sequence[str] = ()) -> str:
+        """First letters that find a word: of the first of `words`, or of the frequent ones, that is
+        three syllables long or more; empty where none is.
+        """
+        known = (word for word in (*words, *self.words) if len(word) > 2 and word in self._known)
+        found = (initials(fold(word)) for word in known)
+        return next((letters for letters in found if is_initials(letters)), "")
 
     def exact(self, query: str) -> str | None:
         """The word that was typed; one that differs by case or composition alone when it is the

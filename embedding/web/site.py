@@ -194,6 +194,7 @@ class Site:
             filter_nothing="?" + urlencode(_other(request)),
             filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
+            search_example=lambda words: self.reader.vocabulary().example(words),
             headlines=self.headlines,
             team=None if self.team is None else self.shared(),
             channels=self.channels,

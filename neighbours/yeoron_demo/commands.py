@@ -21,7 +21,8 @@ def demo(
         typer.Option(help="Your own dated texts: what `yeoron train` or `yeoron import` reads."),
     ] = None,
     seconds_per_month: Annotated[
-        float | None, typer.Option(help="Seconds in which a month of the corpus is played.")
+        float | None,
+        typer.Option(help="Least seconds of a month: it plays no faster than it is learnt."),
     ] = None,
 ) -> None:
     """Start the platform, play dated texts through it, and print what changed.

@@ -20,7 +20,8 @@ from yeoron_simweb.sources import sources_toml
 
 MOST_DOCUMENTS = 3_400
 MOST_WINDOWS = 5
-DEFAULT_MONTH_SECONDS = 28.0
+DEFAULT_MONTH_SECONDS = 12.0
+"""Least seconds of a month: it plays no faster than its nodes learn it (`pace.py`)."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,12 @@ class DemoPlan:
 
     windows     the months that hold documents, in order
     documents   how many documents they hold
-    seconds     how long they play
     arguments   options of `yeoron simweb`
     """
 
     corpus: str
     windows: tuple[Window, ...]
     documents: int
-    seconds: float
     arguments: tuple[str, ...]
 
 
@@ -70,7 +69,7 @@ def plan_demo(corpus: Path | None, seconds_per_month: float | None) -> DemoPlan:
         *("--max-backlog", "100", "--crawl-delay", "0"),
     )
     documents = sum(n for _, n in chosen)
-    return DemoPlan(found.name, windows, documents, each * len(windows), arguments)
+    return DemoPlan(found.name, windows, documents, arguments)
 
 
 def _given(corpus: Path) -> str:
@@ -103,12 +102,14 @@ def write_demo_settings(settings: Settings, home: Path) -> Settings:
             "extract_processes": 0,
             "replay_clock_url": f"{simweb}/clock.json",
         },
-        # The gradient processes wait for the crawler most of the time: they may repeat more.
-        "node": {"replay_ratio": 6.0},
+        # The web waits for the nodes: they have nothing to spare their cores for.
+        "node": {"rehearsal_share": 1.0},
         "server": {
             "window": "month",
             "cut": "watermark",
-            "source_idle_s": 12.0,
+            # A month ends once all of it is learnt: no source has anything left to wait for.
+            "source_idle_s": 4.0,
+            "convergence_seconds": 86_400,
             "min_count": 4,
             "port": settings.server.port,
             "http_port": settings.server.http_port,

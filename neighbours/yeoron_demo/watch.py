@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,15 +22,24 @@ from embedding.settings import Settings
 from yeoron_demo.airflow_api import AirflowApi
 
 STREAM, EVALUATE, TREND = "opinion_stream", "evaluate_snapshot", "trend_report"
+STILL_SECONDS = 900.0
+"""After so long in which nothing was learnt, cut or reported on, a demo has failed. How long it
+takes in all depends on the machine."""
 DROPPED_SECONDS = 15.0
 """After so long without a run that is under way, an event that no run names was dropped."""
 
 
 @dataclass
 class Watch:
-    """What was seen so far; peaks are kept, the rest is the latest look."""
+    """What was seen so far; peaks are kept, the rest is the latest look.
+
+    started, first_learnt  when the demo began, and when its first window was cut (monotonic
+                           seconds)
+    """
 
     windows: Sequence[Window]
+    started: float = 0.0
+    first_learnt: float = math.nan
     status: dict[str, Any] = field(default_factory=dict)
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     peak_bytes: int = 0
@@ -57,6 +67,12 @@ class Watch:
         named = {name for run in self.runs.get(dag, []) for name in run.get("snapshots", ())}
         cut = {label: str(known[label]["snapshot"]) for label in self.learnt()}
         return {label: name for label, name in cut.items() if name not in named}
+
+    @property
+    def state(self) -> object:
+        """What differs from an earlier look while the demo goes on."""
+        learnt = [self.status.get(name) for name in ("documents", "tokens", "replayed_tokens")]
+        return learnt, self.learnt(), [self.states(dag) for dag in self.runs]
 
     @property
     def all_cut(self) -> bool:
@@ -125,10 +141,12 @@ def watch_until_done(
     console: Console,
     *,
     documents: int,
-    timeout: float,
+    still: float = STILL_SECONDS,
 ) -> None:
-    """Show progress until everything is done; raises PlatformError when a part fails."""
-    deadline = time.monotonic() + timeout
+    """Show progress until everything is done; raises PlatformError when a part fails, and where
+    nothing goes on for `still` seconds.
+    """
+    state, since = watch.state, time.monotonic()
     bar = Progress(
         TextColumn("[bold]{task.description}"),
         BarColumn(),
@@ -147,7 +165,12 @@ def watch_until_done(
             for label in watch.learnt():
                 if label not in learnt:
                     learnt.append(label)
-                    console.print(f"{label} is learnt and on the page: {settings.trends_url}")
+                    now = time.monotonic()
+                    watch.first_learnt = now if len(learnt) == 1 else watch.first_learnt
+                    console.print(
+                        f"{label} is learnt and on the page after {now - watch.started:.0f} s: "
+                        f"{settings.trends_url}"
+                    )
             watch.peak_bytes = max(watch.peak_bytes, memory(settings.paths.home))
             bar.update(task, completed=watch.status.get("documents", 0))
             live.update(Group(bar, _table(watch)))
@@ -158,11 +181,13 @@ def watch_until_done(
                     f"{failed[0]}: run {failed[1]} failed in {tasks}; its log is in Airflow at "
                     f"{settings.airflow_url}."
                 )
-            if time.monotonic() > deadline:
+            if watch.state != state:
+                state, since = watch.state, time.monotonic()
+            elif time.monotonic() - since > still:
                 raise PlatformError(
-                    f"the demo did not end within {timeout:.0f} s: {_where(watch)}. The platform "
-                    f"still runs and goes on: look at {settings.trends_url}, or stop it with "
-                    "`make down`."
+                    f"the demo stands still since {still:.0f} s: {_where(watch)}. The platform "
+                    f"still runs: look at {settings.trends_url} and {settings.paths.logs}, or stop "
+                    "it with `make down`."
                 )
             _require_alive(supervisor)
             time.sleep(2.0)
@@ -186,18 +211,12 @@ def _table(watch: Watch) -> Table:
     status = watch.status
     table = Table(box=None, show_header=False, pad_edge=False)
     lag = status.get("lag") or {}
-    rows: list[tuple[str, Callable[[], str]]] = [
-        (
-            "tokens",
-            lambda: f"{status.get('tokens', 0):,} ({status.get('words_per_second', 0):,.0f}/s)",
-        ),
-        ("vocabulary", lambda: f"{status.get('vocabulary', 0):,} words"),
-        ("event time", lambda: str(status.get("watermark") or "–")[:16]),
-        ("lag", lambda: f"p50 {lag.get('p50_s') or 0:.1f} s, p95 {lag.get('p95_s') or 0:.1f} s"),
-        ("windows", lambda: _windows(watch)),
-    ]
-    for name, text in rows:
-        table.add_row(name, text())
+    tokens, speed = status.get("tokens", 0), status.get("words_per_second", 0)
+    table.add_row("tokens", f"{tokens:,} ({speed:,.0f}/s)")
+    table.add_row("vocabulary", f"{status.get('vocabulary', 0):,} words")
+    table.add_row("event time", str(status.get("watermark") or "–")[:16])
+    table.add_row("lag", f"p50 {lag.get('p50_s') or 0:.1f} s, p95 {lag.get('p95_s') or 0:.1f} s")
+    table.add_row("windows", _windows(watch))
     return table
 
 

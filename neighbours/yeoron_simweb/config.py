@@ -51,8 +51,6 @@ class SimwebConfig(Config):
     """A stretch of event time without documents lasts no longer than this many event hours."""
     max_backlog: int = Field(default=0, ge=0)
     """The clock waits while this many published documents were not fetched yet; 0: never waits."""
-    backlog_patience: float = Field(default=30.0, gt=0)
-    """Seconds after which the clock stops waiting for a part that nobody fetches from."""
     autostart: bool = False
     """Start playing at once, without a request to /control/start."""
     crawl_delay: float = Field(default=0.05, ge=0)

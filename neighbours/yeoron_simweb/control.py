@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -65,6 +67,12 @@ def control_router(world: World) -> APIRouter:
     async def start() -> Response:
         world.start()
         return JSONResponse(world.clock_state())
+
+    @router.post("/control/pace")
+    async def pace(until: float | None = None, unlearnt: int = 0) -> Response:
+        """`until` in Unix seconds; without it to the end."""
+        world.pace(math.inf if until is None else until, unlearnt)
+        return Response(status_code=204)
 
     @router.get("/control/stats")
     async def stats() -> Response:

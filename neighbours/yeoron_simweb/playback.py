@@ -1,11 +1,13 @@
 """The accelerated clock, as a pure state machine: wall time in, published documents out.
 
 It reads no clock of its own. The map from event time to wall time is piecewise linear: stretches
-without documents pass quickly, and the clock stands still while readers are too far behind.
+without documents pass quickly, and the clock stands still while readers are too far behind, and at
+the event time up to which it may play.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,8 +36,11 @@ class Timeline:
     knots: tuple[Knot, ...]
 
     @classmethod
-    def plan(cls, events: Sequence[float], *, speed: float, longest_gap: float) -> Timeline:
-        """Plan for sorted event times (Unix seconds), from the first midnight to the last.
+    def plan(
+        cls, events: Sequence[float], *, speed: float, longest_gap: float, end: float = 0.0
+    ) -> Timeline:
+        """Plan for sorted event times (Unix seconds), from the first midnight to the last, and to
+        `end` where that is later.
 
         `speed` is event seconds per wall second; no stretch without documents takes longer than
         `longest_gap` event seconds would.
@@ -48,7 +53,7 @@ class Timeline:
                 "else the clock would never reach the end."
             )
         start = events[0] // DAY_SECONDS * DAY_SECONDS
-        end = (events[-1] // DAY_SECONDS + 1) * DAY_SECONDS
+        end = max((events[-1] // DAY_SECONDS + 1) * DAY_SECONDS, end)
         knots = [(start, 0.0)]
         last = start
         for event in (*events, end):
@@ -97,7 +102,8 @@ class PlaybackClock:
 
     `events` are the sorted event times of the documents. With `max_backlog` above 0 the clock
     stops just before the document that would make the backlog larger, and goes on once the
-    backlog fell to three quarters of it (so that it does not stop at every document).
+    backlog fell to three quarters of it (so that it does not stop at every document). It stops at
+    the event time `until`, too.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class PlaybackClock:
         self._timeline = timeline
         self._max_backlog = max_backlog
         self._resume_at = max_backlog * 3 // 4
+        self.until = math.inf
         self._past: list[Knot] = []
         self._anchor: Knot = (0.0, 0.0)
         self._play = 0.0
@@ -156,25 +163,33 @@ class PlaybackClock:
             base = max(wall, self._wall)
         if play >= self._timeline.length:
             return list(self._past)
-        ahead = [(e, base + p - play) for e, p in self._timeline.between(play, float("inf"))]
+        last = self._last
+        ahead = [(e, base + p - play) for e, p in self._timeline.between(play, last)]
+        if play < last < math.inf:
+            ahead.append((self.until, base + last - play))
         held = [(self._timeline.event(play), base)] if self.holding else []
         return [*self._past, *held, *ahead]
 
+    @property
+    def _last(self) -> float:
+        """Play position of `until`; infinite where that is the end."""
+        ends = self.until >= self._timeline.knots[-1][0]
+        return math.inf if ends else self._timeline.play(self.until)
+
     def _limit(self, backlog: int) -> tuple[float, int]:
-        """(play position, number of published documents) that this backlog allows to reach."""
-        total = len(self._events)
-        if self._max_backlog == 0:
-            return self._timeline.length, total
-        if self.holding and backlog > self._resume_at:
-            return self._play, len(self.published)
-        at = len(self.published) + max(self._max_backlog - backlog, 0)
-        if at >= total:
-            return self._timeline.length, total
-        before = self._events[at - 1] if at else self._timeline.start
-        # Half way to the next document (at most a second before it): never on a document, so
-        # that the knots of the pause cannot be mistaken for its time of publication.
-        pause = self._events[at] - min(1.0, (self._events[at] - before) / 2)
-        return max(self._timeline.play(pause), self._play), at
+        """(play position, number of published documents) that may be reached now."""
+        done, total = len(self.published), len(self._events)
+        if self._max_backlog and self.holding and backlog > self._resume_at:
+            return self._play, done
+        at = done + max(self._max_backlog - backlog, 0) if self._max_backlog else total
+        stop = self._timeline.length
+        if at < total:
+            before = self._events[at - 1] if at else self._timeline.start
+            # Half way to the next document (at most a second before it): never on a document, so
+            # that the knots of the pause cannot be mistaken for its time of publication.
+            stop = self._timeline.play(self._events[at] - min(1.0, (self._events[at] - before) / 2))
+        stop = min(stop, self._last)
+        return max(stop, self._play), min(at, max(done, bisect_right(self._events, self.until)))
 
     def _move(self, wall: float, limit: float, count: int) -> None:
         if self.holding and limit > self._play:

@@ -43,5 +43,7 @@ def server(app: FastAPI) -> uvicorn.Server:
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=1,
+            # Longer than a crawler keeps a connection: else it asks on one that is being closed.
+            timeout_keep_alive=60,
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from yeoron_simweb.backlog import PastArticles
@@ -28,11 +28,15 @@ class World:
         self.corpus = corpus
         self.library = Library.build(corpus.documents, config.shares)
         events = [item.event for item in self.library.items]
+        last = config.last_day
         timeline = Timeline.plan(
-            events, speed=config.event_speed, longest_gap=config.longest_gap_hours * 3600
+            events,
+            speed=config.event_speed,
+            longest_gap=config.longest_gap_hours * 3600,
+            end=0.0 if last is None else midnight(last + timedelta(days=1)),
         )
         self.clock = PlaybackClock(events, timeline, max_backlog=config.max_backlog)
-        self.backlog = PastArticles(config.backlog_patience)
+        self.backlog = PastArticles()
         self.requests: Counter[str] = Counter()
         """Requests by kind of address (first path segments)."""
         self.statuses: Counter[int] = Counter()
@@ -43,6 +47,7 @@ class World:
         """Requests that came before a Retry-After had passed."""
         self._now = now
         self._opened = now()
+        self._unlearnt = 0
         self._failed: set[str] = set()
         self._visible: Counter[str] = Counter()
         if config.autostart:
@@ -52,6 +57,13 @@ class World:
         """Start the clock; a second start changes nothing."""
         self.clock.start(self._now())
 
+    def pace(self, until: float, unlearnt: int) -> None:
+        """Play no further than `until` (Unix seconds), and wait for fetched documents, too.
+
+        unlearnt  how many of them nobody has learnt yet
+        """
+        self.clock.until, self._unlearnt = until, unlearnt
+
     def wall(self) -> float:
         """Wall time in Unix seconds."""
         return self._now()
@@ -59,15 +71,16 @@ class World:
     def tick(self) -> float:
         """Publish what is due; returns the wall time."""
         wall = self._now()
-        for index in self.clock.advance(wall, self.backlog.count(wall)):
+        for index in self.clock.advance(wall, self.backlog.count() + self._unlearnt):
             item = self.library.items[index]
             self._visible[item.part] += 1
-            self.backlog.publish(item.part, item.id, self.clock.published[index])
+            self.backlog.publish(item.part, item.id)
         return wall
 
     def read(self, part: str) -> Sequence[LibraryItem]:
         """Visible items of a part, oldest first; marks the part as read by somebody."""
-        self.backlog.read(part, self.tick())
+        self.tick()
+        self.backlog.read(part)
         return self.library.parts[part][: self._visible[part]]
 
     def find(self, key: str, *parts: str) -> LibraryItem | None:
@@ -80,9 +93,8 @@ class World:
 
     def fetched(self, *items: LibraryItem) -> None:
         """Note that these documents were delivered."""
-        wall = self._now()
         for item in items:
-            self.backlog.fetch(item.part, item.id, wall)
+            self.backlog.fetch(item.part, item.id)
 
     def fails_once(self, item: LibraryItem) -> bool:
         """Whether this fetch is the one that fails, by `fault_rate` and the item's id."""
@@ -111,7 +123,7 @@ class World:
 
     def statistics(self) -> dict[str, Any]:
         """The answer of /control/stats (counts only)."""
-        wall = self.tick()
+        self.tick()
         fetched: Counter[str] = Counter()
         again = 0
         for key, count in self.backlog.fetches.items():
@@ -123,18 +135,18 @@ class World:
                 "documents": len(self.library.parts[part]),
                 "published": self._visible[part],
                 "fetched": fetched[part],
-                "given_up": self.backlog.given_up[part],
             }
             for part in PARTS
         }
         return {
             "corpus": self.corpus.name,
             "state": self.clock.state.value,
+            "event": self.clock.event,
             "documents": len(self.library.items),
             "published": len(self.clock.published),
             "fetched": fetched.total(),
             "fetched_again": again,
-            "backlog": self.backlog.count(wall),
+            "backlog": self.backlog.count(),
             "malformed_lines": self.corpus.malformed,
             "parts": parts,
             "requests": dict(sorted(self.requests.items())),
@@ -143,6 +155,11 @@ class World:
             "violations": dict(self.violations),
             "early_retries": self.early_retries,
         }
+
+
+def midnight(day: date) -> float:
+    """When a day begins (UTC), in Unix seconds."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def _iso(moment: float) -> str:

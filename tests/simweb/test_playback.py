@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -105,26 +106,49 @@ def test_no_documents_and_unsorted_documents_are_refused() -> None:
         make([START + 5, START])
 
 
-steps = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=40)
+def test_it_plays_no_further_than_it_may_and_then_goes_on() -> None:
+    events = [START + 3600 * (hour + 1) for hour in range(20)]
+    clock = make(events, speed=3600.0)
+    clock.until = events[5] + 1800
+    clock.start(WALL)
+    assert EventClock(clock.knots(WALL)).event_now(WALL + 100) == clock.until
+    assert list(clock.advance(WALL + 100)) == [0, 1, 2, 3, 4, 5]
+    assert clock.holding
+    assert clock.event == pytest.approx(clock.until)
+    assert list(clock.advance(WALL + 200)) == []
+    assert EventClock(clock.knots(WALL + 200)).event_now(WALL + 300) == pytest.approx(clock.until)
+    clock.until = events[-1] + DAY_SECONDS
+    assert list(clock.advance(WALL + 201)) == [6]
+    assert clock.published[6] == pytest.approx(WALL + 200.5)
+    clock.advance(WALL + 300)
+    assert clock.state is State.DONE
+
+
+steps = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5), st.integers(0, 30)), max_size=40)
 gaps = st.lists(st.floats(0.01, 10 * DAY_SECONDS), min_size=1, max_size=30)
 
 
 @settings(max_examples=examples(150))
 @given(gaps=gaps, steps=steps, speed=st.floats(60, 1e6), backlog=st.integers(0, 6))
 def test_whatever_readers_do(
-    gaps: list[float], steps: list[tuple[float, int]], speed: float, backlog: int
+    gaps: list[float], steps: list[tuple[float, int, int]], speed: float, backlog: int
 ) -> None:
     events = [START + sum(gaps[: n + 1]) for n in range(len(gaps))]
     clock = make(events, speed=speed, backlog=backlog)
     clock.start(WALL)
-    wall, fetched = WALL, 0
-    for delta, reads in steps:
+    wall, fetched, until = WALL, 0, -math.inf
+    for delta, reads, allowed in steps:
         wall += delta
+        # A reader lets it play to a little after a document, to the end, or no further than before.
+        until = max(until, events[allowed] + 1e-4 if allowed < len(events) else clock.until)
+        clock.until = until
         before = len(clock.published)
         new = clock.advance(wall, before - fetched)
         assert list(new) == list(range(before, len(clock.published)))
         if backlog:
             assert len(clock.published) - fetched <= backlog
+        assert clock.event <= until or until >= clock._timeline.knots[-1][0]
+        assert all(event <= until for event in events[before : len(clock.published)])
         fetched = min(fetched + reads, len(clock.published))
         assert all(w <= wall for w in clock.published)
         assert clock.published == sorted(clock.published)
@@ -135,7 +159,7 @@ def test_whatever_readers_do(
         for event, at in zip(events, clock.published, strict=False):
             assert outside.wall(event) == pytest.approx(at, abs=1e-4)
         assert outside.event_now(wall) == pytest.approx(clock.event, abs=speed * 1e-3)
-    if not backlog and wall - WALL > clock._timeline.length:
+    if not backlog and until == math.inf and wall - WALL > clock._timeline.length:
         assert len(clock.published) == len(events)
 
 

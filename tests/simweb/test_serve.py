@@ -57,7 +57,6 @@ def test_the_clock_holds_until_readers_caught_up() -> None:
             "documents": 20,
             "published": 20,
             "fetched": 20,
-            "given_up": 0,
         }
 
 

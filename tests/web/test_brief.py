@@ -9,7 +9,7 @@ import pytest
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, TrendReport
-from embedding.web.brief import headline, lede, read, story_views
+from embedding.web.brief import headline, leads, lede, read, story_views
 from embedding.web.text import PageText
 
 
@@ -47,10 +47,12 @@ def test_where_no_story_leads_every_find_has_its_sentences(planted, tmp_path) ->
     report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
     (said,) = lede(report, PageText("ko"))
     n = len(report.significant_stories())
-    assert said.startswith(f"평소 오르내림을 넘는 변화가 {n}가지 있었습니다."), "the stories say it"
+    assert said.startswith(f"평소 변동 범위를 벗어난 변화가 {n}가지 있었습니다."), (
+        "the stories say it"
+    )
     bare = replace(report, stories=())
     said = lede(bare, PageText("ko"))
-    assert [one.count("우연은 많아야") for one in said] == [1] * 3
+    assert [one.count("우연인 것은 많아야") for one in said] == [1] * 3
     assert f"‘{report.moved[0].word}’의 의미가 달라졌습니다." in said[0]
     born = report.born[0]
     assert f"‘{born.word}’가 새로 떠올랐습니다. " in said[1]
@@ -97,6 +99,65 @@ def test_the_headline_names_the_surest_stories(planted, tmp_path) -> None:
     alone = replace(report, stories=sure[:1])
     assert headline(alone) == [*sure[0].title]
     assert headline(replace(report, stories=())) != []
+
+
+def test_a_lead_says_what_since_when_and_how_much(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
+    born, moved = report.born[0], report.moved[0]
+    assert not any(born.series[:-1])
+    pulls = (
+        ContextPull("졸업", 0.3, 0.4, 0.0),
+        ContextPull("도로", 0.3, 0.0, 0.4),
+        ContextPull("학교", 0.2, 0.3, 0.1),
+        ContextPull("버스", 0.2, 0.1, 0.3),
+    )
+    turned = replace(moved, contexts=pulls, since=report.compared_with.label)
+    told = replace(report, stories=(), moved=(turned,), risen=(), fallen=())
+    rate = f"{born.rate:.0f}" if born.rate >= 100 else f"{born.rate:.1f}"
+    assert [one.sentence for one in leads(told, PageText("ko"))] == [
+        f"‘{moved.word}’: 졸업·학교 곁에서 도로·버스 곁으로 (2020년 1월부터)",
+        f"‘{born.word}’ 2020년 2월에 처음 등장, 문서 1,000건에 {rate}건",
+    ]
+    assert [one.sentence for one in leads(told, PageText("en"))] == [
+        f"“{moved.word}” moved from beside 졸업, 학교 to beside 도로, 버스 (since January 2020)",
+        f"“{born.word}” first appeared in February 2020, in {rate} of 1,000 documents",
+    ]
+    assert [one.shown for one in leads(told, PageText("en"))] == [moved.word, born.word]
+
+
+def test_a_lead_without_words_beside_it_names_those_that_were_used_alike(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
+    moved = replace(report.moved[0], contexts=(), since=None)
+    told = replace(report, stories=(), moved=(moved,), born=(), risen=(), fallen=())
+    before = [one.word for one in moved.neighbours_before if one.changed][:3]
+    after = [one.word for one in moved.neighbours if one.changed][:3]
+    (lead,) = leads(told, PageText("ko"))
+    assert before
+    assert after
+    said = f"{'·'.join(before)}처럼 쓰이다가 {'·'.join(after)}처럼 쓰임"
+    assert lead.sentence == f"‘{moved.word}’: {said} (2020년 2월부터)"
+    bare = replace(told, moved=(replace(moved, neighbours=(), neighbours_before=()),))
+    assert leads(bare, PageText("en"))[0].sentence.endswith(
+        "has meant something else since February 2020"
+    )
+
+
+def test_what_rose_and_fell_is_led_by_its_figures(waning) -> None:
+    (row,) = (one for one in waning.significant("risen") if one.word == "마스크")
+    told = replace(waning, stories=(), moved=(), born=(), risen=(row,), fallen=())
+    usual, now = f"{row.rate_usual:.1f}", f"{row.rate:.1f}"
+    window = PageText("ko").window(waning.snapshot.label)
+    (lead,) = leads(told, PageText("ko"))
+    assert lead.sentence == f"‘마스크’ 문서 1,000건에 {usual}건에서 {now}건으로 증가 ({window})"
+    fell = replace(row, rate=row.rate_usual, rate_usual=row.rate)
+    (lead,) = leads(replace(told, risen=(), fallen=(fell,)), PageText("ko"))
+    assert lead.sentence == f"‘마스크’ 문서 1,000건에 {now}건에서 {usual}건으로 감소 ({window})"
+    same = replace(row, rate_usual=row.rate)
+    (lead,) = leads(replace(told, risen=(same,)), PageText("ko"))
+    assert lead.sentence == f"{window}에 ‘마스크’가 더 자주 쓰였습니다."
+    since = replace(row, series=(0.0, *[row.rate] * (len(row.series) - 1)))
+    (lead,) = leads(replace(told, risen=(), born=(since,)), PageText("en"))
+    assert "became established in" in lead.sentence
 
 
 def test_a_story_is_shown_by_the_roles_of_its_words_and_where_it_stands(planted, tmp_path) -> None:

@@ -22,7 +22,11 @@ pytestmark = [
 async def test_from_the_brief_to_a_word_by_search(page_of, address):
     async with page_of() as page:
         await page.goto(address + "/")
-        assert await page.locator("h1").inner_text() == "신천지·<script>alert(1)</script>·코로나"
+        said = [await page.locator(".hero h1").inner_text()]
+        said += await page.locator(".hero .further").all_inner_texts()
+        words = ["신천지", "<script>alert(1)</script>", "코로나"]
+        assert [word in one for word, one in zip(words, said, strict=True)] == [True] * 3
+        assert await page.locator(".hero h1 a.word").inner_text() == words[0]
         await page.fill("#q", "마스")
         await page.locator("#suggestions li").first.wait_for()
         await page.keyboard.press("ArrowDown")
@@ -64,7 +68,7 @@ async def test_enter_on_a_whole_word_opens_its_page_and_on_a_part_the_list(page_
         await page.fill("#q", "마스크")
         await page.keyboard.press("Enter")
         await headed(page, "마스크")
-        await page.get_by_role("link", name="Words with these letters").click()
+        await page.get_by_role("link", name="Search similar spellings").click()
         await headed(page, "Search for “마스크”")
         await page.fill("#q", "ㅋㄹㄴ")
         await page.keyboard.press("Enter")

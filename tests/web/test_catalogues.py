@@ -111,8 +111,8 @@ def test_every_text_can_be_said_of_every_unit(language: str, unit: str) -> None:
 
 
 def test_the_windows_are_called_what_they_are() -> None:
-    assert PageText("ko", "day")("lede_none").startswith("이날의 변화는")
-    assert PageText("ko", "month")("lede_none").startswith("이번 달의 변화는")
+    assert PageText("ko", "day")("lede_none").startswith("이날 변화는")
+    assert PageText("ko", "month")("lede_none").startswith("이번 달 변화는")
     assert PageText("en", "week")("lede_none") == "This week’s changes are no larger than usual."
     assert [PageText("en", "month").span(n) for n in (1, 3)] == ["1 month", "3 months"]
     assert "달을" in PageText("ko", "month")("windows_about")

@@ -57,7 +57,7 @@ def test_a_words_page_names_the_date_with_its_interval(changed: httpx.Client) ->
     html = changed.get(f"/word/{CHANGED}").text
     said = html[html.index("<dt>달라진 때</dt>") :].split("</div>")[0]
     assert "2020년 2월" in said
-    assert "글 일부를 빼도 같음" in said
+    assert "글 일부를 빼고 계산해도 결과가 같음" in said
     assert "data-change" not in html  # it was known when the page was made
 
 
@@ -74,7 +74,7 @@ def test_a_words_page_begins_with_the_date_and_not_with_the_models_shift(
 
 def test_a_word_that_did_not_change_has_no_date(changed: httpx.Client) -> None:
     said = [changed.get("/api/since", params={"w": w}).json() for w in ("국회", "버스", "배우")]
-    assert [one["text"] for one in said] == ["뚜렷하지 않음"] * 3
+    assert [one["text"] for one in said] == ["뚜렷한 변화 없음"] * 3
     unknown = changed.get("/api/since", params={"w": "쀍쀍"}).json()
     assert (unknown["date"], unknown["text"]) == (None, "알 수 없음")
 

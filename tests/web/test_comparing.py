@@ -65,7 +65,7 @@ def test_two_words_come_as_csv(client):
 
 
 def test_a_word_to_compare_that_is_unknown_or_missing(client):
-    assert "첫째 낱말" in get(client, "/compare")
+    assert "첫 번째 낱말" in get(client, "/compare")
     assert "자료가 없습니다" in get(client, "/compare", 404, a="코로나", b="쀍쀍")
     # A slip of the pen keeps the other word: the right spelling is one press away.
     html = get(client, "/compare", 404, a="코로니", b="마스크")
@@ -138,7 +138,7 @@ def test_the_brief_compares_each_source_with_all_others(client):
     assert "배</a>" in section
     assert '<span class="tag" dir="auto">게시판</span>' in section
     assert '<span class="tag" dir="auto">나머지 출처</span>' in section
-    assert "게시판에서는 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
+    assert "게시판에서 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
 
 
 def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
@@ -158,7 +158,7 @@ def test_the_source_that_is_served_worst_and_weights_for_it(client):
     html = get(client, "/snapshots")
     section = html[html.index('aria-labelledby="bias"') :]
     section = section[: section.index("</section>")]
-    assert "모델은 게시판의 글을 가장 못 맞힙니다" in section
+    assert "게시판의 예측 오차가 가장 큽니다" in section
     assert "0.250 높습니다" in section
     assert "바뀔 것으로 예상합니다(한도 1 %)" in section
     found = json.loads(get(client, "/api/bias"))

@@ -52,7 +52,7 @@ async def test_the_section_comes_by_itself_and_its_sentence_too(page_of, config,
         assert await page.evaluate("window.same")
         after = await page.locator(".lede").all_inner_texts()
         assert [one for one in after if one not in before] == [
-            "게시판 uses “배” most differently from the other sources."
+            "“배” is the word 게시판 uses least like the other sources."
         ]
         assert (after[:-2], after[-1]) == (before[:-1], before[-1])
         # A brief that comes later says the same at once.

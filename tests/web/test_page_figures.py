@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import httpx
 import pytest
@@ -201,7 +202,7 @@ def of_lede(page: PageRecord, differing: set[tuple[str, str]]) -> list[Rule]:
     report = page.report
     stories = report.significant_stories()
 
-    def read(n: str, when: str, sources: str) -> None:
+    def read(n: str, sources: str, when: str) -> None:
         assert number(n) == report.snapshot.total_documents
         assert when == EN.window(report.snapshot.label)
         assert int(sources) == sum(1 for n in report.snapshot.documents.values() if n)
@@ -216,17 +217,67 @@ def of_lede(page: PageRecord, differing: set[tuple[str, str]]) -> list[Rule]:
         assert not stories
         assert findings_of(report) == 0
 
-    def differs(source: str, word: str) -> None:
+    def differs(word: str, source: str) -> None:
         assert (source, word) in differing
 
     least = [odds(max(one.q for one in stories))] if stories else []
     return [
-        (rf"{N} documents of {WHEN} were read, from (\d+) sources?\.", read),
+        (rf"We read {N} documents from (\d+) sources? in {WHEN}\.", read),
         (r"(\d+) changes? stands? out from the usual ups and downs\.", stand_out),
         (rf"No word clearly changed in meaning \({N} were compared\)\.", compared),
         (r"This month’s changes are no larger than usual\.", no_larger),
-        (rf"(.+?) uses {QUOTED} most differently from the other sources\.", differs),
+        (rf"{QUOTED} is the word (.+?) uses least like the other sources\.", differs),
         *least,
+    ]
+
+
+def of_lead(page: PageRecord) -> list[Rule]:
+    report = page.report
+    label = EN.window(report.snapshot.label)
+
+    def row_of(word: str, *names: str) -> TrendRow:
+        return next(r for name in names for r in report.significant(name) if r.word == word)
+
+    def first(word: str, when: str, rate: str) -> None:
+        row = row_of(word, "born", "risen")
+        assert not any(row.series[:-1])
+        assert (when, number(rate)) == (label, pytest.approx(row.rate, abs=0.51))
+
+    def established(word: str, when: str, rate: str) -> None:
+        row = row_of(word, "born")
+        assert any(row.series[:-1])
+        assert (when, number(rate)) == (label, pytest.approx(row.rate, abs=0.51))
+
+    def rate(word: str, way: str, usual: str, now: str, when: str) -> None:
+        row = row_of(word, "risen" if way == "up" else "fallen")
+        assert (way == "up") == (number(now) > number(usual))
+        assert number(now) == pytest.approx(row.rate, abs=0.51)
+        assert number(usual) == pytest.approx(row.usual, abs=0.51)
+        assert when == label
+
+    def turned(word: str, before: str, after: str, when: str, *, beside: bool) -> None:
+        row = row_of(word, "moved")
+        more, less = row.pulled_by(3)
+        assert beside == bool(more and less)
+        sides = (row.neighbours_before, row.neighbours)
+        near = [tuple(one.word for one in side if one.changed)[:3] for side in sides]
+        assert [tuple(before.split(", ")), tuple(after.split(", "))] == (
+            [less, more] if beside else near
+        )
+        assert when == EN.window(row.since or report.snapshot.label)
+
+    return [
+        (rf"{QUOTED} first appeared in {WHEN}, in {N} of 1,000 documents", first),
+        (rf"{QUOTED} became established in {WHEN}, in {N} of 1,000 documents", established),
+        (rf"{QUOTED} went (up|down) from {N} to {N} of 1,000 documents in {WHEN}", rate),
+        (
+            rf"{QUOTED} moved from beside (.+?) to beside (.+?) \(since {WHEN}\)",
+            partial(turned, beside=True),
+        ),
+        (
+            rf"{QUOTED}: used like (.+?) before, like (.+?) since {WHEN}",
+            partial(turned, beside=False),
+        ),
     ]
 
 
@@ -295,6 +346,10 @@ def test_no_sentence_of_the_page_contradicts_its_record(client_for, plan) -> Non
         for sentence in own(own(tree, "hero")[0], "lede"):
             if not sentence.xpath("a"):
                 reads(text_of(sentence), of_lede(page, differing))
+        leads = [*tree.xpath("//h1[a]"), *own(tree, "further")]
+        assert bool(leads) == bool(findings_of(report))
+        for lead in leads:
+            reads(text_of(lead), of_lead(page))
         _stories(tree, page)
         for name in RANKINGS:
             _ranking(tree, name, page)

@@ -7,6 +7,7 @@ import io
 import re
 import time
 import unicodedata
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import quote
 
@@ -15,6 +16,8 @@ from fastapi import Depends, FastAPI, HTTPException
 from unguarded import unguarded
 
 from embedding.snapshots.store import SnapshotStore
+from embedding.trends import storage
+from embedding.trends.report import build_report
 from embedding.web import reader
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
@@ -86,11 +89,62 @@ def test_the_brief_leads_with_stories_and_their_documents(client, config):
     assert "<script" not in section
 
 
+@pytest.fixture(scope="module")
+def gone_quiet(planted, tmp_path_factory, client_of):
+    """A page over windows of which the last one has no finding, and the one before has."""
+    root = tmp_path_factory.mktemp("quiet")
+    plan = planted.Plan(
+        windows=4,
+        fillers=150,
+        moved={"코로나": ("영화", "바이러스", 2)},
+        born={},
+        risen={},
+        lone={},
+    )
+    store = planted.make_store(str(root / "snapshots"), plan)
+    for ref in store.list():
+        storage.save(build_report(store, ref.id), root / "trends")
+    config = WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
+    return client_of(unguarded(config)), [ref.id for ref in store.list()]
+
+
+def test_the_front_page_opens_on_the_newest_window_with_a_finding(gone_quiet):
+    client, ids = gone_quiet
+    for language, quiet, opens in (
+        ("ko", "최근 달인 2020년 2월에는 뚜렷한 변화가 없어", "2020년 2월 보기"),
+        ("en", "February 2020, the latest month, has no clear change.", "Open February 2020"),
+    ):
+        page = unescape(answered(client, "/", **{"accept-language": language}).text)
+        hero = page[page.index('class="hero"') : page.index("</h1>")]
+        assert ("2020년 1월 요약" if language == "ko" else "January 2020") in hero
+        assert quiet in hero
+        assert opens in hero
+        assert f'href="/window/{ids[-1]}"' in hero
+        assert "코로나" in hero[hero.index("<h1>") :]
+        asked = answered(client, f"/window/{ids[-1]}", **{"accept-language": language}).text
+        assert quiet not in unescape(asked), "who asks for a window gets that one"
+        assert f'href="/window/{ids[-2]}"' in asked
+
+
+def test_where_no_window_has_a_finding_the_newest_one_opens(planted, tmp_path, client_of):
+    plan = planted.Plan(windows=3, fillers=120, moved={}, born={}, risen={}, lone={})
+    planted.make_store(str(tmp_path), plan)
+    page = read(client_of(unguarded(WebConfig(snapshots=str(tmp_path)))), "/")
+    assert "뚜렷이 달라진 말이 없습니다" in page.text
+    assert 'class="newest"' not in page.text
+
+
+def test_the_example_of_the_search_finds_something(client):
+    for path in ("/", "/search?q=쀍쀍쀍쀍"):
+        example = re.search(r"예: (\w+)\)", read(client, path).text)[1]
+        assert client.get("/api/suggest", params={"q": example}).json()["words"], path
+
+
 def test_a_brief_without_a_find_says_so_and_folds_its_ranking(client, config):
     quiet = SnapshotStore(config.snapshots).list()[2].id
     html = answered(client, f"/window/{quiet}").text
     moved = html[html.index('aria-labelledby="moved"') :].split("</section>")[0]
-    assert "뚜렷한 말이 없습니다. 아래 목록은 우연일 수 있습니다" in moved
+    assert "뚜렷한 변화가 없습니다. 아래 목록은 우연일 수 있습니다" in moved
     assert '<details class="unsure-rows">' in moved
     assert moved.index("없습니다") < moved.index("<details") < moved.index("<ol>")
     assert "부터" not in moved  # no date for what is no find

@@ -151,7 +151,7 @@ async def test_a_reader_shares_a_word_and_a_note(shared, serve, page_of) -> None
         await page.get_by_role("button", name="메모 남기기").click()
         await page.locator(".note-text").wait_for()
         await page.get_by_role("link", name="모두 보기").click()
-        await headed(page, "함께 보기")
+        await headed(page, "팀 공유")
         assert "<b>약국</b>마다 다르다" in await page.locator(".notes").inner_text()
         assert "달마다" in await page.locator("table.watch").inner_text()
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -97,7 +97,8 @@ def test_windows_nobody_has_analysed_are_analysed_behind_the_page(quiet, client_
 
     until(filled)
     assert len(seen) > 2, "the line fills one window after the other"
-    line, page = client.get(later).text, client.get("/").text
+    newest = SnapshotStore(quiet.snapshots).list()[-1].id
+    line, page = client.get(later).text, client.get(f"/window/{newest}").text
     for found in (line, page):
         assert "not analysed yet" not in found
         assert "data-analyses" not in found

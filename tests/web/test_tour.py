@@ -13,6 +13,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
 STEPS = 5
+FRAMED = (".hero h1", ".stories", ".timeline", ".filter", ".find")
 
 
 async def test_the_tour_goes_by_keys_and_is_not_shown_again(page_of, address):
@@ -24,6 +25,8 @@ async def test_the_tour_goes_by_keys_and_is_not_shown_again(page_of, address):
         for step in range(1, STEPS + 1):
             assert f"{step}/{STEPS}" in await tour.inner_text()
             assert await page.locator(".tour-at").count() == 1
+            framed = f"{FRAMED[step - 1]}.tour-at"
+            assert await page.locator(framed).count() == 1, "what the step speaks of is framed"
             await page.keyboard.press("Enter")
         assert await tour.is_hidden()
         assert await page.locator(".tour-at").count() == 0

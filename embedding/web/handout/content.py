@@ -100,13 +100,15 @@ def make_handout(
     report = plain_report(report)
     before = report.compared_with
     stories = report.significant_stories()[:STORIES]
-    headline = " · ".join(formats.short_word(word) for word in brief.headline(report))
+    first, *others = [one.sentence for one in brief.leads(report, t)] or [
+        brief.quiet_headline(report, t)
+    ]
     return Handout(
         language=t.language,
         title=t("kicker", window=t.window(report.snapshot.label)),
         against="" if before is None else t("against", window=t.window(before.label)),
-        headline=headline or brief.quiet_headline(report, t),
-        lede=(*brief.lede(report, t), brief.read(report, t)),
+        headline=first,
+        lede=(*others, *brief.lede(report, t), brief.read(report, t)),
         notes=tuple(brief.say(report.notes, report.snapshot.label, t)),
         stories_title=t("stories"),
         stories_none=t("stories_none"),
