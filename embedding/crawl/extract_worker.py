@@ -61,8 +61,8 @@ def decode_listing(value: dict[str, Any]) -> ListingPage:
         raise FetchError(value["reason"], value["message"])
     references, children = (
         tuple(
-            Reference(url, when and datetime.fromisoformat(when), title, tuple(authors))
-            for url, when, title, authors in value[name]
+            Reference(url, when and datetime.fromisoformat(when), title, tuple(authors), changed)
+            for url, when, title, authors, changed in value[name]
         )
         for name in ("references", "children")
     )
@@ -77,7 +77,7 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
     found = read_listing(source, FetchedPage(str(request["url"]), text, body, {}))
     rows = {
         name: [
-            [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors]
+            [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors, r.is_lastmod]
             for r in several
         ]
         for name, several in (("references", found.references), ("children", found.children))

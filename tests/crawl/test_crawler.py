@@ -110,7 +110,7 @@ async def test_oldest_first_with_named_failures_and_no_stall(
         "/a/oops": (reply("", "500 Oops"), "http_5xx"),
         "/a/loop": (reply("", "302 Found", location="/a/loop"), "redirect_loop"),
         "/a/secret": (reply("", "302 Found", location=other_site.base), "private_address"),
-        "/a/gzip": (reply("no gzip", content_encoding="gzip"), "bad_encoding"),
+        "/a/gzip": (reply(b"\x1f\x8bno gzip", content_encoding="gzip"), "bad_encoding"),
         "/a/image": (reply(b"\x89PNG", content_type="image/png"), "not_html"),
         "/a/empty": (reply("<html><body></body></html>"), "empty"),
         "/a/large": (reply("x" * 300_000), "too_large"),
