@@ -73,9 +73,12 @@ def encode_push(push: Push) -> Message:
     arrays |= usage_arrays(push.usage) | shift_arrays(push.shifts)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
-    arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
-    # Mostly 0: a word is in as many documents as it has occurrences.
-    arrays["repeats"] = np.asarray(counts.counts - counts.documents, dtype=np.int64)
+    occurrences, documents, authors, voices = counts.columns
+    arrays["counts"] = np.asarray(occurrences, dtype=np.int64)
+    # Mostly 0: a word is in as many documents as it has occurrences, each by another author.
+    arrays["repeats"] = np.asarray(occurrences - documents, dtype=np.int64)
+    arrays["again"] = np.asarray(documents - voices, dtype=np.int64)
+    arrays["unsigned"] = np.asarray(voices - authors, dtype=np.int64)
     texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",
@@ -169,18 +172,25 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
 def _counts(message: Message) -> BlockCounts:
     words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
-    repeats = message.array("repeats", "i8", 1)
+    fewer = [message.array(name, "i8", 1) for name in ("repeats", "again", "unsigned")]
     groups = _groups(message.header.get("groups", []))
     ends = [0, *(group.stop for group in groups)]
-    if not len(ids) == len(counts) == len(repeats) == ends[-1] or ends != sorted(ends):
+    if {len(ids), len(counts), *map(len, fewer)} != {ends[-1]} or ends != sorted(ends):
         raise RefusedError("push: the columns of the word counts differ in length.")
     if int((ids < 0).sum()) != len(words) or (len(ids) and int(ids.min()) < -1):
         raise RefusedError("push: every word that is counted has an id, or -1 and its name.")
-    if len(counts) and (int(counts.min()) < 1 or bool(np.any(repeats > counts))):
-        raise RefusedError("push: a word count below 1 or a document count below 0.")
-    if len(counts) and int(repeats.min()) < 0:
-        raise RefusedError("push: a word is in more documents than it has occurrences.")
-    return BlockCounts(groups, ids, words, counts, counts - repeats)
+    if len(counts) and int(counts.min()) < 1:
+        raise RefusedError("push: a word count below 1.")
+    columns = [counts]
+    for few in fewer:
+        if bool(np.any(few < 0)) or bool(np.any(few > columns[-1])):
+            raise RefusedError(
+                "push: a word is in fewer than 0 documents or in more than it has occurrences, or "
+                "these are by more authors."
+            )
+        columns.append(columns[-1] - few)
+    occurrences, documents, voices, authors = columns
+    return BlockCounts(groups, ids, words, occurrences, documents, authors, voices)
 
 
 def _groups(found: object) -> tuple[CountGroup, ...]:

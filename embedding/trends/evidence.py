@@ -22,6 +22,8 @@ class Counts:
     count: int
     documents_before: int
     documents: int
+    authors_before: int | None
+    authors: int | None
     rate_before: float
     rate: float
     sources: tuple[SourceRate, ...]
@@ -34,12 +36,15 @@ def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[C
     count0, held0 = before.take(words, sources)
     read1, read0 = now.totals(sources)[1], before.totals(sources)[1]
     rate1, rate0 = now.rate(words), before.rate(words)
+    wrote1, wrote0 = (each.authors_of(words) for each in (now, before))
     return [
         Counts(
             count_before=int(count0[at].sum()),
             count=int(count1[at].sum()),
             documents_before=int(held0[at].sum()),
             documents=int(held1[at].sum()),
+            authors_before=wrote0[at],
+            authors=wrote1[at],
             rate_before=float(rate0[at]),
             rate=float(rate1[at]),
             sources=_by_source(sources, held0[at], held1[at], read0, read1),

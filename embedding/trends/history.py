@@ -26,7 +26,10 @@ from embedding.trends.significance import wilson
 
 @dataclass(frozen=True)
 class SourceUse:
-    """One source's use of the word in one window; rates are None where nothing was read."""
+    """One source's use of the word in one window; rates are None where nothing was read.
+
+    documents  that hold the word; authors: known ones of these, None where none is known
+    """
 
     source: str
     count: int
@@ -35,6 +38,7 @@ class SourceUse:
     read_documents: int
     per_1000_documents: float | None
     per_1000_tokens: float | None
+    authors: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class HistoryPoint:
     shift_first: ShiftFigure | None
     neighbours: tuple[NeighbourRow, ...]
     by_use: bool = False
+    authors: int | None = None
 
 
 @dataclass(frozen=True)
@@ -248,7 +253,7 @@ def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
     names = sorted({*manifest.tokens, *manifest.documents, *counted})
     rows = []
     for name in names:
-        count, documents = counted.get(name, (0, 0))
+        count, documents, authors = counted.get(name, (0, 0, 0))
         tokens, read = manifest.tokens.get(name, 0), manifest.documents.get(name, 0)
         rows.append(
             SourceUse(
@@ -259,6 +264,7 @@ def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
                 read_documents=read,
                 per_1000_documents=_per_1000(documents, read),
                 per_1000_tokens=_per_1000(count, tokens),
+                authors=authors or None,
             )
         )
     return tuple(rows)
@@ -273,6 +279,7 @@ def totals_of(sources: tuple[SourceUse, ...]) -> dict[str, Any]:
         "sources": sources,
         "count": count,
         "documents": documents,
+        "authors": sum(one.authors or 0 for one in sources) or None,
         "read_tokens": tokens,
         "read_documents": read,
         "per_1000_documents": _per_1000(documents, read),

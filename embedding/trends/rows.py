@@ -104,8 +104,9 @@ class TrendRow:
     burst              born, risen: weight of the burst that this window is part of, in nats, times
                        the spread over sources (bursts.py); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
-    documents_deduplicated*   documents with copies of a text counted once (copies.py), as the tests
-                       of born, risen and fallen words count them; None in an old report
+    authors_*          known authors of these documents; None where none is known
+    documents_deduplicated*   one document of each author, and of copies of a text (copies.py), as
+                       the tests of born, risen and fallen words count them; None in an old report
     rate_*             documents that hold it, per 1,000 documents
     rate_usual         risen, fallen: what it was judged against, the same figure had each source
                        used it as in all windows of `TrendReport.baseline` together
@@ -149,6 +150,8 @@ class TrendRow:
     contexts: tuple[ContextPull, ...] = ()
     documents_deduplicated_before: int | None = None
     documents_deduplicated: int | None = None
+    authors_before: int | None = None
+    authors: int | None = None
 
     @property
     def usual(self) -> float:

@@ -20,7 +20,7 @@ class RowWriter:
     """Adds counts, sources, neighbours and series to ranked words."""
 
     def __init__(self, material: ReportInput, once: ReportInput, config: TrendsConfig) -> None:
-        """once: `material` with copies of a text counted once."""
+        """once: `material` with the documents that are tested (`copies.py`)."""
         self._material = material
         self._once = once
         self._config = config

@@ -190,8 +190,10 @@ def counts(**changes) -> Push:
         (counts(words=["말", "글", "집"]), "or -1 and its name"),
         (counts(ids=ints(-2, -1, -1), words=["말", "글", "집"]), "or -1 and its name"),
         (counts(counts=ints(5, 0, 1)), "below 1"),
-        (counts(documents=ints(2, -1, 1)), "below 0"),
-        (counts(documents=ints(2, 4, 1)), "more documents"),
+        (counts(documents=ints(2, -1, 1)), "fewer than 0 documents"),
+        (counts(documents=ints(2, 4, 1)), "in more than it has occurrences"),
+        (counts(authors=ints(3, 1, 1)), "by more authors"),
+        (counts(voices=ints(-1, 1, 1)), "by more authors"),
         (a_push(progress=(SourceProgress("s", -1, 0, 0.0, 0),)), "negative"),
         (a_push(progress=(SourceProgress("s", 1, 0, float("nan"), 0),)), "NaN is no JSON"),
         (

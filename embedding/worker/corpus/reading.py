@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.logs import begin_logging
@@ -27,6 +28,7 @@ from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.tokenizers import as_written
+from embedding.text.voices import voices
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
 from embedding.worker.corpus.feedback import FeedbackChannel
@@ -102,7 +104,7 @@ class _Cutter:
         self._wanted = wanted
         self._config = spec.text
         self._falls = spec.model.schedule is LearningRateSchedule.WINDOW
-        # Who wrote a corpus is not asked: its texts make phrases, whoever they are by.
+        # A corpus need not say who wrote it: its texts make phrases, whoever they are by.
         self._pipeline = TextPipeline(spec.text.model_copy(update={"unknown_authors": "each"}))
         self._undated = Path(share.path).stat().st_mtime
 
@@ -203,16 +205,17 @@ class _Cutter:
         keys = [document_key(self._share.source, number) for number in lines.numbers.tolist()]
         config = self._config
         if config.mask or not as_written(config.tokenizer):
+            columns = (lines.texts.to_pylist(), lines.when.tolist(), lines.authors.to_pylist())
             documents = [
-                self._document(key, source, text, when)
-                for key, text, when in zip(
-                    keys, lines.texts.to_pylist(), lines.when.tolist(), strict=True
-                )
+                self._document(key, source, text, when, author)
+                for key, text, when, author in zip(keys, *columns, strict=True)
             ]
             block = self._pipeline.block(documents, [time.time()] * len(lines))
             return replace(block, passed=lines.passed)
         coded, ends = code_documents(lines.texts, config, self._pipeline.words)
         block = self._coded(source, coded, ends, lines.when, keys)
+        if pc.any(pc.greater(pc.binary_length(lines.authors), 0)).as_py():
+            block = replace(block, voices=voices(source, lines.authors.to_pylist(), keys))
         return replace(block, passed=lines.passed)
 
     def _coded(
@@ -234,13 +237,16 @@ class _Cutter:
             tokenizer_digest=self._pipeline.digest,
         )
 
-    def _document(self, key: str, source: str, text: str, when: float) -> Document:
+    def _document(
+        self, key: str, source: str, text: str, when: float, author: str | None = None
+    ) -> Document:
         return Document(
             url=key,
             source=source,
             text=text,
             published_at=datetime.fromtimestamp(when, UTC),
             fetched_at=datetime.now(UTC),
+            author=author or None,
         )
 
     def _learn_size(self, characters: int, tokens: int) -> None:
