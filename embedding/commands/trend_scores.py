@@ -22,15 +22,19 @@ _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
 
 
 def report_between(store: SnapshotStore, windows: tuple[str, str]) -> TrendReport:
-    """The report of two windows, or snapshots, that need not be neighbours."""
+    """The report of what changed in meaning between two windows, or snapshots; InputError unless
+    they are neighbours.
+    """
     from embedding.snapshots.lookup import snapshot_named
-    from embedding.trends.between import build_between
+    from embedding.trends.between import build_between, refuse_apart
 
     before, after = (snapshot_named(store, one) for one in windows)
     with console.status("Comparing windows …"):
         for one in (before, after):
             store.open(one).verify()
-        return build_between(store, before, after, settings().trends)
+        report = build_between(store, before, after, settings().trends)
+    refuse_apart(report)
+    return report
 
 
 def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A002

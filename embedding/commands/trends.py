@@ -310,7 +310,7 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.trends.dating import word_change
+    from embedding.trends.changed import reports_of, word_change
     from embedding.trends.history import word_history
     from embedding.trends.narrow import fitted
     from embedding.trends.table import as_json as to_json
@@ -323,7 +323,9 @@ def word(
     if as_json or as_csv:
         sys.stdout.write(to_json(history) if as_json else word_csv(history))
     else:
-        change = word_change(store, word, chosen.trends)
+        folder = chosen.paths.trends if snapshots is None else None
+        with console.status("Comparing windows …"):
+            change = word_change(word, [*reports_of(store, chosen.trends, folder)])
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 

@@ -13,6 +13,9 @@ from embedding.trends.frequency import Frequency
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.rows import NeighbourRow, SourceRate
 
+LEAST_ALIKE = 20
+"""Documents of a window below which their words do not say how a word is used in it."""
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -64,31 +67,41 @@ def _by_source(
     return tuple(sorted(rows, key=lambda row: (-row.documents, row.source)))
 
 
+@dataclass(frozen=True)
+class NearWords:
+    """Words near to another one, with how near, nearest first.
+
+    by_use  by its use in the window alone; else they are the model's, which keeps what was learnt
+            of windows before. Lists of the two kinds do not compare
+    """
+
+    words: tuple[tuple[str, float], ...]
+    by_use: bool
+
+
 def neighbours_then_now(
-    old: Sequence[tuple[str, float]], new: Sequence[tuple[str, float]]
+    old: NearWords, new: NearWords, *, significant: bool
 ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
-    """The nearest words of both times; `changed` marks those of one time only."""
-    then, today = {w for w, _ in old}, {w for w, _ in new}
+    """The near words of both times; of a word that changed, `changed` marks those of one time."""
+    then, today = {w for w, _ in old.words}, {w for w, _ in new.words}
+    marked = significant and old.by_use == new.by_use and bool(then and today)
     return (
-        tuple(NeighbourRow(w, s, bool(new) and w not in today) for w, s in old),
-        tuple(NeighbourRow(w, s, bool(old) and w not in then) for w, s in new),
+        tuple(NeighbourRow(w, s, marked and w not in today) for w, s in old.words),
+        tuple(NeighbourRow(w, s, marked and w not in then) for w, s in new.words),
     )
 
 
-def window_neighbours(
-    snapshot: Snapshot, word: str, n: int, alike: UsedAlike
-) -> list[tuple[str, float]]:
+def window_neighbours(snapshot: Snapshot, word: str, n: int, alike: UsedAlike) -> NearWords:
     """The n words that were used in a snapshot's window as `word` was, with the cosine.
 
-    None of a word that was not used in it, and while vectors cannot be read. Of a snapshot that
-    does not say how words were used, those with the nearest vectors, which keep what was learnt of
-    windows before.
+    The model's nearest words where fewer than `LEAST_ALIKE` documents of the window use the word,
+    or the snapshot does not say how words were used. None while vectors cannot be read.
     """
-    likeness = alike.of(snapshot)
-    if likeness is None:
-        return nearest_words(snapshot, word, n)
-    row = snapshot.index(word)
-    return [] if row is None or snapshot.unreadable is not None else likeness.near(row, n)
+    likeness, row = alike.of(snapshot), snapshot.index(word)
+    if likeness is None or row is None or likeness.documents(row) < LEAST_ALIKE:
+        return NearWords(tuple(nearest_words(snapshot, word, n)), by_use=False)
+    known = snapshot.unreadable is None
+    return NearWords(tuple(likeness.near(row, n)) if known else (), by_use=True)
 
 
 def nearest_words(snapshot: Snapshot, word: str, n: int) -> list[tuple[str, float]]:

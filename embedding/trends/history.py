@@ -144,7 +144,7 @@ def word_history(
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
-    by_vectors = [one for one in near if one.alike and not one.by_use]
+    by_vectors = [one for one in near if one.alike and alike.of(one.snapshot) is None]
     if by_vectors:
         notes = [*notes, _by_vectors([one.snapshot.manifest.window.label for one in by_vectors])]
     if last.unreadable is not None:
@@ -193,13 +193,11 @@ class _Nearby:
             # Twice as many as are compared: some of them are unknown to the other snapshot.
             codes, near = neighbour_cache.nearest(snapshot, row, max(2 * config.neighbours, n))
         count = int(snapshot.counts[row]) if len(codes) else 0
-        by_use = alike.of(snapshot) is not None
-        if by_use:
-            shown_words = window_neighbours(snapshot, word, n, alike)
-        else:
+        used = window_neighbours(snapshot, word, n, alike)
+        if not used.by_use:
             names = [neighbour_cache.names[code] for code in codes[:n].tolist()]
-            shown_words = list(zip(names, near[:n].tolist(), strict=True))
-        return cls(snapshot, neighbour_cache, row, count, codes, tuple(shown_words), by_use)
+            used = replace(used, words=tuple(zip(names, near[:n].tolist(), strict=True)))
+        return cls(snapshot, neighbour_cache, row, count, codes, used.words, used.by_use)
 
     def shared_with(self, other: _Nearby, k: int) -> CodeArray:
         """The k nearest words that are frequent in the other snapshot too."""
@@ -238,9 +236,8 @@ def _point(
 
 
 def _by_vectors(labels: Sequence[str]) -> Note:
-    first = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
     sentence = (
-        f"{first}: how words were used is not known (the window was cut without it, or "
+        f"{', '.join(labels)}: how words were used is not known (the window was cut without it, or "
         "server.usage is off), so neighbours are words with the nearest vectors, which remember "
         "the windows before."
     )

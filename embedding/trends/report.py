@@ -14,15 +14,20 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
+from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.material import ReportInput, Snapshots, figures, gather
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
+from embedding.trends.pair import usage_apart
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import no_scores
 from embedding.trends.silence import nothing_to_judge, silenced, untold
 from embedding.trends.storage import load
 from embedding.trends.stories import continued, stories
 from embedding.trends.writer import RowWriter
+
+NOT_ADJACENT = "not_adjacent"
+"""Code of the note of a report whose windows are no neighbours, so that no word `moved`."""
 
 
 def build_report(
@@ -48,11 +53,12 @@ def build_report(
     before = material.earlier[-1]
     once = with_copies_once(material, config.baseline_windows)
     writer = RowWriter(material, once, config)
-    earlier = _saved(before.id, saved)
+    earlier = None if saved is None else saved_report(saved, before.id)
     tested = _tested(earlier, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
-    nothing = unread or untold(material)
+    apart = not_adjacent(material, config)
+    nothing = unread or apart or untold(material)
     moved = (
         ShiftRanking()
         if nothing
@@ -74,7 +80,8 @@ def build_report(
         notes=(
             *material.notes,
             *map(_unread, unread),
-            *([] if unread or moved.judged else [nothing_to_judge(material)]),
+            *apart,
+            *([] if unread or apart or moved.judged else [nothing_to_judge(material)]),
             *arrivals.notes,
             *_remarks(material, arrivals.pooled, config),
         ),
@@ -98,10 +105,10 @@ def build_report(
     )
 
 
-def _saved(id: str, folder: Path | None) -> TrendReport | None:  # noqa: A002
-    """The saved report of a snapshot, if there is one."""
+def saved_report(folder: Path, id: str) -> TrendReport | None:  # noqa: A002
+    """The saved report of a snapshot, if there is one that can be read."""
     try:
-        return None if folder is None else load(folder, id)
+        return load(folder, id)
     except InputError:
         return None
 
@@ -126,6 +133,22 @@ def _tested(
 def _decided(tested: Mapping[str, OnlineTests], report: TrendReport) -> dict[str, OnlineTests]:
     called = {FAMILIES[name] for name in FAMILIES if report.significant(name)}
     return {family: one.decided(family in called) for family, one in tested.items()}
+
+
+def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
+    """That uses are not compared, where other windows lie between these two; else nothing.
+
+    The sums of a snapshot are by its own vectors and by those of the window just before it.
+    """
+    before, after = material.earlier[-1], material.snapshot
+    if not (ESTIMATORS.traits(config.estimator).needs_usage and usage_apart(before, after)):
+        return []
+    first, last = (one.manifest.window.label for one in (before, after))
+    sentence = (
+        f"{first} and {last} cannot be compared by how words were used: that shows only between a "
+        "window and the one just before it. Compare neighbouring windows."
+    )
+    return [Note(NOT_ADJACENT, sentence)]
 
 
 def _unread(snapshot: Snapshot) -> Note:

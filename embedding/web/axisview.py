@@ -23,14 +23,18 @@ sentiment.
 """
 
 
-def axis_view(name: str, history: AxisHistory, t: PageText, order: Sequence[str]) -> dict[str, Any]:
+def axis_view(
+    name: str, history: AxisHistory, t: PageText, order: Sequence[str], windows: Sequence[str]
+) -> dict[str, Any]:
     """`chart` (None when the word was used too rarely), `sentence` for the last window, and the
     words of both ends.
 
     name   of the axis
     order  the sources as the chart of frequencies has them: each keeps its colour
+    windows  labels of all windows: one without a position is a gap of the chart
     """
-    labels = list(dict.fromkeys(point.label for point in history.points))
+    known = {point.label for point in history.points}
+    labels = [*windows] if known else []
     chosen = [point for point in history.points if point.source == ALL]
     return {
         "chart": _chart(history, labels, t, order) if labels else None,

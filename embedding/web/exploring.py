@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -12,12 +11,13 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import RANKINGS
+from embedding.trends.report import NOT_ADJACENT
+from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.axisview import sentence_of
 from embedding.web.mapview import map_view
@@ -158,6 +158,7 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
         days=days,
         most=MOST_LINES,
         has_evidence=site.answers.has_evidence,
+        days_alone=days is not None,
     )
 
 
@@ -187,8 +188,10 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
 
     if len(refs) < 2:
         return page("", "")
-    now, then = now or refs[-1].id, then or _first_read(site, refs)
     order = [ref.id for ref in refs]
+    now = now or order[-1]
+    # What changed in meaning shows between neighbours.
+    then = then or order[max(order.index(now) - 1 if now in order else len(order) - 2, 0)]
     if then == now:
         return page(then, now, [t("windows_same")])
     if then in order and now in order and order.index(then) > order.index(now):
@@ -201,17 +204,20 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
         now,
         brief.say(report.notes, report.snapshot.label, t),
         report=plain_report(filtered(site, request, report)),
+        steps=_steps(refs, report),
         rows=site.config.front_rows,
     )
 
 
-def _first_read(site: Site, refs: Sequence[SnapshotRef]) -> str:
-    """Id of the first window before the last whose model can be read; else of the first."""
-    for ref in refs[:-1]:
-        with suppress(SnapshotError):
-            if site.reader.open(ref.id).unreadable is None:
-                return ref.id
-    return refs[0].id
+def _steps(
+    refs: Sequence[SnapshotRef], report: TrendReport
+) -> list[tuple[SnapshotRef, SnapshotRef]]:
+    """The pairs of neighbours from one window to the other, where only these can be compared."""
+    before = report.compared_with
+    if before is None or all(note.code != NOT_ADJACENT for note in report.notes):
+        return []
+    ids = [ref.id for ref in refs]
+    return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
 
 
 def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLResponse:  # noqa: A002

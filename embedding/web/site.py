@@ -153,6 +153,12 @@ class Site:
         except FilterError:
             return PageFilter()
 
+    def _whole(self, request: Request, t: PageText) -> str:
+        """The windows that hold the days of the filter, as they are shown whole; empty: none."""
+        refs = self._usable(request).refs(self.reader.listing().refs)
+        ends = dict.fromkeys(t.window(label_of(ref)) for ref in (*refs[:1], *refs[-1:]))
+        return t("filter_whole", windows=" – ".join(ends)) if ends else ""
+
     @cached_property
     def languages(self) -> Languages:
         """Those that come with the page, and those of the settings."""
@@ -191,6 +197,7 @@ class Site:
             filter=self._usable(request),
             filter_sources=self.reader.sources,
             filter_days=self.reader.days,
+            filter_whole=lambda: self._whole(request, t),
             filter_nothing="?" + urlencode(_other(request)),
             filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from embedding.trends.changed import WordChange
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
 from embedding.web.charts import ChartLine, lines
@@ -35,10 +36,17 @@ class WordView:
     has_noise: bool
 
 
-def word_view(history: WordHistory, then: str | None, now: str | None, t: PageText) -> WordView:
+def word_view(
+    history: WordHistory,
+    then: str | None,
+    now: str | None,
+    t: PageText,
+    change: WordChange | None = None,
+) -> WordView:
     """Charts over all windows, and the neighbours of two of them (snapshot ids; None: choose).
 
     Without a choice, `now` is the latest window that knows the word and `then` the one before.
+    Which words came and went is marked where the word's meaning changed between the two.
     """
     sources = sources_of(history)
     with_near = [at for at, point in enumerate(history.points) if point.neighbours]
@@ -48,14 +56,17 @@ def word_view(history: WordHistory, then: str | None, now: str | None, t: PageTe
     then_at = _find(history, then, before[-1] if before else -1)
     then_point = history.points[then_at] if then_at >= 0 else None
     now_point = history.points[now_at]
+    since = None if change is None or change.kind != "moved" else change.since
+    labels = [point.label for point in history.points[then_at + 1 : now_at + 1]]
+    marked = then_point is not None and since in labels and then_point.by_use == now_point.by_use
     return WordView(
         frequency=frequency_chart(history, sources, t),
         shift=_shift(history, t) if len(history.points) > 1 else None,
         sources=sources,
         then=then_point,
         now=now_point,
-        then_lines=_lines(then_point, now_point, "lost"),
-        now_lines=_lines(now_point, then_point, "new"),
+        then_lines=_lines(then_point, now_point if marked else None, "lost"),
+        now_lines=_lines(now_point, then_point if marked else None, "new"),
         has_noise=any(p.shift_previous and p.shift_previous.z is not None for p in history.points),
     )
 
@@ -80,9 +91,8 @@ def history_sentences(history: WordHistory, t: PageText) -> list[str]:
             "earlier_window": t.window(before.label),
         }
         sentences = [t("read_rates", **figures, **earlier)]
-    held = [point.label for point in history.points if point.documents]
-    if held and held[0] != history.points[0].label:
-        sentences.append(t("first_seen", window=t.window(held[0])))
+    if last.authors is not None:
+        sentences.append(t("written_by", n=formats.number(last.authors)))
     # The model remembers the windows before: its figure would contradict the words that are shown.
     figure = None if last.by_use else last.shift_previous
     if figure is not None and before is not None:
@@ -120,8 +130,7 @@ def _lines(
 ) -> tuple[NearLine, ...]:
     if point is None:
         return ()
-    comparable = other is not None and other.by_use == point.by_use
-    others = {n.word for n in other.neighbours} if other is not None and comparable else set()
+    others = {n.word for n in other.neighbours} if other is not None else set()
     return tuple(
         NearLine(n.word, n.similarity, state if others and n.word not in others else "")
         for n in topical(point.neighbours)
