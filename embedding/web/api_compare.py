@@ -85,7 +85,7 @@ def comparing_routes(
         t = site.words(request)
         try:
             found = site.answers.axis(w, name)[1]
-            history = site.filter(request).history(site.reader.history(w))
+            history = site.reader.history(w)
             labels = [point.label for point in history.points]
             return as_answer(axis_view(name, found, t, sources_of(history), labels))
         except InputError as error:

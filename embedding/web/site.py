@@ -26,7 +26,7 @@ from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
-from embedding.web.reader import Reader
+from embedding.web.reader import Reader, label_of
 from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose
 
 log = logging.getLogger(__name__)
