@@ -310,9 +310,10 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.trends.changed import reports_of, word_change
+    from embedding.trends.changed import word_change
     from embedding.trends.history import word_history
     from embedding.trends.narrow import fitted
+    from embedding.trends.report import reports_of
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import word_csv, word_table
 

@@ -6,14 +6,10 @@ new. A word that no report calls has no date.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from embedding.trends.config import TrendsConfig
-from embedding.trends.material import Snapshots, windows_up_to
-from embedding.trends.report import build_report, saved_report
 from embedding.trends.rows import TrendReport
 
 
@@ -48,15 +44,3 @@ def word_change(word: str, reports: Sequence[TrendReport]) -> WordChange:
                 label = report.snapshot.label
                 return WordChange(word, kind, label, row.q, unjudged, len(reports))
     return WordChange(word, None, None, None, unjudged, len(reports))
-
-
-def reports_of(
-    store: Snapshots, config: TrendsConfig, folder: Path | None = None
-) -> Iterable[TrendReport]:
-    """The reports of the last `history_windows` windows, oldest first: those saved, else built.
-
-    folder  of saved reports. Raises SnapshotError when the last snapshot cannot be read
-    """
-    for snapshot in windows_up_to(store, store.open(), config.history_windows)[0]:
-        known = None if folder is None else saved_report(folder, snapshot.id)
-        yield known or build_report(store, snapshot.id, config, folder)

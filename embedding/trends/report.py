@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
 from embedding.trends.estimators import ESTIMATORS
-from embedding.trends.material import ReportInput, Snapshots, figures, gather
+from embedding.trends.material import ReportInput, Snapshots, figures, gather, windows_up_to
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.pair import usage_apart
@@ -103,6 +103,18 @@ def build_report(
         stories=continued(found, () if earlier is None else earlier.stories),
         control=_decided(tested, report) if config.control == "stream" else {},
     )
+
+
+def reports_of(
+    store: Snapshots, config: TrendsConfig, folder: Path | None = None
+) -> Iterable[TrendReport]:
+    """The reports of the last `history_windows` windows, oldest first: those saved, else built.
+
+    folder  of saved reports. Raises SnapshotError when the last snapshot cannot be read
+    """
+    for snapshot in windows_up_to(store, store.open(), config.history_windows)[0]:
+        known = None if folder is None else saved_report(folder, snapshot.id)
+        yield known or build_report(store, snapshot.id, config, folder)
 
 
 def saved_report(folder: Path, id: str) -> TrendReport | None:  # noqa: A002

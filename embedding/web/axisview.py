@@ -8,7 +8,7 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.web import formats
-from embedding.web.charts import ChartLine, lines
+from embedding.web.charts import ChartLine, over_windows
 from embedding.web.config import SENTIMENT
 from embedding.web.text import PageText
 
@@ -86,8 +86,7 @@ def _chart(
                 parts.append(f"{source}: {_figure(point)} ({point.mentions:,})")
         tips.append("\n".join(parts))
     title = f"{t('axis')}: {formats.short_word(history.word)}"
-    short = [formats.short_label(label) for label in labels]
-    return lines([*shown, overall], short, tips, title=title, bottom=-1.0, top=1.0)
+    return over_windows([*shown, overall], labels, tips, title=title, bottom=-1.0, top=1.0)
 
 
 def _signed(value: float) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
+
+from embedding.web.formats import missing_between, short_label
 
 COLOURS = 8
 LEAST_DIFFERENCE = 0.05
@@ -59,6 +61,42 @@ def lines(
             for line in shown
         ],
     }
+
+
+def over_windows(
+    shown: Sequence[ChartLine],
+    windows: Sequence[str],
+    tips: Sequence[str],
+    *,
+    title: str,
+    bottom: float | None = 0.0,
+    top: float | None = None,
+) -> dict[str, object]:
+    """A line chart over windows by their labels; one that is missing between two is a gap."""
+    places = _places(windows)
+    spread = [
+        replace(
+            line,
+            **{
+                name: [None if at < 0 else values[at] for at in places]
+                for name in ("values", "low", "high")
+                if (values := getattr(line, name))
+            },
+        )
+        for line in shown
+    ]
+    labels = ["" if at < 0 else short_label(windows[at]) for at in places]
+    texts = ["" if at < 0 else tips[at] for at in places]
+    return lines(spread, labels, texts, title=title, bottom=bottom, top=top)
+
+
+def _places(windows: Sequence[str]) -> list[int]:
+    """Places of windows on their axis, -1 for each that is missing between two of them."""
+    places: list[int] = []
+    for at, label in enumerate(windows):
+        places += [-1] * (missing_between(windows[at - 1], label) if at else 0)
+        places.append(at)
+    return places
 
 
 def chart(data: dict[str, object], name: str, hint: str) -> Markup:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from embedding.trends.changed import WordChange
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
-from embedding.web.charts import ChartLine, lines
+from embedding.web.charts import ChartLine, over_windows
 from embedding.web.plain import topical
 from embedding.web.text import PageText
 
@@ -138,7 +138,7 @@ def _lines(
 
 
 def _labels(history: WordHistory) -> list[str]:
-    return [formats.short_label(point.label) for point in history.points]
+    return [point.label for point in history.points]
 
 
 def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -> dict[str, object]:
@@ -161,7 +161,7 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -
         ]
         tips.append("\n".join(parts))
     title = f"{t('frequency')}: {formats.short_word(history.word)}"
-    return lines(shown, _labels(history), tips, title=title)
+    return over_windows(shown, _labels(history), tips, title=title)
 
 
 def _shift(history: WordHistory, t: PageText) -> dict[str, object] | None:
@@ -187,7 +187,7 @@ def _shift(history: WordHistory, t: PageText) -> dict[str, object] | None:
     ]
     tips = [_tip(point, t) for point in history.points]
     title = f"{t('shift_over')}: {formats.short_word(history.word)}"
-    return lines(shown, _labels(history), tips, title=title, top=1.0)
+    return over_windows(shown, _labels(history), tips, title=title, top=1.0)
 
 
 def _tip(point: HistoryPoint, t: PageText) -> str:
