@@ -210,7 +210,7 @@ class Site:
             longest_note=LONGEST_NOTE,
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
-            **{"query": "", **values},
+            **{"query": "", "days_alone": False, **values},
         )
         response = HTMLResponse(html, status_code=code)
         if request.query_params.get("lang") in self.languages.names:

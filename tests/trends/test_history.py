@@ -16,8 +16,8 @@ from embedding.kernel.errors import ConfigError
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import table
+from embedding.trends.changed import WordChange
 from embedding.trends.config import TrendsConfig
-from embedding.trends.dating import ChangeDate, WordChange
 from embedding.trends.evidence import nearest_words
 from embedding.trends.history import word_history
 from embedding.trends.mapping import neighbour_map
@@ -134,11 +134,15 @@ def test_a_words_table_has_its_sources_and_its_date(history):
     assert "댓글" not in narrow
     assert "Rates by source: --csv" in narrow
     assert "2019-11" in narrow
-    date = ChangeDate("2020-02", "2020-01", "2020-02")
     for change, said in (
-        (WordChange("말", date, 0.005, clear=True), "Changed: 2020-02, 2020-01 – 2020-02 (0.5%"),
-        (WordChange("말", date, 0.2, clear=False), "No date of change stands out (20.0%"),
-        (WordChange("말", None, None, clear=False), "No date of change can be told"),
+        (
+            WordChange("말", "moved", "2020-02", 0.005, (), 4),
+            "Changed in meaning in 2020-02 (q 0.005)",
+        ),
+        (WordChange("말", "born", "2020-02", 0.005, (), 4), "New in 2020-02 (q 0.005)."),
+        (WordChange("말", None, None, None, (), 4), "No clear change."),
+        (WordChange("말", None, None, None, ("2020-02",), 4), "Not compared: 2020-02."),
+        (WordChange("말", None, None, None, ("2020-02",), 2), "No windows were compared."),
     ):
         assert said in text_of(table.word_table(history, change))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
+from embedding.trends.changed import WordChange
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.rows import NeighbourRow
 from embedding.web.axisview import axis_view
@@ -22,14 +23,21 @@ def history(planted, tmp_path_factory) -> WordHistory:
     return word_history(planted.make_store(str(tmp_path_factory.mktemp("near")), plan), "코로나")
 
 
-def states(history: WordHistory, *, by_use: tuple[bool, bool]) -> set[str]:
-    """The marks of both lists, where each has a word of its own."""
+def states(
+    history: WordHistory, *, by_use: tuple[bool, bool], kind: str | None = "moved", ago: int = 0
+) -> set[str]:
+    """The marks of both lists, where each has a word of its own.
+
+    kind  of the verdict of the last window, or of `ago` windows before it
+    """
     near = (NeighbourRow("백신", 0.8), NeighbourRow("병원", 0.7)), (NeighbourRow("백신", 0.9),)
     points = tuple(
         replace(point, neighbours=words, by_use=used)
         for point, words, used in zip(history.points[-2:], near, by_use, strict=True)
     )
-    view = word_view(replace(history, points=points), None, None, PageText("en"))
+    since = points[-1 - ago].label
+    change = WordChange(history.word, kind, since, 0.001, (), len(points))  # type: ignore[arg-type]
+    view = word_view(replace(history, points=points), None, None, PageText("en"), change)
     lines: tuple[NearLine, ...] = view.then_lines + view.now_lines
     return {line.state for line in lines}
 
@@ -41,6 +49,14 @@ def test_a_word_that_is_near_no_more_is_marked(history: WordHistory) -> None:
 
 def test_lists_that_do_not_compare_mark_nothing(history: WordHistory) -> None:
     assert states(history, by_use=(False, True)) == {""}
+
+
+def test_a_word_that_did_not_change_between_both_windows_marks_nothing(
+    history: WordHistory,
+) -> None:
+    assert states(history, by_use=(True, True), kind=None) == {""}
+    assert states(history, by_use=(True, True), kind="born") == {""}
+    assert states(history, by_use=(True, True), ago=1) == {""}
 
 
 def test_the_models_shift_is_told_only_where_its_words_are_shown(history: WordHistory) -> None:
