@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,16 +11,13 @@ import numpy as np
 from embedding.kernel.records import CodeArray
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
-from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
-from embedding.trends.estimators import shown
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.neighbourcache import NeighbourCache
-from embedding.trends.rows import NeighbourRow, Note, TrendReport
-from embedding.trends.shift import ARCSINE_SCALE
+from embedding.trends.rows import NeighbourRow, Note
 from embedding.trends.significance import wilson
 
 
@@ -45,19 +42,16 @@ class SourceUse:
 class ShiftFigure:
     """Share of the words with the nearest vectors that were exchanged, 95 % Wilson interval.
 
-    against         id of the snapshot compared with
-    expected        shift of a typical word of like frequency, None when no report says it
-    expected_high   shift that 97.5 % of the words of like frequency stay below
-    z               robust z against those words
+    against  id of the snapshot compared with
+
+    The model remembers the windows before: it says how the vectors went, and not whether the use
+    of the word changed.
     """
 
     against: str
     shift: float
     low: float
     high: float
-    expected: float | None = None
-    expected_high: float | None = None
-    z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,14 +102,11 @@ def word_history(
     word: str,
     config: TrendsConfig | None = None,
     *,
-    reports: Mapping[str, TrendReport] | None = None,
     neighbour_cache: NeighbourCache | None = None,
     alike: UsedAlike | None = None,
 ) -> WordHistory:
     """Follow `word` through all windows.
 
-    reports  saved reports by snapshot id: where one is there, a shift is set against its noise
-             floor
     neighbour_cache, alike  keep the frequent words of snapshots from one word to the next
 
     Neighbours are among the `candidate_words` most frequent words; a snapshot whose vectors cannot
@@ -139,8 +130,7 @@ def word_history(
     points = []
     previous: _Nearby | None = None
     for snapshot, nearby in zip(snapshots, near, strict=True):
-        report = (reports or {}).get(snapshot.id)
-        points.append(_point(snapshot, word, nearby, previous, first, report, config))
+        points.append(_point(snapshot, word, nearby, previous, first, config))
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
@@ -210,7 +200,6 @@ def _point(
     nearby: _Nearby,
     previous: _Nearby | None,
     first: _Nearby | None,
-    report: TrendReport | None,
     config: TrendsConfig,
 ) -> HistoryPoint:
     window = snapshot.manifest.window
@@ -226,8 +215,8 @@ def _point(
         end=window.end.isoformat(),
         in_vocabulary=nearby.row >= 0,
         **totals,
-        shift_previous=_shift(previous, nearby, totals["count"], report, config),
-        shift_first=_shift(back, nearby, totals["count"], None, config),
+        shift_previous=_shift(previous, nearby, config),
+        shift_first=_shift(back, nearby, config),
         neighbours=tuple(
             NeighbourRow(name, near, bool(then) and name not in then) for name, near in nearby.alike
         ),
@@ -288,13 +277,7 @@ def _per_1000(part: int, whole: int) -> float | None:
     return 1000.0 * part / whole if whole else None
 
 
-def _shift(
-    before: _Nearby | None,
-    after: _Nearby,
-    in_window: int,
-    report: TrendReport | None,
-    config: TrendsConfig,
-) -> ShiftFigure | None:
+def _shift(before: _Nearby | None, after: _Nearby, config: TrendsConfig) -> ShiftFigure | None:
     """Neighbour overlap (Gonen et al. 2020) of one word; None when either has no vector."""
     if before is None or not len(before.codes) or not len(after.codes):
         return None
@@ -305,24 +288,4 @@ def _shift(
         return None
     moved = 1.0 - len(np.intersect1d(old[:k], new[:k])) / k
     low, high = wilson(moved, k)
-    figure = ShiftFigure(before.snapshot.id, moved, low, high)
-    compared = report.compared_with if report is not None else None
-    if (
-        report is None
-        or compared is None
-        or compared.id != before.snapshot.id
-        or shown(report.estimator) != "neighbours"
-        or not report.floor.get("exposure")
-    ):
-        return figure
-    floor = noise.NoiseFloor.from_dict(report.floor, report.ranked.get("moved", 0))
-    exposure = noise.exposure(np.asarray([before.count]), np.asarray([in_window]))
-    middle, scale = floor.at(exposure)
-    usual, upper = ARCSINE_SCALE.inverse(middle), ARCSINE_SCALE.inverse(middle + 1.96 * scale)
-    z = (ARCSINE_SCALE.forward(np.asarray([moved])) - middle) / scale
-    return replace(
-        figure,
-        expected=float(usual[0]),
-        expected_high=float(upper[0]),
-        z=float(z[0]),
-    )
+    return ShiftFigure(before.snapshot.id, moved, low, high)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embedding.trends.changed import WordChange
-from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
+from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.web import formats
 from embedding.web.charts import ChartLine, over_windows
 from embedding.web.plain import topical
@@ -27,13 +27,11 @@ class WordView:
     """What the template shows."""
 
     frequency: dict[str, object]
-    shift: dict[str, object] | None
     sources: tuple[str, ...]
     then: HistoryPoint | None
     now: HistoryPoint
     then_lines: tuple[NearLine, ...]
     now_lines: tuple[NearLine, ...]
-    has_noise: bool
 
 
 def word_view(
@@ -61,13 +59,11 @@ def word_view(
     marked = then_point is not None and since in labels and then_point.by_use == now_point.by_use
     return WordView(
         frequency=frequency_chart(history, sources, t),
-        shift=_shift(history, t) if len(history.points) > 1 else None,
         sources=sources,
         then=then_point,
         now=now_point,
         then_lines=_lines(then_point, now_point if marked else None, "lost"),
         now_lines=_lines(now_point, then_point if marked else None, "new"),
-        has_noise=any(p.shift_previous and p.shift_previous.z is not None for p in history.points),
     )
 
 
@@ -100,17 +96,8 @@ def history_sentences(history: WordHistory, t: PageText) -> list[str]:
             name: f"{100 * value:.0f}"
             for name, value in (("shift", figure.shift), ("low", figure.low), ("high", figure.high))
         }
-        changed = t("changed_share", window=t.window(before.label), **shares)
-        sentences.append(changed + _against_usual(figure, t))
+        sentences.append(t("changed_share", window=t.window(before.label), **shares))
     return sentences
-
-
-def _against_usual(figure: ShiftFigure, t: PageText) -> str:
-    """Whether words of like frequency change as much; empty where no report says it."""
-    if figure.expected_high is None:
-        return ""
-    key = "above_usual" if figure.shift > figure.expected_high else "within_usual"
-    return " " + t(key, usual=f"{100 * figure.expected_high:.0f}")
 
 
 def sources_of(history: WordHistory) -> tuple[str, ...]:
@@ -137,10 +124,6 @@ def _lines(
     )
 
 
-def _labels(history: WordHistory) -> list[str]:
-    return [point.label for point in history.points]
-
-
 def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -> dict[str, object]:
     """Documents that hold the word, per 1,000 of each source."""
     tables = [{s.source: s for s in point.sources} for point in history.points]
@@ -161,47 +144,4 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -
         ]
         tips.append("\n".join(parts))
     title = f"{t('frequency')}: {formats.short_word(history.word)}"
-    return over_windows(shown, _labels(history), tips, title=title)
-
-
-def _shift(history: WordHistory, t: PageText) -> dict[str, object] | None:
-    """None where no two windows can be compared."""
-    previous = [point.shift_previous for point in history.points]
-    first = [point.shift_first for point in history.points]
-    if not any((*previous, *first)):
-        return None
-    shown = [
-        ChartLine(
-            t("noise_line"),
-            [f.expected_high if f else None for f in previous],
-            dashed=True,
-            colour=6,
-        ),
-        ChartLine(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
-        ChartLine(
-            t("shift_previous"),
-            [f.shift if f else None for f in previous],
-            low=[f.low if f else None for f in previous],
-            high=[f.high if f else None for f in previous],
-        ),
-    ]
-    tips = [_tip(point, t) for point in history.points]
-    title = f"{t('shift_over')}: {formats.short_word(history.word)}"
-    return over_windows(shown, _labels(history), tips, title=title, top=1.0)
-
-
-def _tip(point: HistoryPoint, t: PageText) -> str:
-    parts = [t.window(point.label)]
-    for key, figure in (
-        ("shift_previous", point.shift_previous),
-        ("shift_first", point.shift_first),
-    ):
-        parts.append(f"{t(key)}: {_figure(figure)}")
-    high = point.shift_previous.expected_high if point.shift_previous else None
-    if high is not None:
-        parts.append(f"{t('noise_line')}: {high:.2f}")
-    return "\n".join(parts)
-
-
-def _figure(figure: ShiftFigure | None) -> str:
-    return f"{figure.shift:.2f} ({figure.low:.2f}–{figure.high:.2f})" if figure else "–"
+    return over_windows(shown, [point.label for point in history.points], tips, title=title)
