@@ -39,8 +39,7 @@ Between = Annotated[
     typer.Option(
         "--between",
         metavar="A B",
-        help="Two windows (2020-01 2020-03) or snapshot ids, the earlier first; they need not be "
-        "neighbours.",
+        help="Two neighbouring windows (2020-01 2020-02) or snapshot ids, the earlier first.",
     ),
 ]
 
@@ -121,7 +120,7 @@ def moved(
     """Words whose meaning changed, surest first.
 
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
-    `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-03`
+    `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-02`
     """
     from embedding.commands.trend_scores import print_all, report_between, report_with_scores
 
@@ -150,7 +149,7 @@ def score(
     A word that could not be compared is listed with the reason.
 
     Examples: `yeoron trends score --words words.txt` ·
-    `yeoron trends score --words words.txt --between 2020-01 2020-03 --json`
+    `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
     from embedding.commands.trend_scores import named_report, print_named
 
