@@ -95,13 +95,16 @@ def window_neighbours(snapshot: Snapshot, word: str, n: int, alike: UsedAlike) -
     """The n words that were used in a snapshot's window as `word` was, with the cosine.
 
     The model's nearest words where fewer than `LEAST_ALIKE` documents of the window use the word,
-    or the snapshot does not say how words were used. None while vectors cannot be read.
+    or the snapshot does not say how words were used. None of a word that the window does not use,
+    and while vectors cannot be read.
     """
     likeness, row = alike.of(snapshot), snapshot.index(word)
-    if likeness is None or row is None or likeness.documents(row) < LEAST_ALIKE:
+    if snapshot.unreadable is not None or row is None:
+        return NearWords((), by_use=likeness is not None)
+    held = np.inf if likeness is None else likeness.documents(row)
+    if likeness is None or 0 < held < LEAST_ALIKE:
         return NearWords(tuple(nearest_words(snapshot, word, n)), by_use=False)
-    known = snapshot.unreadable is None
-    return NearWords(tuple(likeness.near(row, n)) if known else (), by_use=True)
+    return NearWords(tuple(likeness.near(row, n)), by_use=True)
 
 
 def nearest_words(snapshot: Snapshot, word: str, n: int) -> list[tuple[str, float]]:

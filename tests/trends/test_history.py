@@ -204,7 +204,7 @@ def used_as(data, word: str, like: str) -> Usage:
         rows=np.arange(n),
         sources=["뉴스"] * n,
         mentions=np.full(n, 60),
-        pairs=np.ones((n, UNITS), np.float32),
+        pairs=np.full((n, UNITS), 2.0, np.float32),
         means=(true[:, None] + noise).astype(np.float32),
     )
 
