@@ -160,7 +160,7 @@ def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
         f"{first} and {last} cannot be compared by how words were used: that shows only between a "
         "window and the one just before it. Compare neighbouring windows."
     )
-    return [Note(NOT_ADJACENT, sentence)]
+    return [Note("not_adjacent", sentence)]
 
 
 def _unread(snapshot: Snapshot) -> Note:

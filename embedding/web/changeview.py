@@ -24,5 +24,6 @@ def change_view(change: WordChange, t: PageText) -> ChangeView:
     if change.kind is None or change.since is None or change.q is None:
         known = change.windows - len(change.unjudged) > 1
         return ChangeView(t("change_none" if known else "change_unknown"), " ".join(left_out))
-    text = t(f"change_{change.kind}", window=t.window(change.since))
+    window = t.window(change.since)
+    text = window if change.kind == "moved" else t("change_born", window=window)
     return ChangeView(text, " ".join([sureness(change.q, t, significant=True), *left_out]))
