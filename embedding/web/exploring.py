@@ -16,6 +16,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
+from embedding.trends.between import refuse_apart
 from embedding.trends.history import WordHistory
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
@@ -61,6 +62,8 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         report = site.answers.between(then, now, LONG_S)
         if ranking not in RANKINGS or report is None:
             raise HTTPException(404 if report is not None else 503)
+        if ranking == "moved":
+            refuse_apart(report)
         report = filtered(site, request, report)
         return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
 
@@ -185,7 +188,7 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
 
     def page(then: str, now: str, notes: Sequence[str] = (), **values: object) -> HTMLResponse:
         usual = {"refs": refs, "report": None, "then": then, "now": now, "notes": notes}
-        return site.render(request, "windows.html", 200, **{**usual, **values})
+        return site.render(request, "windows.html", 200, **{**usual, "steps": (), **values})
 
     if len(refs) < 2:
         return page("", "")
