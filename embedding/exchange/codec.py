@@ -56,6 +56,10 @@ _MOST_GROUPS = 100_000
 _SCORED = ("centres", "contexts", "negatives", "windows")
 """Columns of the pairs to score, as in `ScorePairs`."""
 
+FEWER = ("repeats", "again", "unsigned")
+"""Columns of counts: by how much documents are fewer than occurrences, voices than documents, and
+authors than voices."""
+
 
 def encode_push(push: Push) -> Message:
     """A push as a message; rows are not copied."""
@@ -76,9 +80,8 @@ def encode_push(push: Push) -> Message:
     occurrences, documents, authors, voices = counts.columns
     arrays["counts"] = np.asarray(occurrences, dtype=np.int64)
     # Mostly 0: a word is in as many documents as it has occurrences, each by another author.
-    arrays["repeats"] = np.asarray(occurrences - documents, dtype=np.int64)
-    arrays["again"] = np.asarray(documents - voices, dtype=np.int64)
-    arrays["unsigned"] = np.asarray(voices - authors, dtype=np.int64)
+    figures = np.stack([occurrences, documents, voices, authors]).astype(np.int64)
+    arrays |= dict(zip(FEWER, figures[:-1] - figures[1:], strict=True))
     texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",
@@ -172,7 +175,7 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
 def _counts(message: Message) -> BlockCounts:
     words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
-    fewer = [message.array(name, "i8", 1) for name in ("repeats", "again", "unsigned")]
+    fewer = [message.array(name, "i8", 1) for name in FEWER]
     groups = _groups(message.header.get("groups", []))
     ends = [0, *(group.stop for group in groups)]
     if {len(ids), len(counts), *map(len, fewer)} != {ends[-1]} or ends != sorted(ends):

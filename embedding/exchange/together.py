@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import decode_push, encode_push
+from embedding.exchange.codec import FEWER, decode_push, encode_push
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.contextsums import SHIFTS, USED, word_context_arrays
 from embedding.exchange.headers import whole
@@ -28,7 +28,7 @@ TOGETHER = "together"
 _MOST = 4096
 """Nodes of which one message brings pushes."""
 OFFSETS = "places"
-_COLUMNS = ("counted", "counts", "repeats")
+_COLUMNS = ("counted", "counts", *FEWER)
 _BESIDE = {"used": USED, "shifted": SHIFTS[:1], "pulled": SHIFTS[1:]}
 """Columns that only some pushes have, by the name of their lengths in the header."""
 

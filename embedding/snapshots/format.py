@@ -184,7 +184,7 @@ def check(data: SnapshotData) -> None:
     if not len(data.ids) == len(data.counts) == len(data.last_seen) == n:
         raise SnapshotError(f"{where}: ids, counts and last_seen need one entry for each word.")
     rows = data.by_source
-    if len({*map(len, (rows.words, rows.sources, rows.windows, *rows.columns))}) > 1:
+    if len({len(each) for each in (rows.words, rows.sources, rows.windows, *rows.columns)}) > 1:
         raise SnapshotError(f"{where}: the columns of counts by source differ in length.")
     if len(set(data.words)) != n or len(np.unique(data.ids)) != n:
         raise SnapshotError(f"{where}: a word or an id occurs twice; each must occur once.")

@@ -74,20 +74,17 @@ def over_windows(
 ) -> dict[str, object]:
     """A line chart over windows by their labels; one that is missing between two is a gap."""
     places = _places(windows)
-    spread = [
-        replace(
-            line,
-            **{
-                name: [None if at < 0 else values[at] for at in places]
-                for name in ("values", "low", "high")
-                if (values := getattr(line, name))
-            },
-        )
+
+    def spread(values: Values) -> Values:
+        return [None if at < 0 else values[at] for at in places] if values else ()
+
+    wide = [
+        replace(line, values=spread(line.values), low=spread(line.low), high=spread(line.high))
         for line in shown
     ]
     labels = ["" if at < 0 else short_label(windows[at]) for at in places]
     texts = ["" if at < 0 else tips[at] for at in places]
-    return lines(spread, labels, texts, title=title, bottom=bottom, top=top)
+    return lines(wide, labels, texts, title=title, bottom=bottom, top=top)
 
 
 def _places(windows: Sequence[str]) -> list[int]:

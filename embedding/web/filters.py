@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
 from starlette.datastructures import QueryParams
 
@@ -105,7 +106,7 @@ class PageFilter:
             snapshot=self._window(report.snapshot),
             compared_with=None if before is None else self._window(before),
         )
-        rows = {
+        rows: dict[str, Any] = {
             name: tuple(
                 self._own(row, chosen) for row in getattr(report, name) if self._row(row, near)
             )
