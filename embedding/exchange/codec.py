@@ -80,8 +80,10 @@ def encode_push(push: Push) -> Message:
     occurrences, documents, authors, voices = counts.columns
     arrays["counts"] = np.asarray(occurrences, dtype=np.int64)
     # Mostly 0: a word is in as many documents as it has occurrences, each by another author.
-    figures = np.stack([occurrences, documents, voices, authors]).astype(np.int64)
-    arrays |= dict(zip(FEWER, figures[:-1] - figures[1:], strict=True))
+    for name, more, fewer in zip(
+        FEWER, (occurrences, documents, voices), (documents, voices, authors), strict=True
+    ):
+        arrays[name] = np.asarray(more - fewer, dtype=np.int64)
     texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",

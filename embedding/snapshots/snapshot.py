@@ -137,8 +137,9 @@ class Snapshot:
     @cached_property
     def by_source(self) -> WordCounts:
         """The same with words and sources as text."""
-        found = self.encoded_counts
-        return replace(found, words=found.words.to_pylist(), sources=found.sources.to_pylist())
+        table = self.counts_table
+        words, sources = (table.column(name).to_pylist() for name in ("word", "source"))
+        return replace(self.encoded_counts, words=words, sources=sources)
 
     @cached_property
     def usage(self) -> Usage | None:

@@ -59,13 +59,7 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
     @routes.get("/windows/{ranking}.csv")
     def windows_csv(request: Request, ranking: str, then: str, now: str) -> Response:
-        report = site.answers.between(then, now, LONG_S)
-        if ranking not in RANKINGS or report is None:
-            raise HTTPException(404 if report is not None else 503)
-        if ranking == "moved":
-            refuse_apart(report)
-        report = filtered(site, request, report)
-        return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
+        return _windows_csv(site, request, ranking, then, now)
 
     @routes.get("/sources")
     def sources(request: Request, a: str = "", b: str = "", id: str = LATEST) -> Response:  # noqa: A002
@@ -211,6 +205,16 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
         steps=_steps(refs, report),
         rows=site.config.front_rows,
     )
+
+
+def _windows_csv(site: Site, request: Request, ranking: str, then: str, now: str) -> Response:
+    report = site.answers.between(then, now, LONG_S)
+    if ranking not in RANKINGS or report is None:
+        raise HTTPException(404 if report is not None else 503)
+    if ranking == "moved":
+        refuse_apart(report)
+    report = filtered(site, request, report)
+    return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
 
 
 def _steps(
