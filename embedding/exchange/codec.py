@@ -56,10 +56,6 @@ _MOST_GROUPS = 100_000
 _SCORED = ("centres", "contexts", "negatives", "windows")
 """Columns of the pairs to score, as in `ScorePairs`."""
 
-FEWER = ("repeats", "again", "unsigned")
-"""Columns of counts: by how much documents are fewer than occurrences, voices than documents, and
-authors than voices."""
-
 
 def encode_push(push: Push) -> Message:
     """A push as a message; rows are not copied."""
@@ -80,10 +76,8 @@ def encode_push(push: Push) -> Message:
     occurrences, documents, authors, voices = counts.columns
     arrays["counts"] = np.asarray(occurrences, dtype=np.int64)
     # Mostly 0: a word is in as many documents as it has occurrences, each by another author.
-    for name, more, fewer in zip(
-        FEWER, (occurrences, documents, voices), (documents, voices, authors), strict=True
-    ):
-        arrays[name] = np.asarray(more - fewer, dtype=np.int64)
+    columns = [occurrences - documents, documents - voices, voices - authors]
+    arrays["repeats"] = np.stack(columns, axis=1).astype(np.int64)
     texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",
@@ -177,17 +171,17 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
 def _counts(message: Message) -> BlockCounts:
     words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
-    fewer = [message.array(name, "i8", 1) for name in FEWER]
     groups = _groups(message.header.get("groups", []))
     ends = [0, *(group.stop for group in groups)]
-    if {len(ids), len(counts), *map(len, fewer)} != {ends[-1]} or ends != sorted(ends):
+    fewer = _fewer(message, counts)
+    if {len(ids), len(counts), len(fewer)} != {ends[-1]} or ends != sorted(ends):
         raise RefusedError("push: the columns of the word counts differ in length.")
     if int((ids < 0).sum()) != len(words) or (len(ids) and int(ids.min()) < -1):
         raise RefusedError("push: every word that is counted has an id, or -1 and its name.")
     if len(counts) and int(counts.min()) < 1:
         raise RefusedError("push: a word count below 1.")
     columns = [counts]
-    for few in fewer:
+    for few in fewer.T:
         if bool(np.any(few < 0)) or bool(np.any(few > columns[-1])):
             raise RefusedError(
                 "push: a word is in fewer than 0 documents or in more than it has occurrences, or "
@@ -196,6 +190,20 @@ def _counts(message: Message) -> BlockCounts:
         columns.append(columns[-1] - few)
     occurrences, documents, voices, authors = columns
     return BlockCounts(groups, ids, words, occurrences, documents, authors, voices)
+
+
+def _fewer(message: Message, counts: IntArray) -> IntArray:
+    """int64 [n, 3]: by how much documents are fewer than occurrences, voices than documents, and
+    authors than voices. Nodes of before 2026-11-27 send the first alone and know no author.
+    """
+    given = message.arrays.get("repeats")
+    if given is None or given.ndim != 1:
+        found: IntArray = message.array("repeats", "i8", 2)
+        return found if found.shape[1] == 3 else found[:0]
+    repeats: IntArray = message.array("repeats", "i8", 1)
+    if len(repeats) != len(counts):
+        return np.empty((len(repeats), 3), dtype=np.int64)
+    return np.stack([repeats, 0 * repeats, counts - repeats], axis=1)
 
 
 def _groups(found: object) -> tuple[CountGroup, ...]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.codec import FEWER, decode_push, encode_push
+from embedding.exchange.codec import decode_push, encode_push
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.contextsums import SHIFTS, USED, word_context_arrays
 from embedding.exchange.headers import whole
@@ -28,7 +28,7 @@ TOGETHER = "together"
 _MOST = 4096
 """Nodes of which one message brings pushes."""
 OFFSETS = "places"
-_COLUMNS = ("counted", "counts", *FEWER)
+_COLUMNS = ("counted", "counts", "repeats")
 _BESIDE = {"used": USED, "shifted": SHIFTS[:1], "pulled": SHIFTS[1:]}
 """Columns that only some pushes have, by the name of their lengths in the header."""
 
@@ -98,7 +98,11 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
         raise RefusedError(f"{TOGETHER}: each header must be a JSON object.")
     n = len(headers)
     sessions = _whole_list(header.get("sessions"), "sessions", n)
-    columns = {name: message.array(name, "i8", 1) for name in _COLUMNS}
+    # Nodes of before 2026-11-27 send `repeats` without what they know of authors.
+    ndim = 1 if getattr(message.arrays.get("repeats"), "ndim", 2) == 1 else 2
+    columns = {
+        name: message.array(name, "i8", ndim if name == "repeats" else 1) for name in _COLUMNS
+    }
     ends = np.cumsum([0, *_whole_list(header.get("counted"), "counted", n)])
     words = message.text("words")
     named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
