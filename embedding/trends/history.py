@@ -77,7 +77,6 @@ class HistoryPoint:
     per_1000_tokens: float | None
     sources: tuple[SourceUse, ...]
     shift_previous: ShiftFigure | None
-    shift_first: ShiftFigure | None
     neighbours: tuple[NeighbourRow, ...]
     by_use: bool = False
     authors: int | None = None
@@ -126,11 +125,10 @@ def word_history(
         near.append(
             _Nearby.of(snapshot, word, neighbour_cache, alike, near[-1].row if near else -1, config)
         )
-    first = next((one for one in near if len(one.codes)), None)
     points = []
     previous: _Nearby | None = None
     for snapshot, nearby in zip(snapshots, near, strict=True):
-        points.append(_point(snapshot, word, nearby, previous, first, config))
+        points.append(_point(snapshot, word, nearby, previous, config))
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
@@ -199,12 +197,10 @@ def _point(
     word: str,
     nearby: _Nearby,
     previous: _Nearby | None,
-    first: _Nearby | None,
     config: TrendsConfig,
 ) -> HistoryPoint:
     window = snapshot.manifest.window
     totals = totals_of(_sources(snapshot, word))
-    back = None if first is nearby else first
     then: set[str] = set()
     if previous is not None and previous.by_use == nearby.by_use:
         then = {name for name, _ in previous.alike}
@@ -216,7 +212,6 @@ def _point(
         in_vocabulary=nearby.row >= 0,
         **totals,
         shift_previous=_shift(previous, nearby, config),
-        shift_first=_shift(back, nearby, config),
         neighbours=tuple(
             NeighbourRow(name, near, bool(then) and name not in then) for name, near in nearby.alike
         ),

@@ -31,7 +31,7 @@ _HISTORY_CSV = (
     *("word", "window", "start", "end", "snapshot", "source"),
     *("count", "documents", "authors", "read_tokens", "read_documents"),
     *("per_1000_documents", "per_1000_tokens"),
-    *("shift_previous", "shift_low", "shift_high", "shift_first", "neighbours"),
+    *("shift_previous", "shift_low", "shift_high", "neighbours"),
 )
 
 
@@ -221,7 +221,7 @@ def word_csv(history: WordHistory) -> str:
     """A word's history as CSV: one line for each window and source."""
     lines = []
     for point in history.points:
-        moved, first = to_plain(point.shift_previous) or {}, to_plain(point.shift_first) or {}
+        moved = to_plain(point.shift_previous) or {}
         lines += [
             [
                 history.word,
@@ -240,7 +240,6 @@ def word_csv(history: WordHistory) -> str:
                 moved.get("shift"),
                 moved.get("low"),
                 moved.get("high"),
-                first.get("shift"),
                 names_of(point.neighbours),
             ]
             for source in point.sources

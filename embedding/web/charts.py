@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from markupsafe import Markup
 
@@ -67,13 +68,13 @@ def over_windows(
     shown: Sequence[ChartLine],
     windows: Sequence[str],
     tips: Sequence[str],
-    *,
-    title: str,
-    bottom: float | None = 0.0,
-    top: float | None = None,
+    **options: Any,
 ) -> dict[str, object]:
-    """A line chart over windows by their labels; one that is missing between two is a gap."""
-    places = _places(windows)
+    """A line chart (`lines`) over windows by their labels; one missing between two is a gap."""
+    places: list[int] = []
+    for at, label in enumerate(windows):
+        places += [-1] * (missing_between(windows[at - 1], label) if at else 0)
+        places.append(at)
 
     def spread(values: Values) -> Values:
         return [None if at < 0 else values[at] for at in places] if values else ()
@@ -84,16 +85,7 @@ def over_windows(
     ]
     labels = ["" if at < 0 else short_label(windows[at]) for at in places]
     texts = ["" if at < 0 else tips[at] for at in places]
-    return lines(wide, labels, texts, title=title, bottom=bottom, top=top)
-
-
-def _places(windows: Sequence[str]) -> list[int]:
-    """Places of windows on their axis, -1 for each that is missing between two of them."""
-    places: list[int] = []
-    for at, label in enumerate(windows):
-        places += [-1] * (missing_between(windows[at - 1], label) if at else 0)
-        places.append(at)
-    return places
+    return lines(wide, labels, texts, **options)
 
 
 def chart(data: dict[str, object], name: str, hint: str) -> Markup:

@@ -19,7 +19,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.history import HistoryPoint, WordHistory, totals_of
-from embedding.trends.rows import RANKINGS, Story, TrendReport, TrendRow, WindowFigures
+from embedding.trends.rows import RANKINGS, Story, StoryWord, TrendReport, TrendRow, WindowFigures
 
 FILTER_NAMES = ("from", "to", "source", "topic")
 """The parameters of an address that make a filter."""
@@ -141,18 +141,13 @@ class PageFilter:
         if not self.sources:
             return story
         own = {row.word: row for ranking in rows.values() for row in ranking}
-        words = [
-            replace(
-                one,
-                documents_before=own[one.word].documents_before,
-                documents=own[one.word].documents,
-                authors=None,
-            )
+        words = tuple(
+            StoryWord(one.word, one.role, one.q, row.documents_before, row.documents)
             for one in story.words
-            if one.word in own
-        ]
+            if (row := own.get(one.word)) is not None
+        )
         sources = tuple(filter(self.chooses, story.sources))
-        return replace(story, words=tuple(words) or story.words, sources=sources)
+        return replace(story, words=words or story.words, sources=sources)
 
     def disagreement(self, found: Disagreement, near: Collection[str]) -> Disagreement:
         """What the sources chosen use differently, and what is about the topic."""

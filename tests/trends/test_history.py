@@ -46,13 +46,6 @@ def test_the_history_agrees_with_the_report(history, report):
     assert history.points[-1].documents == report.moved[0].documents
 
 
-def test_shift_against_the_first_window(history):
-    first = [point.shift_first for point in history.points]
-    assert first[0] is None
-    assert first[-1].against == history.points[0].snapshot
-    assert first[1].shift < 0.5 < first[3].shift
-
-
 def test_frequencies_by_source_add_up(history):
     point = history.points[-1]
     assert [s.source for s in point.sources] == ["게시판", "뉴스", "댓글"]
