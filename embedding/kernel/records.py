@@ -368,9 +368,9 @@ def _one(values: npt.NDArray[np.generic]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)
 
 
-COUNTED = ("counts", "documents", "authors", "voices")
+COUNT_COLUMNS = ("counts", "documents", "authors", "voices")
 """Columns of what was counted of a word."""
-Counted = tuple[IntArray, IntArray, IntArray, IntArray]
+CountFigures = tuple[IntArray, IntArray, IntArray, IntArray]
 
 
 class CountColumns:
@@ -389,8 +389,8 @@ class CountColumns:
     voices: IntArray | None
 
     @property
-    def columns(self) -> Counted:
-        """All of `COUNTED`; where nothing is said of authors, none is known."""
+    def columns(self) -> CountFigures:
+        """All of `COUNT_COLUMNS`; where nothing is said of authors, none is known."""
         authors = np.zeros_like(self.documents) if self.authors is None else self.authors
         voices = self.documents if self.voices is None else self.voices
         return self.counts, self.documents, authors, voices

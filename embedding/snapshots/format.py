@@ -35,7 +35,7 @@ from embedding import __version__
 from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
-from embedding.kernel.records import COUNTED, SnapshotData, SnapshotRef, Window
+from embedding.kernel.records import COUNT_COLUMNS, SnapshotData, SnapshotRef, Window
 
 SNAPSHOT_FORMAT = 1
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
@@ -218,7 +218,7 @@ def write_counts(path: Path, data: SnapshotData) -> None:
         "source": encoded(rows.sources),
         "window": pa.array(np.asarray(rows.windows, np.int64)),
     }
-    for name, column in zip(("count", *COUNTED[1:]), rows.columns, strict=True):
+    for name, column in zip(("count", *COUNT_COLUMNS[1:]), rows.columns, strict=True):
         columns[name] = pa.array(np.asarray(column, np.int64))
     word, source = (columns[name].indices.to_numpy() for name in ("word", "source"))
     order = pa.array(np.lexsort((columns["window"].to_numpy(), source, word)))

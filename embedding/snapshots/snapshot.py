@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import (
-    COUNTED,
+    COUNT_COLUMNS,
     FloatArray,
     IntArray,
     Phrase,
@@ -34,7 +34,7 @@ from embedding.snapshots.readability import unreadable
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
 
-_COUNTS = ("count", *COUNTED[1:])
+_COUNTS = ("count", *COUNT_COLUMNS[1:])
 
 
 class Snapshot:

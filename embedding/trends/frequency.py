@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.kernel.records import COUNTED, CountColumns, IntArray, WordCounts
+from embedding.kernel.records import COUNT_COLUMNS, CountColumns, IntArray, WordCounts
 from embedding.snapshots.snapshot import Snapshot
 
 Rates = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ class Frequency(CountColumns):
         sources = tuple(sorted({*source_names, *tokens, *documents}))
         place = {name: at for at, name in enumerate(sources)}
         columns = np.asarray([place[name] for name in source_names], dtype=np.int64)[source_codes]
-        tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNTED}
+        tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNT_COLUMNS}
         for table, column in zip(tables.values(), by_source.columns, strict=True):
             np.add.at(table, (rows, columns), np.asarray(column, dtype=np.int64))
         return cls(
@@ -83,10 +83,10 @@ class Frequency(CountColumns):
         return counts, documents
 
     def column(self, name: str, words: Sequence[str], sources: Sequence[str]) -> IntArray:
-        """One of `COUNTED`, int64 [len(words), len(sources)]; 0 where unknown."""
+        """One of `COUNT_COLUMNS`, int64 [len(words), len(sources)]; 0 where unknown."""
         place = {each: at for at, each in enumerate(self.sources)}
         places = np.asarray([place.get(each, -1) for each in sources], dtype=np.int64)
-        table = self.columns[COUNTED.index(name)]
+        table = self.columns[COUNT_COLUMNS.index(name)]
         # With a last row and a last column of zeros, which -1 finds.
         found: IntArray = np.pad(table, ((0, 1), (0, 1)))[np.ix_(self.rows(words), places)]
         return found
@@ -139,7 +139,7 @@ def add(parts: Sequence[Frequency]) -> Frequency:
         return parts[0]
     sources = tuple(sorted({name for part in parts for name in part.sources}))
     words = list(dict.fromkeys(word for part in parts for word in part.words))
-    tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNTED}
+    tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNT_COLUMNS}
     tokens = np.zeros(len(sources), np.int64)
     read = np.zeros(len(sources), np.int64)
     for part in parts:

@@ -26,7 +26,7 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import COUNTED, SourceProgress, Table
+from embedding.kernel.records import COUNT_COLUMNS, SourceProgress, Table
 
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096
@@ -321,7 +321,7 @@ def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:
     least = int(code.min(initial=0))
     span = int(code.max(initial=0)) - least + 1
     keys, at = np.unique(owner * span + (code - least), return_inverse=True)
-    columns = np.zeros((len(COUNTED), len(keys)), dtype=np.int64)
+    columns = np.zeros((len(COUNT_COLUMNS), len(keys)), dtype=np.int64)
     for number, column in enumerate(columns):
         parts = [push.counts.columns[number] for push in pushes]
         np.add.at(column, at, np.concatenate([none, *parts]))

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
-from embedding.kernel.records import COUNTED, IntArray, WordCounts
+from embedding.kernel.records import COUNT_COLUMNS, IntArray, WordCounts
 
 Columns = tuple[IntArray, ...]
-"""Ids and what was counted of them (`COUNTED`), int64 [n] each."""
+"""Ids and what was counted of them (`COUNT_COLUMNS`), int64 [n] each."""
 
 _RESCALE = 2.0**40
 _MERGE_ROWS = 200_000
@@ -26,7 +26,7 @@ _SCHEMA = pa.schema(
     [
         ("source", pa.string()),
         ("word", pa.string()),
-        *((name, pa.int64()) for name in COUNTED),
+        *((name, pa.int64()) for name in COUNT_COLUMNS),
     ]
 )
 
@@ -79,7 +79,7 @@ class IdCounts:
 def _summed(parts: Sequence[Columns]) -> Columns:
     none = np.empty(0, dtype=np.int64)
     ids, *counted = (
-        np.concatenate([none, *(part[i] for part in parts)]) for i in range(1 + len(COUNTED))
+        np.concatenate([none, *(part[i] for part in parts)]) for i in range(1 + len(COUNT_COLUMNS))
     )
     if len(parts) < 2:
         return (ids, *counted)
@@ -253,8 +253,8 @@ def summed(table: pa.Table) -> pa.Table:
     """Each (source, word) once."""
     # Columns off the wire may lie unaligned; combined ones do not.
     grouped = table.combine_chunks().group_by(["source", "word"])
-    sums = grouped.aggregate([(name, "sum") for name in COUNTED])
-    columns = [sums[n] for n in ("source", "word", *(f"{name}_sum" for name in COUNTED))]
+    sums = grouped.aggregate([(name, "sum") for name in COUNT_COLUMNS])
+    columns = [sums[n] for n in ("source", "word", *(f"{name}_sum" for name in COUNT_COLUMNS))]
     return pa.table(columns, schema=_SCHEMA).combine_chunks()
 
 
@@ -267,5 +267,5 @@ def as_word_counts(table: pa.Table, window: int, keep: set[str] | None = None) -
         table["word"].to_pylist(),
         table["source"].to_pylist(),
         np.full(table.num_rows, window, dtype=np.int64),
-        *(table[name].to_numpy() for name in COUNTED),
+        *(table[name].to_numpy() for name in COUNT_COLUMNS),
     )

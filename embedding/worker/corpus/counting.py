@@ -9,7 +9,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.kernel.positions import ranges
-from embedding.kernel.records import COUNTED, IntArray, SourceProgress, TokenBlock, WindowUnit
+from embedding.kernel.records import COUNT_COLUMNS, IntArray, SourceProgress, TokenBlock, WindowUnit
 from embedding.models.jit import kernel
 from embedding.worker.corpus.authors import Authors
 
@@ -55,7 +55,7 @@ def count_words(
             parts.append((ids, *(column[order] for column in columns)))
             rows += len(codes)
             groups.append(CountGroup(block.source, window, rows))
-    empty = (np.empty(0, dtype=np.int64),) * (1 + len(COUNTED))
+    empty = (np.empty(0, dtype=np.int64),) * (1 + len(COUNT_COLUMNS))
     ids, *counted = map(np.concatenate, zip(empty, *parts, strict=True))
     return BlockCounts(tuple(groups), ids, names, *counted)
 
@@ -63,11 +63,11 @@ def count_words(
 def _count(
     block: TokenBlock, window: int, which: IntArray, authors: Authors | None
 ) -> tuple[IntArray, ...]:
-    """Codes that occur in documents `which`, and what is counted of each (`COUNTED`)."""
+    """Codes that occur in documents `which`, and what is counted of each (`COUNT_COLUMNS`)."""
     ends = block.document_tokens().astype(np.int64)
     lengths = ends[which + 1] - ends[which]
     if not lengths.sum():
-        return (np.empty(0, dtype=np.int64),) * (1 + len(COUNTED))
+        return (np.empty(0, dtype=np.int64),) * (1 + len(COUNT_COLUMNS))
     size = len(block.words)
     if len(which) == block.n_documents:
         codes = block.codes.astype(np.int64)
