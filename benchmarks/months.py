@@ -86,7 +86,7 @@ def ranks(store: SnapshotStore, id: str, words: Sequence[str]) -> list[list[obje
                     f"{row.q:.2g}",
                     call,
                     sure,
-                    f"{row.since} ({row.since_low} – {row.since_high})" if row.since else "",
+                    row.since or "",
                 )
                 lines.append([row.word, label, name, place, documents, *figures])
     return lines

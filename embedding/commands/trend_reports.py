@@ -73,15 +73,19 @@ def computed(
 
 
 def report_between(store: SnapshotStore, windows: tuple[str, str], chosen: Settings) -> TrendReport:
-    """The report of two windows, or snapshots, that need not be neighbours."""
+    """The report of what changed in meaning between two windows, or snapshots; InputError unless
+    they are neighbours.
+    """
     from embedding.snapshots.lookup import snapshot_named
-    from embedding.trends.between import build_between
+    from embedding.trends.between import build_between, refuse_apart
 
     before, after = (snapshot_named(store, one) for one in windows)
     with _explained_if_slow(_BETWEEN), console.status("Comparing windows …"):
         for one in (before, after):
             store.open(one).verify()
-        return build_between(store, before, after, chosen.trends)
+        report = build_between(store, before, after, chosen.trends)
+    refuse_apart(report)
+    return report
 
 
 @contextmanager

@@ -39,8 +39,7 @@ Between = Annotated[
     typer.Option(
         "--between",
         metavar="A B",
-        help="Two windows (2020-01 2020-03) or snapshot ids, the earlier first; they need not be "
-        "neighbours.",
+        help="Two neighbouring windows (2020-01 2020-02) or snapshot ids, the earlier first.",
     ),
 ]
 
@@ -122,7 +121,7 @@ def moved(
     """Words whose meaning changed, surest first.
 
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
-    `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-03`
+    `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-02`
     """
     from embedding.commands.trend_reports import report_between, report_of
 
@@ -157,7 +156,7 @@ def score(
     A word that could not be compared is listed with the reason.
 
     Examples: `yeoron trends score --words words.txt` ·
-    `yeoron trends score --words words.txt --between 2020-01 2020-03 --json`
+    `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
     from embedding.commands.trend_scores import named_report, print_named
 
@@ -319,9 +318,10 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.trends.dating import word_change
+    from embedding.trends.changed import word_change
     from embedding.trends.history import word_history
     from embedding.trends.narrow import fitted
+    from embedding.trends.report import reports_of
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import word_csv, word_table
 
@@ -332,7 +332,9 @@ def word(
     if as_json or as_csv:
         sys.stdout.write(to_json(history) if as_json else word_csv(history))
     else:
-        change = word_change(store, word, chosen.trends)
+        folder = chosen.paths.trends if snapshots is None else None
+        with console.status("Comparing windows …"):
+            change = word_change(word, [*reports_of(store, chosen.trends, folder)])
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 

@@ -73,9 +73,11 @@ def encode_push(push: Push) -> Message:
     arrays |= usage_arrays(push.usage) | shift_arrays(push.shifts)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
-    arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
-    # Mostly 0: a word is in as many documents as it has occurrences.
-    arrays["repeats"] = np.asarray(counts.counts - counts.documents, dtype=np.int64)
+    occurrences, documents, authors, voices = counts.columns
+    arrays["counts"] = np.asarray(occurrences, dtype=np.int64)
+    # Mostly 0: a word is in as many documents as it has occurrences, each by another author.
+    columns = [occurrences - documents, documents - voices, voices - authors]
+    arrays["repeats"] = np.stack(columns, axis=1).astype(np.int64)
     texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",
@@ -169,18 +171,39 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
 def _counts(message: Message) -> BlockCounts:
     words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
-    repeats = message.array("repeats", "i8", 1)
     groups = _groups(message.header.get("groups", []))
     ends = [0, *(group.stop for group in groups)]
-    if not len(ids) == len(counts) == len(repeats) == ends[-1] or ends != sorted(ends):
+    fewer = _fewer(message, counts)
+    if {len(ids), len(counts), len(fewer)} != {ends[-1]} or ends != sorted(ends):
         raise RefusedError("push: the columns of the word counts differ in length.")
     if int((ids < 0).sum()) != len(words) or (len(ids) and int(ids.min()) < -1):
         raise RefusedError("push: every word that is counted has an id, or -1 and its name.")
-    if len(counts) and (int(counts.min()) < 1 or bool(np.any(repeats > counts))):
-        raise RefusedError("push: a word count below 1 or a document count below 0.")
-    if len(counts) and int(repeats.min()) < 0:
-        raise RefusedError("push: a word is in more documents than it has occurrences.")
-    return BlockCounts(groups, ids, words, counts, counts - repeats)
+    if len(counts) and int(counts.min()) < 1:
+        raise RefusedError("push: a word count below 1.")
+    columns = [counts]
+    for few in fewer.T:
+        if bool(np.any(few < 0)) or bool(np.any(few > columns[-1])):
+            raise RefusedError(
+                "push: a word is in fewer than 0 documents or in more than it has occurrences, or "
+                "these are by more authors."
+            )
+        columns.append(columns[-1] - few)
+    occurrences, documents, voices, authors = columns
+    return BlockCounts(groups, ids, words, occurrences, documents, authors, voices)
+
+
+def _fewer(message: Message, counts: IntArray) -> IntArray:
+    """int64 [n, 3]: by how much documents are fewer than occurrences, voices than documents, and
+    authors than voices. Nodes of before 2026-11-27 send the first alone and know no author.
+    """
+    given = message.arrays.get("repeats")
+    if given is None or given.ndim != 1:
+        found: IntArray = message.array("repeats", "i8", 2)
+        return found if found.shape[1] == 3 else found[:0]
+    repeats: IntArray = message.array("repeats", "i8", 1)
+    if len(repeats) != len(counts):
+        return np.empty((len(repeats), 3), dtype=np.int64)
+    return np.stack([repeats, 0 * repeats, counts - repeats], axis=1)
 
 
 def _groups(found: object) -> tuple[CountGroup, ...]:

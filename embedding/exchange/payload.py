@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import (
+    CodeArray,
+    CountColumns,
+    FloatArray,
+    HalfArray,
+    IntArray,
+    Table,
+)
 from embedding.models.contextbags import ContextBag, added_up
 
 ByteArray = npt.NDArray[np.uint8]
@@ -178,13 +185,12 @@ class CountGroup:
 
 
 @dataclass(frozen=True)
-class BlockCounts:
+class BlockCounts(CountColumns):
     """What a push read, as it travels: known words by row id, only the others by name.
 
     groups     rows in order of their group; (source, window) occurs once
     ids        int64 [n] row ids, -1 for a word without a row; a word occurs once a group
     words      str [number of -1], the words without a row, in order
-    counts     int64 [n] occurrences; documents int64 [n] documents that hold the word
     """
 
     groups: tuple[CountGroup, ...]
@@ -192,3 +198,5 @@ class BlockCounts:
     words: Sequence[str]
     counts: IntArray
     documents: IntArray
+    authors: IntArray | None = None
+    voices: IntArray | None = None

@@ -98,7 +98,11 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
         raise RefusedError(f"{TOGETHER}: each header must be a JSON object.")
     n = len(headers)
     sessions = _whole_list(header.get("sessions"), "sessions", n)
-    columns = {name: message.array(name, "i8", 1) for name in _COLUMNS}
+    # Nodes of before 2026-11-27 send `repeats` without what they know of authors.
+    ndim = 1 if getattr(message.arrays.get("repeats"), "ndim", 2) == 1 else 2
+    columns = {
+        name: message.array(name, "i8", ndim if name == "repeats" else 1) for name in _COLUMNS
+    }
     ends = np.cumsum([0, *_whole_list(header.get("counted"), "counted", n)])
     words = message.text("words")
     named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])

@@ -368,12 +368,39 @@ def _one(values: npt.NDArray[np.generic]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)
 
 
-@dataclass(frozen=True)
-class WordCounts:
-    """What one block read: occurrences and documents by word, source and window.
+COUNT_COLUMNS = ("counts", "documents", "authors", "voices")
+"""Columns of what was counted of a word."""
+CountFigures = tuple[IntArray, IntArray, IntArray, IntArray]
 
-    One row per (word, source, window). `window` is the window's start in Unix seconds.
-    words, sources: str [n]; windows, counts int64 [n]; documents int64 [n], one for each author
+
+class CountColumns:
+    """Counts of n words, int64 [n] each.
+
+    counts     occurrences
+    documents  that hold the word
+    authors    known ones who wrote these documents; 0: none is known
+    voices     the authors, and the documents whose author is not known: each of these may be by
+               another one. Tests count them, so that nobody is several witnesses
+    """
+
+    counts: IntArray
+    documents: IntArray
+    authors: IntArray | None
+    voices: IntArray | None
+
+    @property
+    def columns(self) -> CountFigures:
+        """All of `COUNT_COLUMNS`; where nothing is said of authors, none is known."""
+        authors = np.zeros_like(self.documents) if self.authors is None else self.authors
+        voices = self.documents if self.voices is None else self.voices
+        return self.counts, self.documents, authors, voices
+
+
+@dataclass(frozen=True)
+class WordCounts(CountColumns):
+    """What one window or block read, by word, source and window: a row for each.
+
+    words, sources  str [n]; windows  int64 [n], starts in Unix seconds
     """
 
     words: Sequence[str]
@@ -381,6 +408,8 @@ class WordCounts:
     windows: IntArray
     counts: IntArray
     documents: IntArray
+    authors: IntArray | None = None
+    voices: IntArray | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ vectors.arrow   word string, id int64, count int64, last_seen float64 (Unix seco
                 fixed_size_list<float32>[dim]; one uncompressed record batch,
                 so that both tables can be memory-mapped
 counts.arrow    word and source dictionary<string>, window int64 (Unix seconds), count int64,
-                documents int64: what this window read
+                documents int64: what this window read; authors and voices int64
+                (`CountColumns`), which snapshots of before 2026-11-27 lack
 phrases.arrow   which words are several read as one, where there are any (`phrases.py`)
 usage.arrow     where the server was told to keep it: how words were used (`usage.py`), and in
                 busiest.arrow how the busiest authors used them
@@ -34,7 +35,7 @@ from embedding import __version__
 from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
-from embedding.kernel.records import SnapshotData, SnapshotRef, Window
+from embedding.kernel.records import COUNT_COLUMNS, SnapshotData, SnapshotRef, Window
 from embedding.snapshots.lacking import Missing as Missing
 from embedding.snapshots.lacking import sentence
 from embedding.snapshots.usage import USAGE
@@ -192,13 +193,7 @@ def check(data: SnapshotData) -> None:
     if not len(data.ids) == len(data.counts) == len(data.last_seen) == n:
         raise SnapshotError(f"{where}: ids, counts and last_seen need one entry for each word.")
     rows = data.by_source
-    if not (
-        len(rows.words)
-        == len(rows.sources)
-        == len(rows.windows)
-        == len(rows.counts)
-        == len(rows.documents)
-    ):
+    if len({len(each) for each in (rows.words, rows.sources, rows.windows, *rows.columns)}) > 1:
         raise SnapshotError(f"{where}: the columns of counts by source differ in length.")
     if len(set(data.words)) != n or len(np.unique(data.ids)) != n:
         raise SnapshotError(f"{where}: a word or an id occurs twice; each must occur once.")
@@ -231,9 +226,9 @@ def write_counts(path: Path, data: SnapshotData) -> None:
         "word": encoded(rows.words),
         "source": encoded(rows.sources),
         "window": pa.array(np.asarray(rows.windows, np.int64)),
-        "count": pa.array(np.asarray(rows.counts, np.int64)),
-        "documents": pa.array(np.asarray(rows.documents, np.int64)),
     }
+    for name, column in zip(("count", *COUNT_COLUMNS[1:]), rows.columns, strict=True):
+        columns[name] = pa.array(np.asarray(column, np.int64))
     word, source = (columns[name].indices.to_numpy() for name in ("word", "source"))
     order = pa.array(np.lexsort((columns["window"].to_numpy(), source, word)))
     _write(path, pa.record_batch(columns).take(order))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import (
+    COUNT_COLUMNS,
     FloatArray,
     IntArray,
     Phrase,
@@ -32,6 +33,8 @@ from embedding.snapshots.pulls import read as read_pulls
 from embedding.snapshots.readability import unreadable
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
+
+_COUNTS = ("count", *COUNT_COLUMNS[1:])
 
 
 class Snapshot:
@@ -117,20 +120,26 @@ class Snapshot:
 
     @cached_property
     def counts_table(self) -> pa.RecordBatch:
-        """counts.arrow, mapped: word, source, window, count, documents."""
+        """counts.arrow, mapped (`format.py`)."""
         return self._mapped(COUNTS)
+
+    @property
+    def encoded_counts(self) -> WordCounts:
+        """What this window counted by word and source, both dictionary-encoded in Arrow."""
+        table = self.counts_table
+        known = [name for name in _COUNTS if name in table.schema.names]
+        return WordCounts(
+            table.column("word"),
+            table.column("source"),
+            *(table.column(name).to_numpy() for name in ("window", *known)),
+        )
 
     @cached_property
     def by_source(self) -> WordCounts:
-        """This window's occurrences and documents by word and source."""
+        """The same with words and sources as text."""
         table = self.counts_table
-        return WordCounts(
-            words=table.column("word").to_pylist(),
-            sources=table.column("source").to_pylist(),
-            windows=table.column("window").to_numpy(),
-            counts=table.column("count").to_numpy(),
-            documents=table.column("documents").to_numpy(),
-        )
+        words, sources = (table.column(name).to_pylist() for name in ("word", "source"))
+        return replace(self.encoded_counts, words=words, sources=sources)
 
     @cached_property
     def usage(self) -> Usage | None:
@@ -173,18 +182,22 @@ class Snapshot:
         found: FloatArray = flat.reshape(len(self), self.dim)[rows]
         return found
 
-    def source_counts(self, word: str) -> dict[str, tuple[int, int]]:
-        """(occurrences, documents) of one word by source in this window."""
+    def source_counts(self, word: str) -> dict[str, tuple[int, int, int]]:
+        """(occurrences, documents, known authors) of one word by source in this window."""
         table = self.counts_table
         at = _bisect(table.column("word").dictionary, word)
         codes = table.column("word").indices.to_numpy()
         # In their own type: else all codes are converted.
         ends = np.array([at, at + 1], dtype=codes.dtype)
         first, last = np.searchsorted(codes, ends) if at >= 0 else (0, 0)
-        out: dict[str, tuple[int, int]] = {}
+        out: dict[str, tuple[int, int, int]] = {}
         for row in table.slice(int(first), int(last - first)).to_pylist():
-            count, documents = out.get(row["source"], (0, 0))
-            out[row["source"]] = (count + row["count"], documents + row["documents"])
+            count, documents, authors = out.get(row["source"], (0, 0, 0))
+            out[row["source"]] = (
+                count + row["count"],
+                documents + row["documents"],
+                authors + row.get("authors", 0),
+            )
         return out
 
     def index(self, word: str, guess: int = -1) -> int | None:

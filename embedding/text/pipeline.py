@@ -94,7 +94,8 @@ class TextPipeline:
             )
         if self._tokenizer.renew():
             self.digest = self._make_digest()
-        who = voices(documents, self._config.unknown_authors)
+        source, keys = documents[0].source, [document.url for document in documents]
+        who = voices(source, [document.author for document in documents], keys)
         published = [document.published_at.timestamp() for document in documents]
         self.left_out = {}
         passages = []
@@ -104,17 +105,17 @@ class TextPipeline:
         before(-1, sum(len(document.text) for document in documents))
         found: tuple[Phrase, ...] = ()
         if self._phrases is not None:
-            wrote = contributors(who, documents[0].source)
+            wrote = contributors(who, source, self._config.unknown_authors)
             sentences, found = self._phrases.read(passages, wrote, published)
         else:
             sentences = [[passage.words for passage in document] for document in passages]
         block = TokenBlock.build(
-            sources.pop(),
+            source,
             sentences,
             published=published,
             available=available,
             fetched=[document.fetched_at.timestamp() for document in documents],
-            keys=[document.url for document in documents],
+            keys=keys,
             priority=priority,
             tokenizer_digest=self.digest,
         )

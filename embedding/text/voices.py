@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from embedding.kernel.records import Document, IntArray
+from embedding.kernel.records import IntArray
 
 UnknownAuthors = Literal["one", "each"]
 
 
-def voices(documents: Iterable[Document], unknown: UnknownAuthors = "one") -> IntArray:
-    """int64 [n]: alike for documents of the same author of the same source.
+def voices(source: str, authors: Sequence[str | None], keys: Sequence[str]) -> IntArray:
+    """int64 [n]: alike for documents of the same author of a source.
 
-    `Document.author` is a keyed pseudonym already. A document whose author is unknown has a number
-    of its own, by its address: below 0, but with `unknown` = "each" like that of any author.
+    A document whose author is unknown has a number of its own, by its key: below 0.
     """
-    return np.fromiter((_voice(document, unknown) for document in documents), np.int64)
+    pairs = zip(authors, keys, strict=True)
+    found = (
+        _hashed(f"{source}\0a{who}") if who else -1 - _hashed(f"{source}\0u{key}")
+        for who, key in pairs
+    )
+    return np.fromiter(found, np.int64, len(keys))
 
 
-def contributors(voices: IntArray, source: str) -> IntArray:
+def contributors(voices: IntArray, source: str, unknown: UnknownAuthors = "one") -> IntArray:
     """int64 [n]: who wrote documents of a source, as far as it is known who did.
 
-    All unknown authors of a source are one: nobody can say that they were several.
+    Nobody can say that unknown authors of a source were several: they are one, or each is another.
     """
+    if unknown == "each":
+        return voices
     found: IntArray = np.where(voices < 0, -1 - _hashed(f"s{source}"), voices)
     return found
-
-
-def _voice(document: Document, unknown: UnknownAuthors) -> int:
-    known = bool(document.author) or unknown == "each"
-    who = f"a{document.author}" if document.author else f"u{document.url}"
-    value = _hashed(f"{document.source}\0{who}")
-    return value if known else -1 - value
 
 
 def _hashed(text: str) -> int:

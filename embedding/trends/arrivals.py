@@ -46,9 +46,9 @@ def rank_arrivals(
 ) -> FrequencyRankings:
     """Rank words by the change of their document frequency; new words are ranked apart.
 
-    Copies of a text count once in what is tested (`copies.py`); rows show all documents.
+    One document of each author, and of copies of a text, is tested (`copies.py`); rows show all.
 
-    once    `material` with copies counted once
+    once    `material` with the documents that are tested
     limits  q up to which words are called, by family (`online.FAMILIES`); None: in one window
     """
     limits = limits or limits_of(in_one_window(config.false_discovery))
@@ -60,10 +60,11 @@ def rank_arrivals(
     old = np.array([word not in fresh for word in words], dtype=bool)
     sure = [new.words[at] for at in np.flatnonzero(new.q <= limits["born"])]
     usually = baseline.usual_rate(words, once.now)
-    # A row shows both rates: it is ranked where they go the way that its z says.
-    rate = once.now.rate(words)
-    up = old & (rate > usually) & ~explained(words, once.now, usually, sure, once)
-    down = old & (rate < usually) & ~taken(words, once.now, usually, once)
+    # A row shows rates of all documents: it is ranked where they go the way that its z says.
+    whole = add(material.past[-config.baseline_windows :])
+    rate, shown = material.now.rate(words), whole.usual_rate(words, material.now)
+    up = old & (rate > shown) & ~explained(words, once.now, usually, sure, once)
+    down = old & (rate < shown) & ~taken(words, once.now, usually, once)
     own = ~explained(new.words, once.now, np.zeros(len(new.words)), sure, once)
 
     rankings: list[_Ranking] = []
@@ -75,8 +76,7 @@ def rank_arrivals(
         best = top(np.flatnonzero(chosen), np.abs(judged.score), of, config.rows)
         rankings.append(_Ranking(judged, tuple(of[at] for at in best), best))
     weights = _bursts({word for ranking in rankings for word in ranking.words}, once)
-    usual = baseline.usual_rate([*rankings[1].words, *rankings[2].words], once.now)
-    rates = dict(zip((*rankings[1].words, *rankings[2].words), usual.tolist(), strict=True))
+    rates = dict(zip(words, shown.tolist(), strict=True))
 
     def rows(ranking: _Ranking) -> tuple[TrendRow, ...]:
         judged, values = ranking.judged, []

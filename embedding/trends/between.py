@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
+from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
-from embedding.trends.report import build_report
+from embedding.trends.report import NOT_ADJACENT, build_report
 from embedding.trends.rows import TrendReport
 
 
@@ -34,8 +36,10 @@ def build_between(
 ) -> TrendReport:
     """Compare snapshot `after` with the earlier snapshot `before`.
 
-    Words that are born were in neither the vocabulary nor the texts of `before`. Raises InputError
-    unless `before` has the earlier window; SnapshotError when one cannot be read.
+    Words that are born were in neither the vocabulary nor the texts of `before`. Which words
+    changed in meaning shows only between neighbours: else the note NOT_ADJACENT says so and names
+    the pairs of neighbours. Raises InputError unless `before` has the earlier window; SnapshotError
+    when one cannot be read.
     """
     old, new = store.open(before), store.open(after)
     if old.ref.window_start >= new.ref.window_start:
@@ -43,4 +47,20 @@ def build_between(
             f"{old.manifest.window.label} does not lie before {new.manifest.window.label}; "
             "the earlier window comes first."
         )
-    return build_report(TwoSnapshots(old, new), new.id, config)
+    report = build_report(TwoSnapshots(old, new), new.id, config)
+    start = old.ref.window_start
+    between = [one for one in lineage(store.list(), new.ref) if one.window_start > start]
+    labels = [one.id.rpartition("-")[0] for one in (old.ref, *between)]
+    steps = "; ".join(f"{one} {other}" for one, other in pairwise(labels))
+    notes = [
+        replace(note, text=f"{note.text[:-1]}: {steps}.") if note.code == NOT_ADJACENT else note
+        for note in report.notes
+    ]
+    return replace(report, notes=tuple(notes))
+
+
+def refuse_apart(report: TrendReport) -> None:
+    """InputError where windows are no neighbours, so that nothing is known of meanings."""
+    for note in report.notes:
+        if note.code == NOT_ADJACENT:
+            raise InputError(note.text)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.kernel.records import IntArray
+from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.distributions import binomial_log_sf, normal_isf, normal_sf
 from embedding.trends.emergence import Judged, source_spread
@@ -66,8 +67,9 @@ def _young(
 ) -> tuple[tuple[str, ...], IntArray, IntArray]:
     """The words born, documents int64 [n, S] of this window by source, and [n] of all before.
 
-    Sources run ahead of the watermark, so a snapshot may hold words of the window after it. Its
-    running count tells them apart: one that the later windows account for was read ahead.
+    A store may begin in the middle of a stream: a word that its oldest snapshot counts more often
+    than all windows do was read before. The snapshots after that do not say so: sources run ahead
+    of the watermark, and each may have been cut when much of later windows was read.
     """
     now = material.now
     held = now.take(words, now.sources)[1]
@@ -75,16 +77,13 @@ def _young(
     later = now.counts_of(words)
     hidden = unlisted(words, material)
     before, first = hidden.before.copy(), hidden.first.copy()
-    known = np.zeros(len(words), dtype=bool)
     for at in range(len(material.past) - 1, -1, -1):
         snapshot, part = material.earlier[at], material.past[at]
-        rows = snapshot.rows(words)
-        running = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+        running = _running(snapshot, words)
         snapshot.release()
         counts, documents = part.take(words, part.sources)
         counted = counts.sum(axis=1)
-        # What a snapshot behind the first window says is explained by that window.
-        known = (counted == 0) & (known | (running > later))
+        known = (counted == 0) & (running > later)
         first[counted > 0] = np.minimum(first[counted > 0], at)
         before += documents.sum(axis=1)
         for column, name in enumerate(part.sources):
@@ -122,14 +121,19 @@ def _waiting(words: Sequence[str], material: ReportInput, last: int) -> IntArray
         return found
     snapshots = (*material.earlier[-last:], material.snapshot)
     for snapshot, part in zip(snapshots, (*material.past[-last:], material.now), strict=True):
-        rows = snapshot.rows(words)
         counted = part.counts_of(words)
-        running = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+        running = _running(snapshot, words)
         first = ~listed & (counted > 0)
         found[first] = (running - counted)[first]
         listed |= counted > 0
     waited: IntArray = np.clip(found, 0, most)
     return waited
+
+
+def _running(snapshot: Snapshot, words: Sequence[str]) -> IntArray:
+    rows = snapshot.rows(words)
+    found: IntArray = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+    return found
 
 
 def _read(material: ReportInput) -> list[int]:

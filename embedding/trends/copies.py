@@ -1,7 +1,7 @@
 """Text that repeats itself counts once where words are tested, and is named.
 
-A document is counted once for each word and author, but a thousand accounts that paste one text are
-a thousand documents. A snapshot's sums of usage read each passage once (`worker/usage/contexts.py`)
+Tests count one document of each author, but a thousand accounts that paste one text are as many
+authors. A snapshot's sums of usage read each passage once (`worker/usage/contexts.py`)
 and so say in how many texts a word stands. They leave out some documents of all words, too, in
 which nothing stands beside a word: so texts are compared with those of a usual word of the same
 source. A word that has less than half of what is usual stands mostly in copies; its documents are
@@ -43,13 +43,16 @@ _MENTIONS = 500
 
 
 def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
-    """The counts of a snapshot's window with copies counted once, where it says which are."""
+    """A snapshot's window with one document of each author, and copies once where it says which.
+
+    So are its `documents` counted where words are tested.
+    """
     usage = snapshot.usage
+    documents = counted.columns[3].copy()
     if usage is not None and len(usage) >= _FULL * _limit(snapshot):
-        return counted
+        return replace(counted, documents=documents)
     by_source = {} if usage is None else usage.by_source
     rows = snapshot.rows(counted.words) if by_source else None
-    documents = counted.documents.copy()
     for column, name in enumerate(counted.sources):
         held, own = documents[:, column], by_source.get(name)
         if usage is not None and rows is not None and own is not None:
@@ -65,7 +68,10 @@ def counted_once(counted: Frequency, snapshot: Snapshot) -> Frequency:
 
 
 def with_copies_once(material: ReportInput, windows: int) -> ReportInput:
-    """The window, and so many before it, with copies of a text counted once."""
+    """The window and those before it with one document of each author.
+
+    In this window and in so many before it, copies of a text are counted once, too.
+    """
     first = max(0, len(material.past) - windows)
 
     @lru_cache(maxsize=windows)
@@ -73,7 +79,8 @@ def with_copies_once(material: ReportInput, windows: int) -> ReportInput:
         return counted_once(material.past[at], material.earlier[at])
 
     def read(at: int) -> Frequency:
-        return material.past[at] if at < first else once(at)
+        past = material.past[at]
+        return replace(past, documents=past.columns[3]) if at < first else once(at)
 
     now = counted_once(material.now, material.snapshot)
     return replace(material, now=now, past=Windows(len(material.past), read))
@@ -111,7 +118,8 @@ def repetition_notes(material: ReportInput, once: Frequency, baseline: Frequency
     """
     now, label = material.now, material.snapshot.manifest.window.label
     words = [*now.words]
-    counts, documents = (each.sum(axis=1) for each in now.take(words, now.sources))
+    names = ("counts", "voices")
+    counts, documents = (now.column(n, words, now.sources).sum(axis=1) for n in names)
     notes = []
     usual = baseline.usual_rate(words, now) * now.total_documents.sum() / 1000.0
     copies = documents - once.documents.sum(axis=1)

@@ -13,6 +13,9 @@ from embedding.trends.frequency import Frequency
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.rows import NeighbourRow, SourceRate
 
+LEAST_ALIKE = 20
+"""Documents of a window below which their words do not say how a word is used in it."""
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -22,6 +25,8 @@ class Counts:
     count: int
     documents_before: int
     documents: int
+    authors_before: int | None
+    authors: int | None
     rate_before: float
     rate: float
     sources: tuple[SourceRate, ...]
@@ -34,12 +39,15 @@ def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[C
     count0, held0 = before.take(words, sources)
     read1, read0 = now.totals(sources)[1], before.totals(sources)[1]
     rate1, rate0 = now.rate(words), before.rate(words)
+    wrote1, wrote0 = (each.authors_of(words) for each in (now, before))
     return [
         Counts(
             count_before=int(count0[at].sum()),
             count=int(count1[at].sum()),
             documents_before=int(held0[at].sum()),
             documents=int(held1[at].sum()),
+            authors_before=wrote0[at],
+            authors=wrote1[at],
             rate_before=float(rate0[at]),
             rate=float(rate1[at]),
             sources=_by_source(sources, held0[at], held1[at], read0, read1),
@@ -59,31 +67,44 @@ def _by_source(
     return tuple(sorted(rows, key=lambda row: (-row.documents, row.source)))
 
 
+@dataclass(frozen=True)
+class NearWords:
+    """Words near to another one, with how near, nearest first.
+
+    by_use  by its use in the window alone; else they are the model's, which keeps what was learnt
+            of windows before. Lists of the two kinds do not compare
+    """
+
+    words: tuple[tuple[str, float], ...]
+    by_use: bool
+
+
 def neighbours_then_now(
-    old: Sequence[tuple[str, float]], new: Sequence[tuple[str, float]]
+    old: NearWords, new: NearWords, *, significant: bool
 ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
-    """The nearest words of both times; `changed` marks those of one time only."""
-    then, today = {w for w, _ in old}, {w for w, _ in new}
+    """The near words of both times; of a word that changed, `changed` marks those of one time."""
+    then, today = {w for w, _ in old.words}, {w for w, _ in new.words}
+    marked = significant and old.by_use == new.by_use and bool(then and today)
     return (
-        tuple(NeighbourRow(w, s, bool(new) and w not in today) for w, s in old),
-        tuple(NeighbourRow(w, s, bool(old) and w not in then) for w, s in new),
+        tuple(NeighbourRow(w, s, marked and w not in today) for w, s in old.words),
+        tuple(NeighbourRow(w, s, marked and w not in then) for w, s in new.words),
     )
 
 
-def window_neighbours(
-    snapshot: Snapshot, word: str, n: int, alike: UsedAlike
-) -> list[tuple[str, float]]:
+def window_neighbours(snapshot: Snapshot, word: str, n: int, alike: UsedAlike) -> NearWords:
     """The n words that were used in a snapshot's window as `word` was, with the cosine.
 
-    None of a word that was not used in it, and while vectors cannot be read. Of a snapshot that
-    does not say how words were used, those with the nearest vectors, which keep what was learnt of
-    windows before.
+    The model's nearest words where fewer than `LEAST_ALIKE` documents of the window use the word,
+    or the snapshot does not say how words were used. None of a word that the window does not use,
+    and while vectors cannot be read.
     """
-    likeness = alike.of(snapshot)
-    if likeness is None:
-        return nearest_words(snapshot, word, n)
-    row = snapshot.index(word)
-    return [] if row is None or snapshot.unreadable is not None else likeness.near(row, n)
+    likeness, row = alike.of(snapshot), snapshot.index(word)
+    if snapshot.unreadable is not None or row is None:
+        return NearWords((), by_use=likeness is not None)
+    held = np.inf if likeness is None else likeness.documents(row)
+    if likeness is None or 0 < held < LEAST_ALIKE:
+        return NearWords(tuple(nearest_words(snapshot, word, n)), by_use=False)
+    return NearWords(tuple(likeness.near(row, n)), by_use=True)
 
 
 def nearest_words(snapshot: Snapshot, word: str, n: int) -> list[tuple[str, float]]:

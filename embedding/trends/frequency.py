@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.kernel.records import IntArray, WordCounts
+from embedding.kernel.records import COUNT_COLUMNS, CountColumns, IntArray, WordCounts
 from embedding.snapshots.snapshot import Snapshot
 
 Rates = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Frequency:
+class Frequency(CountColumns):
     """Counts of one window (or of several, added up).
 
-    words               str [n], those that occur
-    sources             str [S], sorted
-    counts, documents   int64 [n, S]: occurrences, and documents that hold the word
-    total_tokens, total_documents   int64 [S]: everything that was read from the source
+    words    str [n], those that occur
+    sources  str [S], sorted
+    counts, documents, authors, voices   int64 [n, S], see `CountColumns`
+    total_tokens, total_documents        int64 [S]: everything that was read from the source
     """
 
     words: Sequence[str]
@@ -32,6 +32,8 @@ class Frequency:
     documents: IntArray
     total_tokens: IntArray
     total_documents: IntArray
+    authors: IntArray | None = None
+    voices: IntArray | None = None
 
     @classmethod
     def of(
@@ -43,31 +45,22 @@ class Frequency:
         sources = tuple(sorted({*source_names, *tokens, *documents}))
         place = {name: at for at, name in enumerate(sources)}
         columns = np.asarray([place[name] for name in source_names], dtype=np.int64)[source_codes]
-        shape = (len(words), len(sources))
-        counts, held = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        np.add.at(counts, (rows, columns), np.asarray(by_source.counts, dtype=np.int64))
-        np.add.at(held, (rows, columns), np.asarray(by_source.documents, dtype=np.int64))
+        tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNT_COLUMNS}
+        for table, column in zip(tables.values(), by_source.columns, strict=True):
+            np.add.at(table, (rows, columns), np.asarray(column, dtype=np.int64))
         return cls(
             words=words,
             sources=sources,
-            counts=counts,
-            documents=held,
             total_tokens=np.asarray([tokens.get(s, 0) for s in sources], dtype=np.int64),
             total_documents=np.asarray([documents.get(s, 0) for s in sources], dtype=np.int64),
+            **tables,
         )
 
     @classmethod
     def read(cls, snapshot: Snapshot) -> Frequency:
         """The window of a snapshot, from its dictionary-encoded table."""
-        table = snapshot.counts_table
-        by_source = WordCounts(
-            words=table.column("word"),
-            sources=table.column("source"),
-            windows=table.column("window").to_numpy(),
-            counts=table.column("count").to_numpy(),
-            documents=table.column("documents").to_numpy(),
-        )
-        return cls.of(by_source, snapshot.manifest.tokens, snapshot.manifest.documents)
+        manifest = snapshot.manifest
+        return cls.of(snapshot.encoded_counts, manifest.tokens, manifest.documents)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -86,10 +79,17 @@ class Frequency:
 
     def take(self, words: Sequence[str], sources: Sequence[str]) -> tuple[IntArray, IntArray]:
         """(counts, documents) int64 [len(words), len(sources)]; 0 where unknown."""
-        place = {name: at for at, name in enumerate(self.sources)}
-        columns = np.asarray([place.get(name, -1) for name in sources], dtype=np.int64)
-        chosen = np.ix_(self.rows(words), columns)
-        return _padded(self.counts)[chosen], _padded(self.documents)[chosen]
+        counts, documents = (self.column(n, words, sources) for n in ("counts", "documents"))
+        return counts, documents
+
+    def column(self, name: str, words: Sequence[str], sources: Sequence[str]) -> IntArray:
+        """One of `COUNT_COLUMNS`, int64 [len(words), len(sources)]; 0 where unknown."""
+        place = {each: at for at, each in enumerate(self.sources)}
+        places = np.asarray([place.get(each, -1) for each in sources], dtype=np.int64)
+        table = self.columns[COUNT_COLUMNS.index(name)]
+        # With a last row and a last column of zeros, which -1 finds.
+        found: IntArray = np.pad(table, ((0, 1), (0, 1)))[np.ix_(self.rows(words), places)]
+        return found
 
     def counts_of(self, words: Sequence[str]) -> IntArray:
         """int64 [len(words)]: occurrences in all sources."""
@@ -100,6 +100,11 @@ class Frequency:
         """int64 [len(words)]: documents of all sources that hold the word."""
         found: IntArray = self.take(words, self.sources)[1].sum(axis=1)
         return found
+
+    def authors_of(self, words: Sequence[str]) -> list[int | None]:
+        """Known authors of these documents; None where none is known."""
+        known = self.column("authors", words, self.sources).sum(axis=1).tolist()
+        return [n or None for n in known]
 
     def totals(self, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
         """(tokens, documents) int64 [len(sources)] read from each of `sources`; 0 if unknown."""
@@ -134,25 +139,16 @@ def add(parts: Sequence[Frequency]) -> Frequency:
         return parts[0]
     sources = tuple(sorted({name for part in parts for name in part.sources}))
     words = list(dict.fromkeys(word for part in parts for word in part.words))
-    counts = np.zeros((len(words), len(sources)), np.int64)
-    documents = np.zeros_like(counts)
+    tables = {name: np.zeros((len(words), len(sources)), np.int64) for name in COUNT_COLUMNS}
     tokens = np.zeros(len(sources), np.int64)
     read = np.zeros(len(sources), np.int64)
     for part in parts:
-        more_counts, more_documents = part.take(words, sources)
+        for name, table in tables.items():
+            table += part.column(name, words, sources)
         more_tokens, more_read = part.totals(sources)
-        counts += more_counts
-        documents += more_documents
         tokens += more_tokens
         read += more_read
-    return Frequency(words, sources, counts, documents, tokens, read)
-
-
-def _padded(table: IntArray) -> IntArray:
-    """With a last row and a last column of zeros, which -1 finds."""
-    padded = np.zeros((table.shape[0] + 1, table.shape[1] + 1), dtype=np.int64)
-    padded[:-1, :-1] = table
-    return padded
+    return Frequency(words, sources, total_tokens=tokens, total_documents=read, **tables)
 
 
 def _codes(values: Sequence[str]) -> tuple[list[str], IntArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,22 +11,22 @@ import numpy as np
 from embedding.kernel.records import CodeArray
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
-from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
-from embedding.trends.estimators import shown
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.neighbourcache import NeighbourCache
-from embedding.trends.rows import NeighbourRow, Note, TrendReport
-from embedding.trends.shift import ARCSINE_SCALE
+from embedding.trends.rows import NeighbourRow, Note
 from embedding.trends.significance import wilson
 
 
 @dataclass(frozen=True)
 class SourceUse:
-    """One source's use of the word in one window; rates are None where nothing was read."""
+    """One source's use of the word in one window; rates are None where nothing was read.
+
+    documents  that hold the word; authors: known ones of these, None where none is known
+    """
 
     source: str
     count: int
@@ -35,25 +35,23 @@ class SourceUse:
     read_documents: int
     per_1000_documents: float | None
     per_1000_tokens: float | None
+    authors: int | None = None
 
 
 @dataclass(frozen=True)
 class ShiftFigure:
     """Share of the words with the nearest vectors that were exchanged, 95 % Wilson interval.
 
-    against         id of the snapshot compared with
-    expected        shift of a typical word of like frequency, None when no report says it
-    expected_high   shift that 97.5 % of the words of like frequency stay below
-    z               robust z against those words
+    against  id of the snapshot compared with
+
+    The model remembers the windows before: it says how the vectors went, and not whether the use
+    of the word changed.
     """
 
     against: str
     shift: float
     low: float
     high: float
-    expected: float | None = None
-    expected_high: float | None = None
-    z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -79,9 +77,9 @@ class HistoryPoint:
     per_1000_tokens: float | None
     sources: tuple[SourceUse, ...]
     shift_previous: ShiftFigure | None
-    shift_first: ShiftFigure | None
     neighbours: tuple[NeighbourRow, ...]
     by_use: bool = False
+    authors: int | None = None
 
 
 @dataclass(frozen=True)
@@ -103,14 +101,11 @@ def word_history(
     word: str,
     config: TrendsConfig | None = None,
     *,
-    reports: Mapping[str, TrendReport] | None = None,
     neighbour_cache: NeighbourCache | None = None,
     alike: UsedAlike | None = None,
 ) -> WordHistory:
     """Follow `word` through all windows.
 
-    reports  saved reports by snapshot id: where one is there, a shift is set against its noise
-             floor
     neighbour_cache, alike  keep the frequent words of snapshots from one word to the next
 
     Neighbours are among the `candidate_words` most frequent words; a snapshot whose vectors cannot
@@ -130,16 +125,14 @@ def word_history(
         near.append(
             _Nearby.of(snapshot, word, neighbour_cache, alike, near[-1].row if near else -1, config)
         )
-    first = next((one for one in near if len(one.codes)), None)
     points = []
     previous: _Nearby | None = None
     for snapshot, nearby in zip(snapshots, near, strict=True):
-        report = (reports or {}).get(snapshot.id)
-        points.append(_point(snapshot, word, nearby, previous, first, report, config))
+        points.append(_point(snapshot, word, nearby, previous, config))
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
-    by_vectors = [one for one in near if one.alike and not one.by_use]
+    by_vectors = [one for one in near if one.alike and alike.of(one.snapshot) is None]
     if by_vectors:
         notes = [*notes, _by_vectors([one.snapshot.manifest.window.label for one in by_vectors])]
     if last.unreadable is not None:
@@ -188,13 +181,11 @@ class _Nearby:
             # Twice as many as are compared: some of them are unknown to the other snapshot.
             codes, near = neighbour_cache.nearest(snapshot, row, max(2 * config.neighbours, n))
         count = int(snapshot.counts[row]) if len(codes) else 0
-        by_use = alike.of(snapshot) is not None
-        if by_use:
-            shown_words = window_neighbours(snapshot, word, n, alike)
-        else:
+        used = window_neighbours(snapshot, word, n, alike)
+        if not used.by_use:
             names = [neighbour_cache.names[code] for code in codes[:n].tolist()]
-            shown_words = list(zip(names, near[:n].tolist(), strict=True))
-        return cls(snapshot, neighbour_cache, row, count, codes, tuple(shown_words), by_use)
+            used = replace(used, words=tuple(zip(names, near[:n].tolist(), strict=True)))
+        return cls(snapshot, neighbour_cache, row, count, codes, used.words, used.by_use)
 
     def shared_with(self, other: _Nearby, k: int) -> CodeArray:
         """The k nearest words that are frequent in the other snapshot too."""
@@ -206,13 +197,10 @@ def _point(
     word: str,
     nearby: _Nearby,
     previous: _Nearby | None,
-    first: _Nearby | None,
-    report: TrendReport | None,
     config: TrendsConfig,
 ) -> HistoryPoint:
     window = snapshot.manifest.window
     totals = totals_of(_sources(snapshot, word))
-    back = None if first is nearby else first
     then: set[str] = set()
     if previous is not None and previous.by_use == nearby.by_use:
         then = {name for name, _ in previous.alike}
@@ -223,8 +211,7 @@ def _point(
         end=window.end.isoformat(),
         in_vocabulary=nearby.row >= 0,
         **totals,
-        shift_previous=_shift(previous, nearby, totals["count"], report, config),
-        shift_first=_shift(back, nearby, totals["count"], None, config),
+        shift_previous=_shift(previous, nearby, config),
         neighbours=tuple(
             NeighbourRow(name, near, bool(then) and name not in then) for name, near in nearby.alike
         ),
@@ -233,9 +220,8 @@ def _point(
 
 
 def _by_vectors(labels: Sequence[str]) -> Note:
-    first = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
     sentence = (
-        f"{first}: how words were used is not known (the window was cut without it, or "
+        f"{', '.join(labels)}: how words were used is not known (the window was cut without it, or "
         "server.usage is off), so neighbours are words with the nearest vectors, which remember "
         "the windows before."
     )
@@ -248,7 +234,7 @@ def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
     names = sorted({*manifest.tokens, *manifest.documents, *counted})
     rows = []
     for name in names:
-        count, documents = counted.get(name, (0, 0))
+        count, documents, authors = counted.get(name, (0, 0, 0))
         tokens, read = manifest.tokens.get(name, 0), manifest.documents.get(name, 0)
         rows.append(
             SourceUse(
@@ -259,6 +245,7 @@ def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
                 read_documents=read,
                 per_1000_documents=_per_1000(documents, read),
                 per_1000_tokens=_per_1000(count, tokens),
+                authors=authors or None,
             )
         )
     return tuple(rows)
@@ -273,6 +260,7 @@ def totals_of(sources: tuple[SourceUse, ...]) -> dict[str, Any]:
         "sources": sources,
         "count": count,
         "documents": documents,
+        "authors": sum(one.authors or 0 for one in sources) or None,
         "read_tokens": tokens,
         "read_documents": read,
         "per_1000_documents": _per_1000(documents, read),
@@ -284,13 +272,7 @@ def _per_1000(part: int, whole: int) -> float | None:
     return 1000.0 * part / whole if whole else None
 
 
-def _shift(
-    before: _Nearby | None,
-    after: _Nearby,
-    in_window: int,
-    report: TrendReport | None,
-    config: TrendsConfig,
-) -> ShiftFigure | None:
+def _shift(before: _Nearby | None, after: _Nearby, config: TrendsConfig) -> ShiftFigure | None:
     """Neighbour overlap (Gonen et al. 2020) of one word; None when either has no vector."""
     if before is None or not len(before.codes) or not len(after.codes):
         return None
@@ -301,24 +283,4 @@ def _shift(
         return None
     moved = 1.0 - len(np.intersect1d(old[:k], new[:k])) / k
     low, high = wilson(moved, k)
-    figure = ShiftFigure(before.snapshot.id, moved, low, high)
-    compared = report.compared_with if report is not None else None
-    if (
-        report is None
-        or compared is None
-        or compared.id != before.snapshot.id
-        or shown(report.estimator) != "neighbours"
-        or not report.floor.get("exposure")
-    ):
-        return figure
-    floor = noise.NoiseFloor.from_dict(report.floor, report.ranked.get("moved", 0))
-    exposure = noise.exposure(np.asarray([before.count]), np.asarray([in_window]))
-    middle, scale = floor.at(exposure)
-    usual, upper = ARCSINE_SCALE.inverse(middle), ARCSINE_SCALE.inverse(middle + 1.96 * scale)
-    z = (ARCSINE_SCALE.forward(np.asarray([moved])) - middle) / scale
-    return replace(
-        figure,
-        expected=float(usual[0]),
-        expected_high=float(upper[0]),
-        z=float(z[0]),
-    )
+    return ShiftFigure(before.snapshot.id, moved, low, high)

@@ -40,6 +40,10 @@ class Likeness:
         self._means = unit_rows(means - self._centre)
         usage.release()
 
+    def documents(self, row: int) -> float:
+        """How many documents of the window say how the word of `row` is used."""
+        return float(self._usage.pairs[self._usage.rows == row].sum(dtype=np.float64))
+
     def near(
         self, row: int, n: int, sources: Sequence[str] | None = None
     ) -> list[tuple[str, float]]:

@@ -10,7 +10,6 @@ import numpy as np
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
-from embedding.trends.dating import ChangeDate, change_dates
 from embedding.trends.estimators import ESTIMATORS, shown
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.pair import SnapshotPair, pair_of
@@ -132,8 +131,7 @@ def rank_moved(
     rows, ranked = judged.rows, judged.ranked
     words = [pair.words[at] for at in rows]
     best = top(np.arange(len(rows)), ranked.z, words, config.rows)
-    series = (*material.earlier, material.snapshot)[-config.history_windows :]
-    dates = change_dates(series, [words[at] for at in best])
+    label = material.snapshot.manifest.window.label
     every = {name: shift(pair, rows[best], config, name) for name in usable(pair)}
     found: list[dict[str, object]] = [
         {
@@ -144,7 +142,7 @@ def rank_moved(
             "significant": bool(ranked.q[at] <= limit),
             "shift": float(judged.shift[at]),
             "expected": float(judged.expected[at]),
-            **_dates(dates[i]),
+            "since": label if ranked.q[at] <= limit else None,
             "figures": {name: float(column[i]) for name, column in every.items()},
             "support": _support(judged, at, limit),
             "contexts": pulling(material.snapshot, words[at]) if ranked.q[at] <= limit else (),
@@ -152,8 +150,6 @@ def rank_moved(
         for i, at in enumerate(best)
     ]
     del pair  # its vectors: what follows looks at those of the snapshots
-    for snapshot in series:
-        snapshot.release()
     return ShiftRanking(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
@@ -176,12 +172,6 @@ def _figures(judged: JudgedWords) -> dict[str, TestArray]:
     ranked = judged.ranked
     figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q}
     return figures | {"shift": judged.shift.astype(np.float64), "expected": judged.expected}
-
-
-def _dates(date: ChangeDate | None) -> dict[str, object]:
-    if date is None:
-        return {}
-    return {"since": date.since, "since_low": date.low, "since_high": date.high}
 
 
 def usable(pair: SnapshotPair) -> list[str]:

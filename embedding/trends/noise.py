@@ -7,7 +7,6 @@ on their estimator's stabilised scale (`shift.Scale`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,14 +39,6 @@ class NoiseFloor:
     median: TestArray
     scale: TestArray
     words: int
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Sequence[float]], words: int) -> NoiseFloor:
-        """Inverse of `to_dict`; an empty table means that nothing was compared."""
-        exposure, median, scale = (
-            np.asarray(table.get(name, ()), dtype=np.float64) for name in _COLUMNS
-        )
-        return cls(exposure=exposure, median=median, scale=scale, words=words)
 
     def to_dict(self) -> dict[str, tuple[float, ...]]:
         """The bands by column, as a report keeps them."""

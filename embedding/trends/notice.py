@@ -140,7 +140,7 @@ def _documents(snapshot: Snapshot, word: str) -> int:
     """Documents of the window that hold a word; none where it has no row."""
     if word not in snapshot:
         return 0
-    return sum(documents for _, documents in snapshot.source_counts(word).values())
+    return sum(documents for _, documents, _ in snapshot.source_counts(word).values())
 
 
 def _address(page: str, word: str) -> str:

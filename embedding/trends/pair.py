@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,13 +12,6 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.replicas import UsedWords
-from embedding.trends.usage import drift
-
-ANCHORS = 1000
-_MOST_DRIFT = 1.0
-"""A window is compared with along with the one before if the drift between both is at most this:
-then chance parts them more than what the model learnt."""
-
 
 LEAST_UNITS = 8
 """Units of documents below which a snapshot does not say how surely a use changed: those of before
@@ -115,29 +107,20 @@ def _times(
     Nothing where the earlier snapshot is not the one just before it.
     """
     usage = after.usage
-    next_to = after.manifest.parent in (None, before.id)
-    if usage is None or not usage.reread or not next_to or usage.pairs.shape[1] < LEAST_UNITS:
+    apart = usage_apart(before, after)
+    if usage is None or not usage.reread or apart or usage.pairs.shape[1] < LEAST_UNITS:
         return (), None
     now, *earlier = (UsedWords(part, rows) for part in usage.reread if len(part))
     now = replace(now, usage=replace(now.usage, busiest=usage.busiest))
     return tuple(earlier), now
 
 
-def stationary(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
-    """Those of `windows` whose space has hardly moved up to `last`, by its most frequent words."""
-    top = np.sort(np.argsort(-np.asarray(last.counts), kind="stable")[:ANCHORS])
-    own = _used(last, top.astype(np.int64))
-    words = last.word_column.take(pa.array(top))
-    kept = []
-    for one in windows:
-        used = None if own is None else _used(one, one.rows(words))
-        if own is None or used is None or used.usage.means.shape[2] != own.usage.means.shape[2]:
-            continue
-        if one.id == last.id or drift(used, own) <= _MOST_DRIFT:
-            kept.append(one)
-    return kept
+def usage_apart(before: Snapshot, after: Snapshot) -> bool:
+    """Whether the later snapshot says how words were used, but not by vectors of the earlier one.
 
-
-def _used(snapshot: Snapshot, rows: IntArray) -> UsedWords | None:
-    usage = snapshot.usage
-    return None if usage is None or not len(usage) else UsedWords(usage, rows)
+    Its sums are of its own window, of the one just before it and of all older ones together.
+    """
+    parent = after.manifest.parent
+    # An amended window has another id, and is the same window still.
+    window = None if parent is None else parent.rpartition("-")[0]
+    return after.usage is not None and window not in (None, before.manifest.window.label)

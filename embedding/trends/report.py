@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +12,20 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
+from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.finished import FinishedReports
-from embedding.trends.material import ReportInput, Snapshots, figures, gather
+from embedding.trends.material import ReportInput, Snapshots, figures, gather, windows_up_to
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
+from embedding.trends.pair import usage_apart
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import no_scores
 from embedding.trends.silence import lacking, nothing_to_judge, silenced, untold
 from embedding.trends.stories import continued, stories
 from embedding.trends.writer import RowWriter
+
+NOT_ADJACENT = "not_adjacent"
+"""Code of the note of a report whose windows are no neighbours, so that no word `moved`."""
 
 
 def build_report(
@@ -51,7 +56,8 @@ def build_report(
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
     judged = material.snapshot.manifest.judgeable
-    nothing = unread or not judged or untold(material)
+    apart = not_adjacent(material, config)
+    nothing = unread or apart or not judged or untold(material)
     moved = (
         ShiftRanking()
         if nothing
@@ -74,7 +80,12 @@ def build_report(
             *material.notes,
             *lacking(material),
             *map(_unread, unread),
-            *([] if unread or moved.judged or not judged else [nothing_to_judge(material)]),
+            *apart,
+            *(
+                []
+                if unread or apart or moved.judged or not judged
+                else [nothing_to_judge(material)]
+            ),
             *arrivals.notes,
             *_remarks(material, arrivals.pooled, config),
         ),
@@ -112,6 +123,19 @@ def window_report(
     return build_report(store, id, config, folder) if found is None else found
 
 
+def reports_of(
+    store: Snapshots, config: TrendsConfig, folder: Path | None = None
+) -> Iterable[TrendReport]:
+    """The reports of the last `history_windows` windows, oldest first: finished ones, else built.
+
+    folder  of reports. Raises SnapshotError when the last snapshot cannot be read
+    """
+    finished = FinishedReports(store.list(), config, folder)
+    for snapshot in windows_up_to(store, store.open(), config.history_windows)[0]:
+        known = finished.report(snapshot.id)
+        yield known or build_report(store, snapshot.id, config, folder)
+
+
 def _tested(
     earlier: TrendReport | None, windows: int, config: TrendsConfig
 ) -> dict[str, OnlineTests]:
@@ -132,6 +156,22 @@ def _tested(
 def _decided(tested: Mapping[str, OnlineTests], report: TrendReport) -> dict[str, OnlineTests]:
     called = {FAMILIES[name] for name in FAMILIES if report.significant(name)}
     return {family: one.decided(family in called) for family, one in tested.items()}
+
+
+def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
+    """That uses are not compared, where other windows lie between these two; else nothing.
+
+    The sums of a snapshot are by its own vectors and by those of the window just before it.
+    """
+    before, after = material.earlier[-1], material.snapshot
+    if not (ESTIMATORS.traits(config.estimator).needs_usage and usage_apart(before, after)):
+        return []
+    first, last = (one.manifest.window.label for one in (before, after))
+    sentence = (
+        f"{first} and {last} cannot be compared by how words were used: that shows only between a "
+        "window and the one just before it. Compare neighbouring windows."
+    )
+    return [Note("not_adjacent", sentence)]
 
 
 def _unread(snapshot: Snapshot) -> Note:

@@ -99,19 +99,21 @@ class TrendRow:
     expected           moved only: shift of a typical word of the same frequency
     figures            moved only: shift by every estimator
     log_odds, spread   born, risen, fallen: see emergence.py
-    since              moved only: window in which it changed, by the whole series (dating.py),
-                       and the interval of that date, since_low to since_high
+    since              moved only, if significant: the window in which it changed
     burst              born, risen: weight of the burst that this window is part of, in nats, times
                        the spread over sources (bursts.py); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
-    documents_deduplicated*   documents with copies of a text counted once (copies.py), as the tests
-                       of born, risen and fallen words count them; None in an old report
+    authors_*          known authors of these documents; None where none is known
+    documents_deduplicated*   one document of each author, and of copies of a text (copies.py), as
+                       the tests of born, risen and fallen words count them; None in an old report
     rate_*             documents that hold it, per 1,000 documents
     rate_usual         risen, fallen: what it was judged against, the same figure had each source
                        used it as in all windows of `TrendReport.baseline` together
     sources            by source, those that held it in either window
-    neighbours_*       words that were used alike in each window (likeness.py; of a snapshot that
-                       does not say it the nearest words). `changed` marks those of one time only
+    neighbours_*       words that were used alike in each window (likeness.py), or the model's
+                       nearest words; of a significant row `changed` marks those of one time only
+    by_use             whether neighbours are those of each window's use. False: too few documents
+                       use the word, or a snapshot does not say how; then both are the model's
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
     support            moved only, if significant: who moved it
@@ -140,8 +142,6 @@ class TrendRow:
     log_odds: float | None = None
     spread: float | None = None
     since: str | None = None
-    since_low: str | None = None
-    since_high: str | None = None
     burst: float | None = None
     rate_usual: float | None = None
     parts: tuple[str, ...] = ()
@@ -149,6 +149,9 @@ class TrendRow:
     contexts: tuple[ContextPull, ...] = ()
     documents_deduplicated_before: int | None = None
     documents_deduplicated: int | None = None
+    authors_before: int | None = None
+    authors: int | None = None
+    by_use: bool = True
 
     @property
     def usual(self) -> float:
@@ -172,13 +175,17 @@ FEW_UNITS, _MANY_DOCUMENTS = 2, 8
 
 @dataclass(frozen=True)
 class StoryWord:
-    """A word of a story; role: a name of RANKINGS, or `moved` first where it is in several."""
+    """A word of a story; role: a name of RANKINGS, or `moved` first where it is in several.
+
+    authors  known ones of its documents, of those before of a word that fell; None: none is known
+    """
 
     word: str
     role: str
     q: float
     documents_before: int
     documents: int
+    authors: int | None = None
 
 
 @dataclass(frozen=True)
@@ -431,6 +438,8 @@ REPORT_FORMAT = 1
 """Version of a saved report; one without it is of before it was kept."""
 FORMAT_FIELD = "format"
 RANKINGS = tuple(ROLES)
+_DROPPED = {"since_low", "since_high"}
+"""Fields of a row that reports of before 2026-11-27 have."""
 
 
 def _row(data: Mapping[str, Any]) -> TrendRow:
@@ -443,7 +452,8 @@ def _row(data: Mapping[str, Any]) -> TrendRow:
         "contexts": tuple(ContextPull(**one) for one in data.get("contexts", ())),
         "support": None if data.get("support") is None else Support(**data["support"]),
     }
-    return TrendRow(**{**data, **nested})
+    kept = {name: value for name, value in data.items() if name not in _DROPPED}
+    return TrendRow(**{**kept, **nested})
 
 
 def _story(data: Mapping[str, Any]) -> Story:

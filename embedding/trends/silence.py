@@ -57,8 +57,7 @@ def silenced(material: ReportInput) -> Note | None:
     read = int(material.now.total_documents.sum())
     if read < FEW:
         return None
-    # One document counts for each word and author.
-    held = material.now.documents.sum(axis=1)
+    held = material.now.columns[3].sum(axis=1)
     if held.max(initial=0) < MIN_DOCUMENTS:
         sentence = (
             f"{label}: its {read:,} documents are of too few authors to say whether anything "
@@ -94,5 +93,5 @@ def _texts(material: ReportInput) -> float:
     usage = material.snapshot.usage
     if usage is not None:
         return float(usage.pairs.sum(dtype=np.float64))
-    held, read = material.now.documents.sum(axis=1), int(material.now.total_documents.sum())
+    held, read = material.now.columns[3].sum(axis=1), int(material.now.total_documents.sum())
     return 0.0 if untold(material) and few_texts(held, read) else np.inf

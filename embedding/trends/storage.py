@@ -53,14 +53,11 @@ REPORT_SCHEMA = pa.schema(
         *[(name, pa.float64()) for name in ("score", "z", "p", "q")],
         ("significant", pa.bool_()),
         *[(name, pa.float64()) for name in ("shift", "expected", "log_odds", "spread", "burst")],
-        *[(name, pa.string()) for name in ("since", "since_low", "since_high")],
+        ("since", pa.string()),
         *[
             (name, pa.int64())
-            for name in ("count_before", "count", "documents_before", "documents")
-        ],
-        *[
-            (name, pa.int64())
-            for name in ("documents_deduplicated_before", "documents_deduplicated")
+            for what in ("count", "documents", "documents_deduplicated", "authors")
+            for name in (f"{what}_before", what)
         ],
         *[(name, pa.float64()) for name in ("rate_before", "rate_usual", "rate")],
         ("sources", pa.list_(_SOURCE)),

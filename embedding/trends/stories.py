@@ -44,7 +44,8 @@ def stories(
     rows: dict[str, TrendRow] = {}
     for role in RANKINGS:
         for row in report.significant(role):
-            figures = (row.q, row.documents_before, row.documents)
+            authors = row.authors_before if role == "fallen" else row.authors
+            figures = (row.q, row.documents_before, row.documents, authors)
             words.setdefault(row.word, StoryWord(row.word, role, *figures))
             rows.setdefault(row.word, row)
     names = [*words]

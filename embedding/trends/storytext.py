@@ -30,8 +30,10 @@ def story_lines(story: Story, where: StoryDocuments | None = None) -> list[str]:
 
 
 def documents_of(story: Story) -> str:
-    """How many documents a story has and, where it is known, at least how many authors."""
-    documents = f"{story.documents:,} documents"
+    """How many documents a story has and, where that is known, how many authors."""
+    documents, authors = f"{story.documents:,} documents", story.most_used.authors
+    if authors is not None:
+        return f"{documents} by {authors:,} author{'s' if authors > 1 else ''}"
     if story.few_authors:
         return f"{documents} by few authors"
     return f"{documents} by {story.voices:,} authors or more" if story.voices > 1 else documents

@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from embedding.kernel.errors import ConfigError
+from embedding.trends.changed import WordChange
+from embedding.trends.history import ShiftFigure, WordHistory
 from embedding.trends.notes import OF_MEANING
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
@@ -28,14 +30,14 @@ _CSV = (
     *("rank", "word", "score", "z", "p", "q", "significant"),
     *("shift", "expected", "log_odds", "spread"),
     *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
-    *("sources", "neighbours_before", "neighbours", "since", "burst", "since_low", "since_high"),
-    "rate_usual",
+    *("sources", "neighbours_before", "neighbours", "by_use", "since", "burst", "rate_usual"),
+    *("authors_before", "authors"),
 )
 _HISTORY_CSV = (
     *("word", "window", "start", "end", "snapshot", "source"),
-    *("count", "documents", "read_tokens", "read_documents"),
+    *("count", "documents", "authors", "read_tokens", "read_documents"),
     *("per_1000_documents", "per_1000_tokens"),
-    *("shift_previous", "shift_low", "shift_high", "shift_first", "neighbours"),
+    *("shift_previous", "shift_low", "shift_high", "neighbours"),
 )
 
 
@@ -84,7 +86,9 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     if figure:
         table.add_column(figure, justify="right")
     by_rate = name in ("risen", "fallen")
-    table.add_column("per 1,000 documents" if by_rate else "documents", justify="right")
+    with_authors = any(row.authors for row in ranking(report, name))
+    held = "documents/authors" if with_authors else "documents"
+    table.add_column("per 1,000 documents" if by_rate else held, justify="right")
     if name == "moved":
         table.add_column("since")
     table.add_column("neighbours then → now", overflow="fold")
@@ -96,13 +100,17 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             f"{row.z:.1f}",
             f"{row.q:.2g}",
             *(["" if value is None else f"{value:.2f}"] if figure else []),
-            f"{row.usual:,.1f} → {row.rate:,.1f}" if by_rate else f"{row.documents:,}",
-            # Every word has a date; one within the noise says nothing.
-            *([(row.since if row.significant else None) or "–"] if name == "moved" else []),
-            escape(f"{names_of(row.neighbours_before, 5) or '–'} → {names_of(row.neighbours, 5)}")
-            + _pulls(row),
+            f"{row.usual:,.1f} → {row.rate:,.1f}" if by_rate else _held(row.documents, row.authors),
+            *([row.since or "–"] if name == "moved" else []),
+            escape(_neighbours(row)) + _pulls(row),
         )
     return table
+
+
+def _neighbours(row: TrendRow) -> str:
+    """Before and now of a clear row; of another only what is near now, as it need not differ."""
+    now = names_of(row.neighbours, 5) + ("" if row.by_use else " (model)")
+    return f"{names_of(row.neighbours_before, 5) or '–'} → {now}" if row.significant else now
 
 
 def _pulls(row: TrendRow) -> str:
@@ -176,7 +184,9 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
     sentences += [f"Read before as: {escape(' · '.join(history.parts))}."] if history.parts else []
     table = Table(title=escape(shortened(history.word)), caption=" ".join(sentences) or None)
     table.add_column("window")
-    for title in ("count", "documents", "per 1,000", *map(escape, map(shortened, shown))):
+    with_authors = any(point.authors for point in history.points)
+    held = "documents/authors" if with_authors else "documents"
+    for title in ("count", held, "per 1,000", *map(escape, map(shortened, shown))):
         table.add_column(title, justify="right")
     # The model remembers the windows before: its shift follows the words shown too late.
     with_shift = not all(point.by_use for point in history.points)
@@ -189,13 +199,17 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
         table.add_row(
             point.label,
             f"{point.count:,}",
-            f"{point.documents:,}",
+            _held(point.documents, point.authors),
             _rate(point.per_1000_documents),
             *(_rate(rates.get(source)) for source in shown),
             *(_shift_cells(moved) if with_shift else ()),
             escape(names_of(point.neighbours, 8)),
         )
     return table
+
+
+def _held(documents: int, authors: int | None) -> str:
+    return f"{documents:,}" if authors is None else f"{documents:,}/{authors:,}"
 
 
 def _shift_cells(moved: ShiftFigure | None) -> tuple[str, str]:
@@ -209,23 +223,20 @@ def _rate(value: float | None) -> str:
 
 
 def _dated(change: WordChange) -> str:
-    """When a word changed, or that no date stands out."""
-    like = "" if change.p is None else f" ({change.p:.1%} of words this common change as clearly)"
-    if change.date is None:
-        return "No date of change can be told: too few windows or uses."
-    if not change.clear:
-        return f"No date of change stands out{like}."
-    ends = (
-        "" if change.date.low == change.date.high else f", {change.date.low} – {change.date.high}"
-    )
-    return f"Changed: {change.date.since}{ends}{like}."
+    """Since when a word is used differently or is there, or that no window calls it."""
+    unjudged = f" Not compared: {', '.join(change.unjudged)}." if change.unjudged else ""
+    if change.kind is None:
+        known = change.windows - len(change.unjudged) > 1
+        return ("No clear change." if known else "No windows were compared.") + unjudged
+    happened = "Changed in meaning" if change.kind == "moved" else "New"
+    return f"{happened} in {change.since} (q {change.q:.2g}).{unjudged}"
 
 
 def word_csv(history: WordHistory) -> str:
     """A word's history as CSV: one line for each window and source."""
     lines = []
     for point in history.points:
-        moved, first = to_plain(point.shift_previous) or {}, to_plain(point.shift_first) or {}
+        moved = to_plain(point.shift_previous) or {}
         lines += [
             [
                 history.word,
@@ -236,6 +247,7 @@ def word_csv(history: WordHistory) -> str:
                 source.source,
                 source.count,
                 source.documents,
+                source.authors,
                 source.read_tokens,
                 source.read_documents,
                 to_plain(source.per_1000_documents),
@@ -243,7 +255,6 @@ def word_csv(history: WordHistory) -> str:
                 moved.get("shift"),
                 moved.get("low"),
                 moved.get("high"),
-                first.get("shift"),
                 names_of(point.neighbours),
             ]
             for source in point.sources

@@ -63,19 +63,6 @@ def _release(windows: Sequence[UsedWords]) -> None:
         window.usage.release()
 
 
-def drift(one: UsedWords, other: UsedWords) -> float:
-    """How far all words went between two windows: median e² over the median of its variance.
-
-    A model that learns much between two windows moves the rows of all contexts, and with them all
-    sums; 0 for one that is stationary, inf for windows that have no source in common.
-    """
-    squared, noise = usage_squares([one], [other])
-    known = np.isfinite(squared)
-    if not known.any():
-        return float("inf")
-    return float(np.median(squared[known]) / max(float(np.median(noise[known])), 1e-12))
-
-
 def _blocks(
     before: Sequence[UsedWords], after: Sequence[UsedWords]
 ) -> Iterator[tuple[IntArray, Iterator[Replicas]]]:

@@ -8,7 +8,13 @@ import numpy as np
 
 from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
-from embedding.trends.evidence import counts_of, neighbours_then_now, window_neighbours
+from embedding.trends.evidence import (
+    NearWords,
+    counts_of,
+    nearest_words,
+    neighbours_then_now,
+    window_neighbours,
+)
 from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
 from embedding.trends.material import ReportInput
@@ -20,7 +26,7 @@ class RowWriter:
     """Adds counts, sources, neighbours and series to ranked words."""
 
     def __init__(self, material: ReportInput, once: ReportInput, config: TrendsConfig) -> None:
-        """once: `material` with copies of a text counted once."""
+        """once: `material` with the documents that are tested (`copies.py`)."""
         self._material = material
         self._once = once
         self._config = config
@@ -42,9 +48,13 @@ class RowWriter:
         n = self._config.shown_neighbours
         out = []
         for at, word in enumerate(words):
-            then, today = neighbours_then_now(
-                *(window_neighbours(one, word, n, self._alike) for one in times)
-            )
+            old, new = (window_neighbours(one, word, n, self._alike) for one in times)
+            if old.words and new.words and old.by_use != new.by_use:
+                old, new = (
+                    NearWords(tuple(nearest_words(one, word, n)), by_use=False) for one in times
+                )
+            significant = bool(values[at]["significant"])
+            then, today = neighbours_then_now(old, new, significant=significant)
             parts = parts_of(word, self._material.snapshot.phrases)
             fields: dict[str, object] = {**counts[at], **values[at], "parts": parts}
             out.append(
@@ -52,6 +62,7 @@ class RowWriter:
                     word=word,
                     neighbours_before=then,
                     neighbours=today,
+                    by_use=new.by_use,
                     series=tuple(float(v) for v in series[at]),
                     **fields,  # type: ignore[arg-type]
                 )

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
+from embedding.trends.changed import WordChange
 from embedding.trends.contrast import SourceContrast
-from embedding.trends.dating import WordChange
 from embedding.trends.findings import findings_of
 from embedding.trends.history import WordHistory
 from embedding.trends.material import figures

@@ -15,10 +15,10 @@ from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.beside import Beside, UsualContexts, beside
 from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
+from embedding.trends.changed import WordChange, word_change
 from embedding.trends.contrast import SourceContrast, source_contrast
-from embedding.trends.dating import WordChange, word_change
 from embedding.trends.disagreement import Disagreement, disagreement
-from embedding.trends.evidence import window_neighbours
+from embedding.trends.evidence import NearWords, window_neighbours
 from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
@@ -72,13 +72,13 @@ class Answers:
         """Words that a window uses as it uses the topic; none without a topic."""
         if not topic:
             return frozenset()
-        near: list[tuple[str, float]] = self._kept(
+        near: NearWords = self._kept(
             ("about", id, topic),
             lambda: window_neighbours(
                 self._reader.open(id), topic, TOPIC_WORDS, self._reader.alike
             ),
         )
-        return frozenset(word for word, _ in near)
+        return frozenset(word for word, _ in near.words)
 
     def story_documents(self, story: Story, report: TrendReport) -> StoryDocuments | None:
         """Where a story stands; None where addresses are not kept or cannot be read."""
@@ -183,12 +183,12 @@ class Answers:
         )
 
     def change(self, word: str, wait_s: float) -> WordChange | None:
-        """When a word changed, over all windows; None while it is still being computed."""
-        return self._later(
-            ("change", word, self._latest()),
-            lambda: word_change(self._reader, word, self._trends),
-            wait_s,
-        )
+        """Since when a word is used differently, or is there; None while a report is missing."""
+        # All that are missing are asked for, so that they are computed one after the other.
+        refs = self._reader.list()[-self._trends.history_windows :]
+        found = [self._reader.report(ref.id, wait_s) for ref in refs]
+        reports = [one for one in found if one is not None]
+        return word_change(word, reports) if len(reports) == len(found) else None
 
     def between(self, before: str, after: str, wait_s: float) -> TrendReport | None:
         """The report of one window against any earlier one; None while it is being computed."""

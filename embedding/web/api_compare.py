@@ -85,7 +85,9 @@ def comparing_routes(
         t = site.words(request)
         try:
             found = site.answers.axis(w, name)[1]
-            return as_answer(axis_view(name, found, t, sources_of(site.reader.history(w))))
+            history = site.reader.history(w)
+            labels = [point.label for point in history.points]
+            return as_answer(axis_view(name, found, t, sources_of(history), labels))
         except InputError as error:
             return as_answer({"error": str(error), "sentence": sentence_of(error, t)}, 400)
 

@@ -8,7 +8,7 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.web import formats
-from embedding.web.charts import ChartLine, lines
+from embedding.web.charts import ChartLine, over_windows
 from embedding.web.config import SENTIMENT
 from embedding.web.text import PageText
 
@@ -23,14 +23,18 @@ sentiment.
 """
 
 
-def axis_view(name: str, history: AxisHistory, t: PageText, order: Sequence[str]) -> dict[str, Any]:
+def axis_view(
+    name: str, history: AxisHistory, t: PageText, order: Sequence[str], windows: Sequence[str]
+) -> dict[str, Any]:
     """`chart` (None when the word was used too rarely), `sentence` for the last window, and the
     words of both ends.
 
     name   of the axis
     order  the sources as the chart of frequencies has them: each keeps its colour
+    windows  labels of all windows: one without a position is a gap of the chart
     """
-    labels = list(dict.fromkeys(point.label for point in history.points))
+    known = {point.label for point in history.points}
+    labels = [*windows] if known else []
     chosen = [point for point in history.points if point.source == ALL]
     return {
         "chart": _chart(history, labels, t, order) if labels else None,
@@ -82,8 +86,7 @@ def _chart(
                 parts.append(f"{source}: {_figure(point)} ({point.mentions:,})")
         tips.append("\n".join(parts))
     title = f"{t('axis')}: {formats.short_word(history.word)}"
-    short = [formats.short_label(label) for label in labels]
-    return lines([*shown, overall], short, tips, title=title, bottom=-1.0, top=1.0)
+    return over_windows([*shown, overall], labels, tips, title=title, bottom=-1.0, top=1.0)
 
 
 def _signed(value: float) -> str:

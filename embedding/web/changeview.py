@@ -1,37 +1,29 @@
-"""What is said of when a word changed: the date with its interval, or that there is none."""
+"""What is said of since when a word is used differently, or is there at all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from embedding.trends.dating import ChangeDate, WordChange
+from embedding.trends.changed import WordChange
+from embedding.web.findings import sureness
 from embedding.web.text import PageText
 
 
 @dataclass(frozen=True)
 class ChangeView:
-    """The date (or that none stands out), and what stands beside it."""
+    """The window (or that none is clear), and what stands beside it."""
 
     text: str
     about: str
 
 
 def change_view(change: WordChange, t: PageText) -> ChangeView:
-    """A date is named only when it stands out among words of like frequency."""
-    if change.date is None:
-        return ChangeView(t("change_unknown"), t("change_unknown_about"))
-    if not change.clear:
-        return ChangeView(t("change_unclear"), "" if change.p is None else _share(change.p, t))
-    window = t.window(change.date.since)
-    beside = [interval(change.date, t), "" if change.p is None else _share(change.p, t)]
-    return ChangeView(window, " · ".join(part for part in beside if part))
-
-
-def interval(date: ChangeDate, t: PageText) -> str:
-    """Its ends; one window when they are the same."""
-    low, high = (t.window(end) for end in (date.low, date.high))
-    return t("change_surely") if low == high else f"{low} – {high}"
-
-
-def _share(p: float, t: PageText) -> str:
-    return t("change_share", share=f"{100 * p:.1f}".removesuffix(".0"))
+    """A window is named only where its report calls the word; beside it those not compared."""
+    windows = ", ".join(map(t.window, change.unjudged))
+    left_out = [t("change_unjudged", windows=windows)] if windows else []
+    if change.kind is None or change.since is None or change.q is None:
+        known = change.windows - len(change.unjudged) > 1
+        return ChangeView(t("change_none" if known else "change_unknown"), " ".join(left_out))
+    window = t.window(change.since)
+    text = window if change.kind == "moved" else t("change_born", window=window)
+    return ChangeView(text, " ".join([sureness(change.q, t, significant=True), *left_out]))

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from markupsafe import Markup
+
+from embedding.web.formats import missing_between, short_label
 
 COLOURS = 8
 LEAST_DIFFERENCE = 0.05
@@ -59,6 +62,30 @@ def lines(
             for line in shown
         ],
     }
+
+
+def over_windows(
+    shown: Sequence[ChartLine],
+    windows: Sequence[str],
+    tips: Sequence[str],
+    **options: Any,
+) -> dict[str, object]:
+    """A line chart (`lines`) over windows by their labels; one missing between two is a gap."""
+    places: list[int] = []
+    for at, label in enumerate(windows):
+        places += [-1] * (missing_between(windows[at - 1], label) if at else 0)
+        places.append(at)
+
+    def spread(values: Values) -> Values:
+        return [None if at < 0 else values[at] for at in places] if values else ()
+
+    wide = [
+        replace(line, values=spread(line.values), low=spread(line.low), high=spread(line.high))
+        for line in shown
+    ]
+    labels = ["" if at < 0 else short_label(windows[at]) for at in places]
+    texts = ["" if at < 0 else tips[at] for at in places]
+    return lines(wide, labels, texts, **options)
 
 
 def chart(data: dict[str, object], name: str, hint: str) -> Markup:

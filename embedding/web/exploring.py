@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -12,12 +12,14 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
+from embedding.trends.between import refuse_apart
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import RANKINGS
+from embedding.trends.report import NOT_ADJACENT
+from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.axisview import sentence_of
 from embedding.web.mapview import map_view
@@ -57,11 +59,7 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
     @routes.get("/windows/{ranking}.csv")
     def windows_csv(request: Request, ranking: str, then: str, now: str) -> Response:
-        report = site.answers.between(then, now, LONG_S)
-        if ranking not in RANKINGS or report is None:
-            raise HTTPException(404 if report is not None else 503)
-        report = filtered(site, request, report)
-        return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
+        return _windows_csv(site, request, ranking, then, now)
 
     @routes.get("/sources")
     def sources(request: Request, a: str = "", b: str = "", id: str = LATEST) -> Response:  # noqa: A002
@@ -158,6 +156,7 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
         days=days,
         most=MOST_LINES,
         has_evidence=site.answers.has_evidence,
+        days_alone=days is not None,
     )
 
 
@@ -183,12 +182,14 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
 
     def page(then: str, now: str, notes: Sequence[str] = (), **values: object) -> HTMLResponse:
         usual = {"refs": refs, "report": None, "then": then, "now": now, "notes": notes}
-        return site.render(request, "windows.html", 200, **{**usual, **values})
+        return site.render(request, "windows.html", 200, **{**usual, "steps": (), **values})
 
     if len(refs) < 2:
         return page("", "")
-    now, then = now or refs[-1].id, then or _first_read(site, refs)
     order = [ref.id for ref in refs]
+    now = now or order[-1]
+    # What changed in meaning shows between neighbours.
+    then = then or order[max(order.index(now) - 1 if now in order else len(order) - 2, 0)]
     if then == now:
         return page(then, now, [t("windows_same")])
     if then in order and now in order and order.index(then) > order.index(now):
@@ -201,17 +202,30 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
         now,
         brief.say(report.notes, report.snapshot.label, t),
         report=plain_report(filtered(site, request, report)),
+        steps=_steps(refs, report),
         rows=site.config.front_rows,
     )
 
 
-def _first_read(site: Site, refs: Sequence[SnapshotRef]) -> str:
-    """Id of the first window before the last whose model can be read; else of the first."""
-    for ref in refs[:-1]:
-        with suppress(SnapshotError):
-            if site.reader.open(ref.id).unreadable is None:
-                return ref.id
-    return refs[0].id
+def _windows_csv(site: Site, request: Request, ranking: str, then: str, now: str) -> Response:
+    report = site.answers.between(then, now, LONG_S)
+    if ranking not in RANKINGS or report is None:
+        raise HTTPException(404 if report is not None else 503)
+    if ranking == "moved":
+        refuse_apart(report)
+    report = filtered(site, request, report)
+    return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
+
+
+def _steps(
+    refs: Sequence[SnapshotRef], report: TrendReport
+) -> list[tuple[SnapshotRef, SnapshotRef]]:
+    """The pairs of neighbours from one window to the other, where only these can be compared."""
+    before = report.compared_with
+    if before is None or all(note.code != NOT_ADJACENT for note in report.notes):
+        return []
+    ids = [ref.id for ref in refs]
+    return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
 
 
 def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLResponse:  # noqa: A002

@@ -1,16 +1,17 @@
 """What a reader asked to see alone: some time, some sources, one topic.
 
 A filter stands in the address (`?from=2020-01-01&to=2020-03-31&source=news&topic=virus`), and every
-link of a filtered page keeps it. It chooses windows, rows and sources; the figures of a row stay
-those of all sources, as that is what was tested, while a word's rates are those of the sources
-chosen.
+link of a filtered page keeps it. It chooses windows, rows and sources. Documents and rates are
+those of the sources chosen. How clear a row is stays as it was tested, over all sources; authors
+are left out, as they are not known by source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
 from starlette.datastructures import QueryParams
 
@@ -18,7 +19,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.history import HistoryPoint, WordHistory, totals_of
-from embedding.trends.rows import Story, TrendReport, TrendRow, WindowFigures
+from embedding.trends.rows import RANKINGS, Story, StoryWord, TrendReport, TrendRow, WindowFigures
 
 FILTER_NAMES = ("from", "to", "source", "topic")
 """The parameters of an address that make a filter."""
@@ -99,18 +100,54 @@ class PageFilter:
         """
         if not self.sources and not self.topic:
             return report
-        return replace(
+        before = report.compared_with
+        chosen = replace(
             report,
             snapshot=self._window(report.snapshot),
-            compared_with=None
-            if report.compared_with is None
-            else self._window(report.compared_with),
-            moved=self._rows(report.moved, near),
-            born=self._rows(report.born, near),
-            risen=self._rows(report.risen, near),
-            fallen=self._rows(report.fallen, near),
-            stories=tuple(one for one in report.stories if self._story(one, near)),
+            compared_with=None if before is None else self._window(before),
         )
+        rows: dict[str, Any] = {
+            name: tuple(
+                self._own(row, chosen) for row in getattr(report, name) if self._row(row, near)
+            )
+            for name in RANKINGS
+        }
+        stories = [self._story_own(one, rows) for one in report.stories if self._story(one, near)]
+        return replace(chosen, **rows, stories=tuple(stories))
+
+    def _own(self, row: TrendRow, report: TrendReport) -> TrendRow:
+        """With the figures of the sources chosen, of which `report` says what they brought."""
+        if not self.sources:
+            return row
+        own = tuple(one for one in row.sources if self.chooses(one.source))
+        before = report.compared_with
+        held = [sum(one.documents_before for one in own), sum(one.documents for one in own)]
+        read = [0 if before is None else before.total_documents, report.snapshot.total_documents]
+        rates = [1000.0 * n / max(of, 1) for n, of in zip(held, read, strict=True)]
+        return replace(
+            row,
+            documents_before=held[0],
+            documents=held[1],
+            authors_before=None,
+            authors=None,
+            rate_before=rates[0],
+            rate=rates[1],
+            rate_usual=None,
+            sources=own,
+        )
+
+    def _story_own(self, story: Story, rows: Mapping[str, Sequence[TrendRow]]) -> Story:
+        """The same of a story; of words beyond the rows nothing more is known."""
+        if not self.sources:
+            return story
+        own = {row.word: row for ranking in rows.values() for row in ranking}
+        words = tuple(
+            StoryWord(one.word, one.role, one.q, row.documents_before, row.documents)
+            for one in story.words
+            if (row := own.get(one.word)) is not None
+        )
+        sources = tuple(filter(self.chooses, story.sources))
+        return replace(story, words=words or story.words, sources=sources)
 
     def disagreement(self, found: Disagreement, near: Collection[str]) -> Disagreement:
         """What the sources chosen use differently, and what is about the topic."""
@@ -138,9 +175,6 @@ class PageFilter:
             for read in (window.tokens, window.documents)
         )
         return replace(window, tokens=tokens, documents=documents)
-
-    def _rows(self, rows: Sequence[TrendRow], near: Collection[str]) -> tuple[TrendRow, ...]:
-        return tuple(row for row in rows if self._row(row, near))
 
     def _row(self, row: TrendRow, near: Collection[str]) -> bool:
         used = [one.source for one in row.sources if one.documents or one.documents_before]

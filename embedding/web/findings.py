@@ -98,7 +98,8 @@ def first_seen(row: TrendRow, report: TrendReport) -> str | None:
 def _moved(row: TrendRow, report: TrendReport, t: PageText) -> tuple[str, ...]:
     more = row.pulled_by(_NAMED)[0]
     sentences = []
-    if row.neighbours and row.neighbours_before and report.compared_with is not None:
+    both = row.neighbours and row.neighbours_before
+    if row.significant and both and report.compared_with is not None:
         window = t.window(report.compared_with.label)
         n, k = len(row.neighbours), sum(one.changed for one in row.neighbours)
         sentences.append(t("closest_new" if k else "closest_same", n=n, k=k, window=window))
@@ -130,6 +131,8 @@ def _turned(row: TrendRow, values: dict[str, str], t: PageText) -> str:
 def _born(row: TrendRow, report: TrendReport, t: PageText) -> str:
     now = report.snapshot.label
     sentences = [t("born_documents", n=formats.number(row.documents), window=t.window(now))]
+    if row.authors is not None:
+        sentences.append(t("written_by", n=formats.number(row.authors)))
     first = first_seen(row, report)
     if first == now and len(row.series) > 1 and report.compared_with is not None:
         sentences.append(t("born_before_none", window=t.window(report.compared_with.label)))
@@ -167,8 +170,9 @@ def _who(story: Story, named: Sequence[str], report: TrendReport, t: PageText) -
         window=t.window(window.label),
         origin="" if alone else t("said_origin", sources=_few(story.sources)),
     )
+    wrote = [] if most.authors is None else [t("written_by", n=formats.number(most.authors))]
     few = [t("said_few")] if story.few_authors else []
-    return [sentence, *few, sureness(story.q, t, significant=story.significant)]
+    return [sentence, *wrote, *few, sureness(story.q, t, significant=story.significant)]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -7,7 +7,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
+from embedding.kernel.records import WindowUnit
+
 LONGEST_WORD = 60
+
+
+MOST_MISSING = 400
+"""Windows that a chart leaves room for between two."""
+_PATTERNS = {
+    WindowUnit.MONTH: "%Y-%m",
+    WindowUnit.DAY: "%Y-%m-%d",
+    WindowUnit.HOUR: "%Y-%m-%dT%H",
+}
 
 
 def short_label(label: str) -> str:
@@ -20,6 +31,22 @@ def short_label(label: str) -> str:
     if hour:
         return f"{int(month)}/{int(day)} {hour}h"
     return f"{int(month)}/{int(day)}" if day else f"{year}.{month}"
+
+
+def missing_between(label: str, later: str) -> int:
+    """How many windows of a calendar's unit lie between two; 0 where it is not known."""
+    for unit, pattern in _PATTERNS.items():
+        try:
+            at, end = (
+                datetime.strptime(one, pattern).replace(tzinfo=UTC) for one in (label, later)
+            )
+        except ValueError:
+            continue
+        missing, at = 0, unit.next(at)
+        while at < end and missing < MOST_MISSING:
+            missing, at = missing + 1, unit.next(at)
+        return missing
+    return 0
 
 
 def number(value: float | None, digits: int = 0) -> str:

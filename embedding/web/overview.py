@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from embedding.snapshots.evidence import DAY, DayCount
 from embedding.trends.history import WordHistory
 from embedding.web import formats
-from embedding.web.charts import COLOURS, ChartLine, lines
+from embedding.web.charts import COLOURS, ChartLine, lines, over_windows
 from embedding.web.filters import PageFilter
 from embedding.web.text import PageText
 
@@ -102,8 +102,7 @@ def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, obje
             if one is not None:
                 parts.append(f"{name}: {formats.rate(one.per_1000_documents)} ({one.documents:,})")
         tips.append("\n".join(parts))
-    labels = [formats.short_label(point.label) for point in points]
-    return lines(shown, labels, tips, title=t("per_1000"))
+    return over_windows(shown, [point.label for point in points], tips, title=t("per_1000"))
 
 
 def _tip(word: str, value: float | None) -> str:

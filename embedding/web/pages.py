@@ -293,15 +293,14 @@ def _word(
     if not history.points:
         return nothing(site, request)
     latest = history.points[-1]
-    view = word_view(history, then, now, t)
+    change = site.answers.change(word, AT_ONCE_S)
+    view = word_view(history, then, now, t, change)
     return site.render(
         request,
         "word.html",
         history=plain_history(history),
         view=view,
-        change=None
-        if (change := site.answers.change(word, AT_ONCE_S)) is None
-        else change_view(change, t),
+        change=None if change is None else change_view(change, t),
         evidence=_evidence(site, word, view.now, chosen.sources),
         beside=site.answers.beside(view.now.snapshot, word),
         has_evidence=site.answers.has_evidence,

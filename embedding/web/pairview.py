@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.together import Together
-from embedding.web import formats
-from embedding.web.charts import ChartLine, lines
+from embedding.web.charts import ChartLine, over_windows
 from embedding.web.overview import rates_chart
 from embedding.web.plain import topical
 from embedding.web.text import PageText
@@ -66,12 +65,11 @@ def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
         f"{'–' if point.cosine is None else f'{point.cosine:.2f}'.replace('-', '−')}"
         for point in points
     ]
-    labels = [formats.short_label(point.label) for point in points]
     low = min((value for value in values if value is not None), default=0.0)
     bottom = 0.0 if low >= 0 else -1.0
-    return lines(
+    return over_windows(
         [ChartLine(t("nearness"), values)],
-        labels,
+        [point.label for point in points],
         tips,
         title=t("nearness"),
         bottom=bottom,

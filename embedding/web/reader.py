@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
@@ -67,7 +67,6 @@ class Reader:
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
-        self._reports: Fresh[dict[str, TrendReport]] = Fresh(config.refresh_s)
         self._listing: Fresh[SnapshotListing] = Fresh(config.refresh_s)
 
     def listing(self) -> SnapshotListing:
@@ -195,8 +194,7 @@ class Reader:
         refs = self.listing().refs
         if not refs:
             raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
-        reports = self._reports_of(refs[-self._config.trends.history_windows :])
-        key = (word, tuple(ref.id for ref in refs), tuple(sorted(reports)))
+        key = (word, tuple(ref.id for ref in refs))
         self._trim()
         return self._histories.get(
             key,
@@ -204,17 +202,9 @@ class Reader:
                 self,
                 word,
                 self._config.trends,
-                reports=reports,
                 neighbour_cache=self.neighbour_cache,
                 alike=self.alike,
             ),
-        )
-
-    def _reports_of(self, refs: Sequence[SnapshotRef]) -> dict[str, TrendReport]:
-        """The reports of windows that need no computing, looked for once in `refresh_s`."""
-        return self._reports.get(
-            lambda: {ref.id: report for ref in refs if (report := self.known_report(ref.id))},
-            tuple(ref.id for ref in refs),
         )
 
     def _trim(self) -> None:

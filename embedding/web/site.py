@@ -26,7 +26,7 @@ from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
-from embedding.web.reader import Reader
+from embedding.web.reader import Reader, label_of
 from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose
 
 log = logging.getLogger(__name__)
@@ -153,6 +153,12 @@ class Site:
         except FilterError:
             return PageFilter()
 
+    def _whole(self, request: Request, t: PageText) -> str:
+        """The windows that hold the days of the filter, as they are shown whole; empty: none."""
+        refs = self._usable(request).refs(self.reader.listing().refs)
+        ends = dict.fromkeys(t.window(label_of(ref)) for ref in (*refs[:1], *refs[-1:]))
+        return t("filter_whole", windows=" – ".join(ends)) if ends else ""
+
     @cached_property
     def languages(self) -> Languages:
         """Those that come with the page, and those of the settings."""
@@ -191,6 +197,7 @@ class Site:
             filter=self._usable(request),
             filter_sources=self.reader.sources,
             filter_days=self.reader.days,
+            filter_whole=lambda: self._whole(request, t),
             filter_nothing="?" + urlencode(_other(request)),
             filter_rest=_other(request),
             gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
@@ -204,7 +211,7 @@ class Site:
             longest_note=LONGEST_NOTE,
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
-            **{"query": "", **values},
+            **{"query": "", "days_alone": False, **values},
         )
         response = HTMLResponse(html, status_code=code)
         if request.query_params.get("lang") in self.languages.names:

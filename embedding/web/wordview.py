@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
+from embedding.trends.changed import WordChange
+from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.web import formats
-from embedding.web.charts import ChartLine, lines
+from embedding.web.charts import ChartLine, over_windows
 from embedding.web.plain import topical
 from embedding.web.text import PageText
 
@@ -26,19 +27,24 @@ class WordView:
     """What the template shows."""
 
     frequency: dict[str, object]
-    shift: dict[str, object] | None
     sources: tuple[str, ...]
     then: HistoryPoint | None
     now: HistoryPoint
     then_lines: tuple[NearLine, ...]
     now_lines: tuple[NearLine, ...]
-    has_noise: bool
 
 
-def word_view(history: WordHistory, then: str | None, now: str | None, t: PageText) -> WordView:
+def word_view(
+    history: WordHistory,
+    then: str | None,
+    now: str | None,
+    t: PageText,
+    change: WordChange | None = None,
+) -> WordView:
     """Charts over all windows, and the neighbours of two of them (snapshot ids; None: choose).
 
     Without a choice, `now` is the latest window that knows the word and `then` the one before.
+    Which words came and went is marked where the word's meaning changed between the two.
     """
     sources = sources_of(history)
     with_near = [at for at, point in enumerate(history.points) if point.neighbours]
@@ -48,15 +54,16 @@ def word_view(history: WordHistory, then: str | None, now: str | None, t: PageTe
     then_at = _find(history, then, before[-1] if before else -1)
     then_point = history.points[then_at] if then_at >= 0 else None
     now_point = history.points[now_at]
+    since = None if change is None or change.kind != "moved" else change.since
+    labels = [point.label for point in history.points[then_at + 1 : now_at + 1]]
+    marked = then_point is not None and since in labels and then_point.by_use == now_point.by_use
     return WordView(
         frequency=frequency_chart(history, sources, t),
-        shift=_shift(history, t) if len(history.points) > 1 else None,
         sources=sources,
         then=then_point,
         now=now_point,
-        then_lines=_lines(then_point, now_point, "lost"),
-        now_lines=_lines(now_point, then_point, "new"),
-        has_noise=any(p.shift_previous and p.shift_previous.z is not None for p in history.points),
+        then_lines=_lines(then_point, now_point if marked else None, "lost"),
+        now_lines=_lines(now_point, then_point if marked else None, "new"),
     )
 
 
@@ -80,9 +87,8 @@ def history_sentences(history: WordHistory, t: PageText) -> list[str]:
             "earlier_window": t.window(before.label),
         }
         sentences = [t("read_rates", **figures, **earlier)]
-    held = [point.label for point in history.points if point.documents]
-    if held and held[0] != history.points[0].label:
-        sentences.append(t("first_seen", window=t.window(held[0])))
+    if last.authors is not None:
+        sentences.append(t("written_by", n=formats.number(last.authors)))
     # The model remembers the windows before: its figure would contradict the words that are shown.
     figure = None if last.by_use else last.shift_previous
     if figure is not None and before is not None:
@@ -90,17 +96,8 @@ def history_sentences(history: WordHistory, t: PageText) -> list[str]:
             name: f"{100 * value:.0f}"
             for name, value in (("shift", figure.shift), ("low", figure.low), ("high", figure.high))
         }
-        changed = t("changed_share", window=t.window(before.label), **shares)
-        sentences.append(changed + _against_usual(figure, t))
+        sentences.append(t("changed_share", window=t.window(before.label), **shares))
     return sentences
-
-
-def _against_usual(figure: ShiftFigure, t: PageText) -> str:
-    """Whether words of like frequency change as much; empty where no report says it."""
-    if figure.expected_high is None:
-        return ""
-    key = "above_usual" if figure.shift > figure.expected_high else "within_usual"
-    return " " + t(key, usual=f"{100 * figure.expected_high:.0f}")
 
 
 def sources_of(history: WordHistory) -> tuple[str, ...]:
@@ -120,16 +117,11 @@ def _lines(
 ) -> tuple[NearLine, ...]:
     if point is None:
         return ()
-    comparable = other is not None and other.by_use == point.by_use
-    others = {n.word for n in other.neighbours} if other is not None and comparable else set()
+    others = {n.word for n in other.neighbours} if other is not None else set()
     return tuple(
         NearLine(n.word, n.similarity, state if others and n.word not in others else "")
         for n in topical(point.neighbours)
     )
-
-
-def _labels(history: WordHistory) -> list[str]:
-    return [formats.short_label(point.label) for point in history.points]
 
 
 def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -> dict[str, object]:
@@ -152,47 +144,4 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: PageText) -
         ]
         tips.append("\n".join(parts))
     title = f"{t('frequency')}: {formats.short_word(history.word)}"
-    return lines(shown, _labels(history), tips, title=title)
-
-
-def _shift(history: WordHistory, t: PageText) -> dict[str, object] | None:
-    """None where no two windows can be compared."""
-    previous = [point.shift_previous for point in history.points]
-    first = [point.shift_first for point in history.points]
-    if not any((*previous, *first)):
-        return None
-    shown = [
-        ChartLine(
-            t("noise_line"),
-            [f.expected_high if f else None for f in previous],
-            dashed=True,
-            colour=6,
-        ),
-        ChartLine(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
-        ChartLine(
-            t("shift_previous"),
-            [f.shift if f else None for f in previous],
-            low=[f.low if f else None for f in previous],
-            high=[f.high if f else None for f in previous],
-        ),
-    ]
-    tips = [_tip(point, t) for point in history.points]
-    title = f"{t('shift_over')}: {formats.short_word(history.word)}"
-    return lines(shown, _labels(history), tips, title=title, top=1.0)
-
-
-def _tip(point: HistoryPoint, t: PageText) -> str:
-    parts = [t.window(point.label)]
-    for key, figure in (
-        ("shift_previous", point.shift_previous),
-        ("shift_first", point.shift_first),
-    ):
-        parts.append(f"{t(key)}: {_figure(figure)}")
-    high = point.shift_previous.expected_high if point.shift_previous else None
-    if high is not None:
-        parts.append(f"{t('noise_line')}: {high:.2f}")
-    return "\n".join(parts)
-
-
-def _figure(figure: ShiftFigure | None) -> str:
-    return f"{figure.shift:.2f} ({figure.low:.2f}–{figure.high:.2f})" if figure else "–"
+    return over_windows(shown, [point.label for point in history.points], tips, title=title)

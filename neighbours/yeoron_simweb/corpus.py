@@ -148,6 +148,7 @@ def write_corpus(corpus: PlaybackCorpus, path: Path) -> int:
                     "source": each.part or each.source,
                     "title": each.title,
                     "text": each.text,
+                    "author": each.author,
                 }
                 kept = {key: value for key, value in line.items() if value}
                 stream.write(json.dumps(kept, ensure_ascii=False) + "\n")

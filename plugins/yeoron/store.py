@@ -143,9 +143,11 @@ class Store:
         return Table(rows, title, _notes(report), shown)
 
     def moved(self, window: str = LATEST, *, against: str | None = None) -> Table:
-        """Words whose meaning changed since the window before, or since `against`; surest first.
+        """Words whose meaning changed since the window before; surest first.
 
         `significant` ones are findings; the title says how many there are among the words compared.
+
+        against  the window before, as another raises InputError: changes show between neighbours
         """
         return self._ranking("moved", window, against, _MOVED)
 
@@ -170,13 +172,14 @@ class Store:
     def word(self, word: str) -> Word:
         """One word through all windows."""
         _check_text("word", word)
-        from embedding.trends.dating import word_change
+        from embedding.trends.changed import word_change
         from embedding.trends.history import word_history
 
         history = word_history(self._store, word, self._config)
         if not history.known:
             raise InputError(f"word {word[:80]!r}: no snapshot holds it.")
-        return Word(history, word_change(self._store, word, self._config))
+        labels = [point.snapshot for point in history.points]
+        return Word(history, lambda: word_change(word, [self._report(one) for one in labels]))
 
     def nearest(self, word: str, window: str = LATEST, n: int = 10) -> Table:
         """The n words with the nearest vectors in the model at the end of a window.
@@ -265,7 +268,11 @@ class Store:
         return self._reports[name, before]
 
     def _ranking(self, name: str, window: str, against: str | None, shown: Sequence[str]) -> Table:
+        from embedding.trends.between import refuse_apart
+
         report = self._report(window, against)
+        if name == "moved" and against is not None:
+            refuse_apart(report)
         rows = [_row(row) for row in getattr(report, name)]
         than = "" if report.compared_with is None else f" and {report.compared_with.label}"
         clear = _clear(getattr(report, name), report.compared(name))
@@ -301,6 +308,8 @@ def _row(row: TrendRow) -> dict[str, object]:
         "count": row.count,
         "documents_before": row.documents_before,
         "documents": row.documents,
+        "authors_before": row.authors_before,
+        "authors": row.authors,
         "per_1000_before": row.rate_before,
         "per_1000": row.rate,
         "sources": [one.source for one in row.sources if one.documents],

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from embedding.trends.dating import WordChange
+from collections.abc import Callable
+from functools import cached_property
+
+from embedding.trends.changed import WordChange
 from embedding.trends.history import HistoryPoint, WordHistory
 from yeoron.table import Table
 
-_SHOWN = ("window", "count", "documents", "per_1000_documents", "shift", "neighbours")
+_SHOWN = ("window", "count", "documents", "authors", "per_1000_documents", "shift", "neighbours")
 
 
 class Word:
     """What the windows of a store say about a word.
 
-    word     the word
-    parts    the words that it was read as before it was one; empty for most
-    changed  the window since which it is used differently; None where no date stands out
+    word   the word
+    parts  the words that it was read as before it was one; empty for most
     """
 
-    def __init__(self, history: WordHistory, change: WordChange) -> None:
+    def __init__(self, history: WordHistory, change: Callable[[], WordChange]) -> None:
         self.word, self.parts = history.word, history.parts
-        date = change.date if change.clear else None
-        self.changed = None if date is None else date.since
-        self._history = history
+        self._history, self._change = history, change
+
+    @cached_property
+    def change(self) -> WordChange:
+        """What the reports of all windows say of it; those not known yet are computed."""
+        return self._change()
+
+    @property
+    def changed(self) -> str | None:
+        """The window since which it is used differently; None where no window calls that."""
+        return self.change.since if self.change.kind == "moved" else None
+
+    @property
+    def born(self) -> str | None:
+        """The window in which it was new; None where no window calls that, or it changed since."""
+        return self.change.since if self.change.kind == "born" else None
 
     def history(self) -> Table:
         """A row a window, oldest first.
@@ -44,6 +59,7 @@ class Word:
                 "source": use.source,
                 "count": use.count,
                 "documents": use.documents,
+                "authors": use.authors,
                 "per_1000_documents": use.per_1000_documents,
             }
             for point in self._history.points
@@ -59,7 +75,9 @@ class Word:
         return self.history()._repr_html_() + "".join(f"<p>{line}</p>" for line in self._dated())
 
     def _dated(self) -> list[str]:
-        return [] if self.changed is None else [f"Used differently since {self.changed}."]
+        happened = {"moved": "Used differently since", "born": "New in", None: ""}
+        change = self.change
+        return [f"{happened[change.kind]} {change.since}."] if change.kind else []
 
 
 def _row(point: HistoryPoint) -> dict[str, object]:
@@ -68,6 +86,7 @@ def _row(point: HistoryPoint) -> dict[str, object]:
         "window": point.label,
         "count": point.count,
         "documents": point.documents,
+        "authors": point.authors,
         "per_1000_documents": point.per_1000_documents,
         "shift": None if shift is None else shift.shift,
         "shift_low": None if shift is None else shift.low,

@@ -50,6 +50,24 @@ def a_push(**changes) -> Push:
     return replace(push, **changes)
 
 
+def test_documents_authors_and_voices_come_back_and_an_earlier_node_knows_none():
+    sent_counts = counts(documents=ints(4, 2, 1), authors=ints(1, 0, 1), voices=ints(3, 2, 1))
+    message = sent(codec.encode_push(sent_counts))
+    back = codec.decode_push(message).counts
+    assert [column.tolist() for column in back.columns] == [
+        [5, 3, 1],
+        [4, 2, 1],
+        [1, 0, 1],
+        [3, 2, 1],
+    ]
+    earlier = replace(message, arrays={**message.arrays, "repeats": ints(1, 1, 0)})
+    back = codec.decode_push(earlier).counts
+    assert [column.tolist() for column in back.columns[1:]] == [[4, 2, 1], [0, 0, 0], [4, 2, 1]]
+    for wrong in (ints(1, 1), np.zeros((3, 2), np.int64), np.zeros((2, 3), np.int64)):
+        with pytest.raises(RefusedError, match="differ in length"):
+            codec.decode_push(replace(message, arrays={**message.arrays, "repeats": wrong}))
+
+
 def use(part: int, *ids: int, source: str = "뉴스") -> ContextSums:
     n = len(ids)
     sums = np.full((n, 3), part + 0.5, dtype=np.float16)
@@ -190,8 +208,10 @@ def counts(**changes) -> Push:
         (counts(words=["말", "글", "집"]), "or -1 and its name"),
         (counts(ids=ints(-2, -1, -1), words=["말", "글", "집"]), "or -1 and its name"),
         (counts(counts=ints(5, 0, 1)), "below 1"),
-        (counts(documents=ints(2, -1, 1)), "below 0"),
-        (counts(documents=ints(2, 4, 1)), "more documents"),
+        (counts(documents=ints(2, -1, 1)), "fewer than 0 documents"),
+        (counts(documents=ints(2, 4, 1)), "in more than it has occurrences"),
+        (counts(authors=ints(3, 1, 1)), "by more authors"),
+        (counts(voices=ints(-1, 1, 1)), "by more authors"),
         (a_push(progress=(SourceProgress("s", -1, 0, 0.0, 0),)), "negative"),
         (a_push(progress=(SourceProgress("s", 1, 0, float("nan"), 0),)), "NaN is no JSON"),
         (

@@ -55,7 +55,7 @@ def test_counts_by_source_survive(store, make):
     rows, read = data.by_source, snapshot.by_source
     expected = set(zip(rows.words, rows.sources, rows.windows, rows.counts, strict=True))
     assert set(zip(read.words, read.sources, read.windows, read.counts, strict=True)) == expected
-    assert snapshot.source_counts("코로나") == {"청원": (1, 1), "뉴스": (9, 1)}
+    assert snapshot.source_counts("코로나") == {"청원": (1, 1, 0), "뉴스": (9, 1, 0)}
     assert snapshot.source_counts("없는말") == {}
 
 

@@ -61,7 +61,8 @@ def board(day: int, authors: Authors | None) -> Frequency:
     rows = [np.arange(len(block.words), dtype=np.int64)]
     counted = count_words([block], rows, WindowUnit.DAY, authors)
     names = [block.words[row] for row in counted.ids.tolist()]
-    held, total = counted.documents[:, None], np.array([len(said + alone)])
+    # As tests count a word: one document of each author.
+    held, total = counted.columns[3][:, None], np.array([len(said + alone)])
     return Frequency(names, ("게시판",), counted.counts[:, None], held, total, total)
 
 

@@ -51,13 +51,6 @@ def test_a_floor_of_nothing_says_that_nothing_stands_out():
     assert list(floor.z(np.asarray([0.9]), np.asarray([3.0]))) == [0.0]
 
 
-def test_a_floor_survives_its_dictionary():
-    values, exposure = noisy(np.random.default_rng(2))
-    floor = noise.noise_floor(values, exposure, 500)
-    again = noise.NoiseFloor.from_dict(floor.to_dict(), floor.words)
-    np.testing.assert_array_equal(again.z(values, exposure), floor.z(values, exposure))
-
-
 def test_equal_shifts_do_not_divide_by_zero():
     ranked = noise.judge(np.full(50, 0.3), np.ones(50), 10)
     assert (np.isfinite(ranked.z).all() and (ranked.q == 1.0).all()) or (ranked.q > 0.4).all()

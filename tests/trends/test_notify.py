@@ -100,7 +100,7 @@ def test_words_above_the_threshold_and_watched_ones_are_told(report, store, plan
     assert f"since {report.snapshot.label}" in told[0].detail
     assert (moved, [line.word for line in lines]) == ("Moved in meaning", sure)
     assert (watched, [line.word for line in seen]) == ("Watched", [quiet, "없는말"])
-    counted = sum(documents for _, documents in now.source_counts(quiet).values())
+    counted = sum(documents for _, documents, _ in now.source_counts(quiet).values())
     assert f"→ {counted:,} documents" in seen[0].detail
     assert seen[1].detail == "0 → 0 documents"
     assert lines[0].address.startswith("http://127.0.0.1:8080/yeoron/word/%")

@@ -26,11 +26,18 @@ def with_word(data, word: str, count: int):
     )
 
 
-@pytest.mark.parametrize(("count", "found"), [(3, True), (1_000_000, False)])
-def test_a_word_read_ahead_is_still_born(planted, tmp_path, count: int, found: bool) -> None:
+@pytest.mark.parametrize(
+    ("back", "count", "found"), [(1, 3, True), (1, 1_000_000, True), (None, 1_000_000, False)]
+)
+def test_a_word_read_ahead_is_still_born(planted, tmp_path, back, count: int, found: bool) -> None:
+    """However late the window before was cut; but not one of the oldest snapshot, which no window
+    accounts for.
+    """
     stream = planted.stream(planted.Plan())
     first = next(i for i, data in enumerate(stream) if BORN in data.words)
-    stream[first - 1] = with_word(stream[first - 1], BORN, count)
+    assert first > 1
+    at = 0 if back is None else first - back
+    stream[at] = with_word(stream[at], BORN, count)
     store = SnapshotStore(str(tmp_path))
     parent = None
     for data in stream[: first + 1]:

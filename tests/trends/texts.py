@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from embedding.kernel.records import (
+    COUNT_COLUMNS,
     SnapshotData,
     TokenBlock,
     Window,
@@ -73,13 +74,13 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
         running = np.concatenate([running, np.zeros(len(ids) - len(running), dtype=np.int64)])
         tables = [np.array([ids[word] for word in one.words], dtype=np.int64) for one in blocks]
         names = [*ids]
-        rows: dict[str, list] = {"words": [], "sources": [], "counts": [], "documents": []}
+        rows: dict[str, list] = {name: [] for name in ("words", "sources", *COUNT_COLUMNS)}
         for one, table in zip(blocks, tables, strict=True):
             counted = count_words([one], [table], WindowUnit.DAY, authors)
             rows["words"] += [names[row] for row in counted.ids.tolist()]
             rows["sources"] += [one.source] * len(counted.ids)
-            rows["counts"] += counted.counts.tolist()
-            rows["documents"] += counted.documents.tolist()
+            for name, column in zip(COUNT_COLUMNS, counted.columns, strict=True):
+                rows[name] += column.tolist()
             np.add.at(running, counted.ids, counted.counts)
         reader.keep(blocks, tables)
         every = np.arange(len(ids), dtype=np.int64)
@@ -105,8 +106,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
                 words=rows["words"],
                 sources=rows["sources"],
                 windows=np.full(len(rows["words"]), start, dtype=np.int64),
-                counts=np.array(rows["counts"], dtype=np.int64),
-                documents=np.array(rows["documents"], dtype=np.int64),
+                **{name: np.array(rows[name], dtype=np.int64) for name in COUNT_COLUMNS},
             ),
             tokens={one.source: len(one.codes) for one in blocks},
             documents={one.source: one.n_documents for one in blocks},

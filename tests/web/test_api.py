@@ -48,7 +48,8 @@ def test_the_report_is_the_saved_one(client, config):
 def test_a_word(client):
     answer = client.get("/api/word/코로나").json()
     assert [p["label"] for p in answer["points"]][-1] == "2020-03"
-    assert answer["points"][-1]["shift_previous"]["z"] > 3
+    figure = answer["points"][-1]["shift_previous"]
+    assert 0.5 < figure["low"] < figure["shift"] <= figure["high"]
 
 
 def test_snapshots_without_addresses_of_the_store(client, config):

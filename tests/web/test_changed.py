@@ -39,25 +39,25 @@ def changed(planted, tmp_path_factory, client_of) -> Iterator[httpx.Client]:
         read = replace(usage, reread=(usage, *earlier))
         parent = store.publish(replace(data, parent=parent), read).id
         earlier = (usage, *earlier)
-    report = build_report(store)
-    row = next(row for row in report.moved if row.word == CHANGED)
-    assert row.since == "2020-02"
-    sure = replace(row, significant=True, since_low="2020-01", since_high="2020-02")
-    storage.save(replace(report, moved=(sure,)), root / "trends")
+    for ref in store.list():
+        report = build_report(store, ref.id)
+        label = report.snapshot.label
+        assert [row.word for row in report.significant("moved")] == (
+            [CHANGED] if label == "2020-02" else []
+        )
+        storage.save(report, root / "trends")
     config = WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
     with client_of(unguarded(config)) as client:
         client.headers["accept-language"] = "ko"
         yield client
 
 
-def test_a_words_page_names_the_date_with_its_interval(changed: httpx.Client) -> None:
+def test_a_words_page_names_the_window_whose_report_calls_it(changed: httpx.Client) -> None:
     found = changed.get("/api/since", params={"w": CHANGED}).json()
-    assert found["date"] == {"since": "2020-02", "low": "2020-02", "high": "2020-02"}
-    assert found["clear"]
+    assert (found["kind"], found["since"], found["unjudged"]) == ("moved", "2020-02", [])
     html = changed.get(f"/word/{CHANGED}").text
     said = html[html.index("<dt>달라진 때</dt>") :].split("</div>")[0]
     assert "2020년 2월" in said
-    assert "글 일부를 빼고 계산해도 결과가 같음" in said
     assert "data-change" not in html  # it was known when the page was made
 
 
@@ -73,15 +73,31 @@ def test_a_words_page_begins_with_the_date_and_not_with_the_models_shift(
 
 
 def test_a_word_that_did_not_change_has_no_date(changed: httpx.Client) -> None:
-    said = [changed.get("/api/since", params={"w": w}).json() for w in ("국회", "버스", "배우")]
-    assert [one["text"] for one in said] == ["뚜렷한 변화 없음"] * 3
-    unknown = changed.get("/api/since", params={"w": "쀍쀍"}).json()
-    assert (unknown["date"], unknown["text"]) == (None, "알 수 없음")
+    for word in ("국회", "버스", "배우", "쀍쀍"):
+        said = changed.get("/api/since", params={"w": word}).json()
+        assert (said["kind"], said["since"], said["text"]) == (None, None, "뚜렷한 변화 없음")
+    html = changed.get("/word/국회").text
+    assert "멀어짐" not in html
+    assert "새로 가까워짐" not in html
 
 
-def test_the_brief_dates_its_finds(changed: httpx.Client) -> None:
-    html = changed.get("/").text
-    first = html[html.index('aria-labelledby="moved"') :].split("</li>")[0]
-    assert CHANGED in first
-    assert "2020년 2월부터" in first
-    assert "(2020년 1월 – 2020년 2월)" in first
+def test_the_brief_dates_its_finds_and_marks_no_other_word(changed: httpx.Client) -> None:
+    window = next(
+        one["id"]
+        for one in changed.get("/api/snapshots").json()["snapshots"]
+        if one["id"].startswith("2020-02-")
+    )
+    html = changed.get(f"/window/{window}").text
+    clear, *unclear = (
+        html[html.index('aria-labelledby="moved"') :]
+        .split("</section>")[0]
+        .split('class="rank"')[1:]
+    )
+    assert CHANGED in clear
+    assert "2020년 2월부터" in clear
+    assert "chip lost" in clear
+    assert unclear
+    for row in unclear:
+        assert "부터" not in row
+        assert "chip lost" not in row
+        assert "chip new" not in row

@@ -98,12 +98,17 @@ def test_two_windows_begin_with_one_whose_model_can_be_read(planted, tmp_path, c
 
 
 def test_any_two_windows_are_compared_and_come_as_csv(client, config):
-    first, *_, last = ids(config)
-    html = get(client, "/windows", then=first, now=last)
+    first, *_, before, last = ids(config)
+    html = get(client, "/windows", then=before, now=last)
     assert "코로나" in html
-    assert "2019년 11월" in html
-    text = get(client, "/windows/moved.csv", then=first, now=last)
+    assert "2020년 2월" in html
+    text = get(client, "/windows/moved.csv", then=before, now=last)
     assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "코로나"
+    html = get(client, "/windows", then=first, now=last)
+    assert "이웃한 달 사이에서만" in html
+    assert "신천지" in html, "what came up shows between any two"
+    assert "2019-11 2019-12" in get(client, "/windows/moved.csv", 400, then=first, now=last)
+    assert "신천지" in get(client, "/windows/born.csv", then=first, now=last)
     assert "2019년 11월</span> <span" in get(client, "/windows", then=last, now=first)
     same = get(client, "/windows", then=last, now=last)
     assert "같은 달을 두 번 골랐습니다" in same

@@ -133,8 +133,13 @@ def of_story(story: Story, page: PageRecord) -> list[Rule]:
         assert (most is None) == (word in story.by_role()[story.words[0].role][:3])
 
     verbs = "|".join(f"(?:was |were )?{said}" for said in HAPPENED.values())
+
+    def wrote(n: str) -> None:
+        assert number(n) == story.most_used.authors
+
     few = (r"Few authors wrote them\.", lambda: None)
     return [
+        (rf"{N} authors? wrote of it\.", wrote),
         (rf"{NAMES} ({verbs}) in {WHEN}\.", happened),
         (rf"The story began in {WHEN}\.", began),
         (
@@ -168,6 +173,7 @@ def of_row(name: str, row: TrendRow, page: PageRecord) -> list[Rule]:
         assert when == EN.window(report.windows[-len(row.series) :][at])
 
     def closest(k: str | None, n: str, when: str) -> None:
+        assert row.significant
         changed = sum(one.changed for one in row.neighbours)
         assert (int(k or 0), int(n)) == (changed, len(row.neighbours))
         assert when == EN.window(report.compared_with.label)
@@ -175,8 +181,8 @@ def of_row(name: str, row: TrendRow, page: PageRecord) -> list[Rule]:
     def company(words: str) -> None:
         assert words.split(", ") == [*row.pulled_by(3)[0]]
 
-    def documents(n: str, when: str) -> None:
-        page.documents(row.word, n, when)
+    def authors(n: str) -> None:
+        assert number(n) == row.authors
 
     def spread(n: str | None, source: str | None) -> None:
         held = [one.source for one in row.sources if one.documents]
@@ -189,6 +195,7 @@ def of_row(name: str, row: TrendRow, page: PageRecord) -> list[Rule]:
             rf"It is in {N} documents? of {WHEN}\.",
             lambda n, when: page.documents(row.word, n, when),
         ),
+        (rf"{N} authors? wrote of it\.", authors),
         (rf"Up to {WHEN} no document had it\.", unknown_before),
         (rf"It was first seen in {WHEN}\.", first),
         (rf"(\d+) of its (\d+) closest words are new since {WHEN}\.", closest),
@@ -397,16 +404,14 @@ def _ranking(tree: object, name: str, page: PageRecord) -> None:
 def _support(item: object, row: TrendRow, page: PageRecord) -> None:
     """Who moved a word, since when, and which words pull it: each from the row of the record."""
     counts = re.fullmatch(
-        rf"(?:clear|may be chance) {N} documents?(?: · since {WHEN}(?: \({WHEN} – {WHEN}\))?)?",
+        rf"(?:clear|may be chance) {N} documents?(?: · {N} authors?)?(?: · since {WHEN})?",
         text_of(own(item, "counts")[0].getparent()),
     )
     assert counts, text_of(item)
     assert number(counts[1]) == row.documents
-    dated = row.since is not None and row.significant
-    assert counts[2] == (EN.window(row.since) if dated else None)
-    between = dated and row.since_low and row.since_low != row.since_high
-    ends = (EN.window(row.since_low), EN.window(row.since_high)) if between else (None, None)
-    assert counts.group(3, 4) == ends
+    assert (row.since is not None) == row.significant
+    assert (None if counts[2] is None else number(counts[2])) == row.authors
+    assert counts[3] == (EN.window(row.since) if row.since else None)
     for kind, words in zip(("more", "less"), row.pulled_by(), strict=True):
         line = [
             [text_of(one) for one in own(each, "chip")]

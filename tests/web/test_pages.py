@@ -175,12 +175,13 @@ def test_every_link_of_the_brief_leads_somewhere(client):
     assert broken == []
 
 
-def test_the_word_page_shows_frequency_shift_and_neighbours(client):
+def test_the_word_page_shows_frequency_and_neighbours(client):
+    until(lambda: client.get("/api/since", params={"w": "코로나"}).json()["kind"] == "moved")
     page = read(client, "/word/코로나")
-    for text in ("출처별 빈도", "월별 변화량", "새로 가까워짐", "멀어짐", "2019년 11월"):
+    for text in ("출처별 빈도", "새로 가까워짐", "멀어짐", "2019년 11월"):
         assert text in page.text
     html = client.get("/word/코로나").text
-    assert html.count("data-chart=") == 2
+    assert html.count("data-chart=") == 1
     assert "나쁘다" in page.text
     assert re.search(
         r"2020년 3월에 읽은 문서 6,500건 가운데 [\d,]+건이 이 말을 썼습니다", page.text
@@ -281,13 +282,6 @@ def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_pat
     alone.headers["accept-language"] = "ko"
     until(lambda: "마스크" in alone.get("/").text)
     assert "말뭉치에서만" not in alone.get("/").text
-
-
-def test_a_word_of_one_window_has_no_empty_chart_of_its_shift(client):
-    html = client.get("/word/신천지").text
-    assert "아직 비교할 수 없습니다" in html
-    assert 'data-name="shift"' not in html
-    assert 'data-name="shift"' in client.get("/word/코로나").text
 
 
 def test_rankings_and_histories_come_as_csv(client, config):

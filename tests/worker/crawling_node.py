@@ -41,7 +41,11 @@ class Node:
             LearnerSetup(node=name, model=MODEL, config=NODE, unit=WindowUnit.DAY),
             start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             extras=Extras(
-                lexicon=NodeLexicon(listener=ContributorCollector.of(welcome) if crawls else None)
+                lexicon=NodeLexicon(
+                    listener=ContributorCollector.of(welcome, text.unknown_authors)
+                    if crawls
+                    else None
+                )
             ),
         )
         self._url = 0

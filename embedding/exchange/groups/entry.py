@@ -26,7 +26,7 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import SourceProgress, Table
+from embedding.kernel.records import COUNT_COLUMNS, SourceProgress, Table
 
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096
@@ -321,15 +321,15 @@ def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:
     least = int(code.min(initial=0))
     span = int(code.max(initial=0)) - least + 1
     keys, at = np.unique(owner * span + (code - least), return_inverse=True)
-    times, documents = np.zeros((2, len(keys)), dtype=np.int64)
-    np.add.at(times, at, np.concatenate([none, *(push.counts.counts for push in pushes)]))
-    np.add.at(documents, at, np.concatenate([none, *(push.counts.documents for push in pushes)]))
+    columns = np.zeros((len(COUNT_COLUMNS), len(keys)), dtype=np.int64)
+    for number, column in enumerate(columns):
+        parts = [push.counts.columns[number] for push in pushes]
+        np.add.at(column, at, np.concatenate([none, *parts]))
     code, known = keys % span + least, list(names)
     stops = np.cumsum(np.bincount(keys // span, minlength=len(groups)))
     return BlockCounts(
         tuple(CountGroup(*key, stop) for key, stop in zip(groups, stops.tolist(), strict=True)),
         np.maximum(code, -1),
         [known[-1 - each] for each in code[code < 0].tolist()],
-        times,
-        documents,
+        *columns,
     )

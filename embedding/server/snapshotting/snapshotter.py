@@ -442,11 +442,10 @@ def _joined(parts: Sequence[WordCounts]) -> WordCounts:
     if not parts:
         return no_counts()
     return WordCounts(
-        words=[word for part in parts for word in part.words],
-        sources=[source for part in parts for source in part.sources],
-        windows=np.concatenate([part.windows for part in parts]),
-        counts=np.concatenate([part.counts for part in parts]),
-        documents=np.concatenate([part.documents for part in parts]),
+        [word for part in parts for word in part.words],
+        [source for part in parts for source in part.sources],
+        np.concatenate([part.windows for part in parts]),
+        *map(np.concatenate, zip(*(part.columns for part in parts), strict=True)),
     )
 
 

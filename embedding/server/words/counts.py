@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
-from embedding.kernel.records import IntArray, WordCounts
+from embedding.kernel.records import COUNT_COLUMNS, IntArray, WordCounts
 
-Columns = tuple[IntArray, IntArray, IntArray]
-"""Ids, occurrences and documents, int64 [n] each."""
+Columns = tuple[IntArray, ...]
+"""Ids and what was counted of them (`COUNT_COLUMNS`), int64 [n] each."""
 
 _RESCALE = 2.0**40
 _MERGE_ROWS = 200_000
@@ -26,8 +26,7 @@ _SCHEMA = pa.schema(
     [
         ("source", pa.string()),
         ("word", pa.string()),
-        ("counts", pa.int64()),
-        ("documents", pa.int64()),
+        *((name, pa.int64()) for name in COUNT_COLUMNS),
     ]
 )
 
@@ -51,26 +50,26 @@ class Decay:
 
 
 class IdCounts:
-    """Sums by row id of the occurrences and documents of one source in one window."""
+    """Sums by row id of what was counted of one source in one window."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[IntArray, IntArray, IntArray]] = []
+        self._parts: list[Columns] = []
         self._rows = 0
         self._summed = 0
 
-    def add(self, ids: IntArray, counts: IntArray, documents: IntArray) -> None:
-        """Count words (int64 [n] each); kept as they are until there are many."""
+    def add(self, columns: Columns) -> None:
+        """Count words; kept as they are until there are many."""
         # Off the wire the arrays are parts of a whole message, which they would keep alive.
-        self._parts.append((ids.copy(), counts.copy(), documents.copy()))
-        self._rows += len(ids)
+        self._parts.append(tuple(column.copy() for column in columns))
+        self._rows += len(columns[0])
         if self._rows - self._summed > max(_MERGE_ROWS, self._summed):
             self.sums()
 
     def sums(self) -> Columns:
-        """Ids (increasing), occurrences and documents."""
-        ids, counts, documents = _summed(self._parts)
-        self._parts, self._rows, self._summed = [(ids, counts, documents)], len(ids), len(ids)
-        return ids, counts, documents
+        """Each id once, increasing."""
+        found = _summed(self._parts)
+        self._parts, self._rows, self._summed = [found], len(found[0]), len(found[0])
+        return found
 
     def parts(self) -> list[Columns]:
         """What is held, not summed up; the arrays never change."""
@@ -78,17 +77,15 @@ class IdCounts:
 
 
 def _summed(parts: Sequence[Columns]) -> Columns:
-    ids, counts, documents = (
-        np.concatenate([part[i] for part in parts]) if parts else np.empty(0, dtype=np.int64)
-        for i in range(3)
+    none = np.empty(0, dtype=np.int64)
+    ids, *counted = (
+        np.concatenate([none, *(part[i] for part in parts)]) for i in range(1 + len(COUNT_COLUMNS))
     )
-    if len(parts) > 1:
-        ids, place = np.unique(ids, return_inverse=True)
-        counts, documents = (
-            np.bincount(place, weights=column, minlength=len(ids)).astype(np.int64)
-            for column in (counts, documents)
-        )
-    return ids, counts, documents
+    if len(parts) < 2:
+        return (ids, *counted)
+    ids, place = np.unique(ids, return_inverse=True)
+    sums = [np.bincount(place, weights=each, minlength=len(ids)) for each in counted]
+    return (ids, *(each.astype(np.int64) for each in sums))
 
 
 @dataclass(frozen=True)
@@ -106,34 +103,29 @@ class CountsCopy:
         named: Callable[[IntArray], pa.Array],
         hidden: Callable[[pa.ChunkedArray], pa.ChunkedArray],
     ) -> pa.Table:
-        """source, word, counts, documents; a (source, word) may come several times.
+        """The columns of `_SCHEMA`; a (source, word) may come several times.
 
         named   the words of ids, which were alive when this was taken
         hidden  words as they may be written: those without a row as digests
         """
         tables = [one.set_column(1, "word", hidden(one["word"])) for one in self.tables]
         for source, parts in self.known:
-            ids, counts, documents = _summed(parts)
+            ids, *counted = _summed(parts)
             if len(ids):
-                tables.append(_columns(source, named(ids), counts, documents))
+                tables.append(_columns(source, named(ids), counted))
         if not tables:
             return _SCHEMA.empty_table()
         # Columns off the wire may lie unaligned; combined ones do not.
         return pa.concat_tables(tables).combine_chunks()
 
 
-def _columns(source: str, words: pa.Array, counts: IntArray, documents: IntArray) -> pa.Table:
-    columns = [
-        pa.repeat(pa.scalar(source, pa.string()), len(words)),
-        words,
-        pa.array(counts),
-        pa.array(documents),
-    ]
-    return pa.table(columns, schema=_SCHEMA)
+def _columns(source: str, words: pa.Array, counted: Sequence[IntArray]) -> pa.Table:
+    sources = pa.repeat(pa.scalar(source, pa.string()), len(words))
+    return pa.table([sources, words, *map(pa.array, counted)], schema=_SCHEMA)
 
 
 class WindowCounts:
-    """Occurrences and documents by (window, source, word), for words with and without a row.
+    """What was counted by (window, source, word), for words with and without a row.
 
     A push is appended as it came, known words by id, and summed up with the others only now and
     then, so that counting costs a push next to nothing. `names` gives the words of ids; `resolve`
@@ -162,22 +154,16 @@ class WindowCounts:
             if group.window in closed or rows.start == rows.stop:
                 continue
             part = words.slice(named[rows.start], named[rows.stop] - named[rows.start])
-            self._add(group, counts.ids[rows], part, counts.counts[rows], counts.documents[rows])
+            columns = [counts.ids[rows], *(column[rows] for column in counts.columns)]
+            self._add(group, part, columns)
 
-    def _add(
-        self,
-        group: CountGroup,
-        ids: IntArray,
-        words: pa.Array,
-        counts: IntArray,
-        documents: IntArray,
-    ) -> None:
-        known = ids >= 0
+    def _add(self, group: CountGroup, words: pa.Array, columns: Sequence[IntArray]) -> None:
+        known = columns[0] >= 0
         held = self._known.setdefault((group.window, group.source), IdCounts())
-        held.add(ids[known], counts[known], documents[known])
+        held.add(tuple(column[known] for column in columns))
         if len(words):
             words = pa.concat_arrays([words])  # a slice would keep the whole message
-            named = _columns(group.source, words, counts[~known], documents[~known])
+            named = _columns(group.source, words, [column[~known] for column in columns[1:]])
             self._append(group.window, named)
 
     def note(self, window: int, source: str, documents: int, tokens: int) -> None:
@@ -199,14 +185,21 @@ class WindowCounts:
         return CountsCopy(known, list(self._tables.get(window, ())))
 
     def table(self, window: int) -> pa.Table:
-        """source, word, counts, documents of one window; each (source, word) once."""
+        """The columns of `_SCHEMA` of one window; each (source, word) once."""
         self._resolve(window)
         self._merge(window)
         held = self._tables.get(window)
         return held[0] if held else _SCHEMA.empty_table()
 
     def replace(self, window: int, table: pa.Table) -> None:
-        """Set a window's counts, as a checkpoint has them: a (source, word) may be repeated."""
+        """Set a window's counts, as a checkpoint has them: a (source, word) may be repeated.
+
+        Checkpoints of before 2026-11-27 say nothing of authors.
+        """
+        if "voices" not in table.column_names:
+            unknown = pa.array(np.zeros(table.num_rows, np.int64))
+            table = table.append_column("authors", unknown)
+            table = table.append_column("voices", table["documents"])
         self._tables[window] = [table.cast(_SCHEMA)]
         self._pending[window] = table.num_rows
 
@@ -236,10 +229,10 @@ class WindowCounts:
     def _resolve(self, window: int) -> None:
         """Move a window's counts by id to its counts by word."""
         for key in [key for key in self._known if key[0] == window]:
-            ids, counts, documents = self._known.pop(key).sums()
+            ids, *counted = self._known.pop(key).sums()
             if len(ids):
                 words = pa.array(self._names(ids), pa.string())
-                self._append(window, _columns(key[1], words, counts, documents))
+                self._append(window, _columns(key[1], words, counted))
 
     def _append(self, window: int, table: pa.Table) -> None:
         self._tables.setdefault(window, []).append(table)
@@ -260,8 +253,8 @@ def summed(table: pa.Table) -> pa.Table:
     """Each (source, word) once."""
     # Columns off the wire may lie unaligned; combined ones do not.
     grouped = table.combine_chunks().group_by(["source", "word"])
-    sums = grouped.aggregate([("counts", "sum"), ("documents", "sum")])
-    columns = [sums[n] for n in ("source", "word", "counts_sum", "documents_sum")]
+    sums = grouped.aggregate([(name, "sum") for name in COUNT_COLUMNS])
+    columns = [sums[n] for n in ("source", "word", *(f"{name}_sum" for name in COUNT_COLUMNS))]
     return pa.table(columns, schema=_SCHEMA).combine_chunks()
 
 
@@ -270,11 +263,9 @@ def as_word_counts(table: pa.Table, window: int, keep: set[str] | None = None) -
     if keep is not None:
         chosen = pa.array([word in keep for word in table["word"].to_pylist()], pa.bool_())
         table = table.filter(chosen)
-    counts: IntArray = table["counts"].to_numpy()
     return WordCounts(
-        words=table["word"].to_pylist(),
-        sources=table["source"].to_pylist(),
-        windows=np.full(table.num_rows, window, dtype=np.int64),
-        counts=counts,
-        documents=table["documents"].to_numpy(),
+        table["word"].to_pylist(),
+        table["source"].to_pylist(),
+        np.full(table.num_rows, window, dtype=np.int64),
+        *(table[name].to_numpy() for name in COUNT_COLUMNS),
     )

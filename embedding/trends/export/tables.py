@@ -99,6 +99,7 @@ def _figures(row: TrendRow) -> Mapping[str, Any]:
         "since": row.since,
         "documents_before": row.documents_before,
         "documents": row.documents,
+        "authors": row.authors,
         "count_before": row.count_before,
         "count": row.count,
         "sources": [one.source for one in row.sources if one.documents],

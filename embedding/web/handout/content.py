@@ -148,7 +148,8 @@ def _story(
             HandoutWord(
                 word=formats.short_word(one.word),
                 role=to.t(f"role_{one.role}"),
-                documents=to.t("in_documents", n=formats.number(one.documents)),
+                documents=to.t("in_documents", n=formats.number(one.documents))
+                + (f" · {to.t('authors_n', n=formats.number(one.authors))}" if one.authors else ""),
                 page=to.paths.word(one.word),
             )
             for one in words

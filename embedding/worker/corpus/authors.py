@@ -1,4 +1,4 @@
-"""One author counts once for a word: what else that author wrote with it in a window is no new use.
+"""Who used a word in a window: what else the same author wrote with it is no new use.
 
 What tells one use from another is `TokenBlock.voices`: alike for documents of the same author of
 the same source. A document whose author is unknown is its own.

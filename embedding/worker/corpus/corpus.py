@@ -85,6 +85,7 @@ class CorpusLine:
     when    Unix seconds
     done    share of the reading that is done with it
     source  what it says of its source, as it stands there: see `named_source`
+    author  who wrote it, "" where it does not say
     """
 
     number: int
@@ -92,6 +93,7 @@ class CorpusLine:
     when: float
     done: float
     source: object = None
+    author: str = ""
 
 
 def open_corpus(path: Path) -> IO[bytes]:
@@ -161,10 +163,10 @@ def dated_line(number: int, text: str, done: float) -> CorpusLine:
     when = _when(record.get("date"))
     if not isinstance(body, str) or when is None:
         raise InputError('needs "date" (ISO, 1600 to 2300) and "text" or "content".')
-    title = record.get("title")
-    return CorpusLine(
-        number, f"{title}\n{body}" if title else body, when, done, record.get("source")
-    )
+    title, author = record.get("title"), record.get("author")
+    text = f"{title}\n{body}" if title else body
+    who = author if isinstance(author, str) else ""
+    return CorpusLine(number, text, when, done, record.get("source"), who)
 
 
 def named_source(source: object) -> str:

@@ -1,4 +1,4 @@
-"""What a token block adds to the counts: occurrences and documents by word, source and window."""
+"""What a token block adds to the counts by word, source and window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.kernel.positions import ranges
-from embedding.kernel.records import IntArray, SourceProgress, TokenBlock, WindowUnit
+from embedding.kernel.records import COUNT_COLUMNS, IntArray, SourceProgress, TokenBlock, WindowUnit
 from embedding.models.jit import kernel
 from embedding.worker.corpus.authors import Authors
 
@@ -37,58 +37,56 @@ def count_words(
     """Counts of several blocks, by source and window.
 
     tables   for each block int64 [W], the row id of each of its words, -1 for none
-    authors  by whom words were used before: of the documents of one author that hold a word, one
-             is counted. None, or a block without voices: all are
+    authors  by whom words were used before. None, or a block without voices: no author is known
     """
     groups: list[CountGroup] = []
     names: list[str] = []
-    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    parts: list[tuple[IntArray, ...]] = []
     rows = 0
     for block, table in zip(blocks, tables, strict=True):
         starts = window_starts(block, unit)
         for window in np.unique(starts).tolist():
-            codes, counts, documents = _count(
-                block, window, np.flatnonzero(starts == window), authors
-            )
+            which = np.flatnonzero(starts == window)
+            codes, *columns = _count(block, window, which, authors)
             # By id, in which order they take the fewest bytes; words without one keep theirs.
             order = np.argsort(table[codes], kind="stable")
-            codes, counts, documents = codes[order], counts[order], documents[order]
-            ids = table[codes]
+            codes, ids = codes[order], table[codes[order]]
             names.extend(block.words[code] for code in codes[ids < 0].tolist())
-            parts.append((ids, counts, documents))
+            parts.append((ids, *(column[order] for column in columns)))
             rows += len(codes)
             groups.append(CountGroup(block.source, window, rows))
-    empty = np.empty(0, dtype=np.int64)
-    columns = [np.concatenate([part[i] for part in parts]) if parts else empty for i in range(3)]
-    return BlockCounts(tuple(groups), columns[0], names, columns[1], columns[2])
+    empty = (np.empty(0, dtype=np.int64),) * (1 + len(COUNT_COLUMNS))
+    ids, *counted = map(np.concatenate, zip(empty, *parts, strict=True))
+    return BlockCounts(tuple(groups), ids, names, *counted)
 
 
 def _count(
     block: TokenBlock, window: int, which: IntArray, authors: Authors | None
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Codes that occur in documents `which`, their occurrences, and in how many documents."""
+) -> tuple[IntArray, ...]:
+    """Codes that occur in documents `which`, and what is counted of each (`COUNT_COLUMNS`)."""
     ends = block.document_tokens().astype(np.int64)
     lengths = ends[which + 1] - ends[which]
     if not lengths.sum():
-        empty = np.empty(0, dtype=np.int64)
-        return empty, empty, empty
+        return (np.empty(0, dtype=np.int64),) * (1 + len(COUNT_COLUMNS))
     size = len(block.words)
     if len(which) == block.n_documents:
         codes = block.codes.astype(np.int64)
     else:
         codes = block.codes[ranges(ends[which], lengths)].astype(np.int64)
     counts = np.bincount(codes, minlength=size)
-    named = authors if len(block.voices) else None
-    if named is None:
+    present = np.flatnonzero(counts)
+    if authors is None or not len(block.voices):
         documents = np.zeros(size, dtype=np.int64)
         _spread(codes, np.cumsum(lengths), np.full(size, -1, dtype=np.int64), documents)
-    else:
-        owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
-        pairs = np.unique(owner * size + codes)
-        pairs = pairs[named.first(block, window, which[pairs // size], pairs % size)]
-        documents = np.bincount(pairs % size, minlength=size)
-    present = np.flatnonzero(counts)
-    return present, counts[present], documents[present]
+        held = documents[present]
+        return present, counts[present], held, np.zeros_like(held), held
+    owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
+    pairs = np.unique(owner * size + codes)
+    holders, held = which[pairs // size], pairs % size
+    first = authors.first(block, window, holders, held)
+    known = first & (block.voices[holders] >= 0)
+    columns = (np.bincount(part, minlength=size) for part in (held, held[known], held[first]))
+    return (present, counts[present], *(column[present] for column in columns))
 
 
 @kernel()

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 _LOGGED = 5
 """Malformed lines that the log names."""
-_FIELDS = ("date", "text", "content", "title", "source")
+_FIELDS = ("date", "text", "content", "title", "source", "author")
 _PARSING = pj.ParseOptions(
     explicit_schema=pa.schema([(name, pa.string()) for name in _FIELDS]),
     unexpected_field_behavior="ignore",
@@ -52,6 +52,7 @@ class DatedLines:
     when     float64 [n], Unix seconds
     done     float64 [n], share of the reading that is done with each
     sources  Arrow strings [n] where each names a source or none; else what they say, as it stands
+    authors  Arrow strings [n], "" or null where a line does not say who wrote it
     passed   float64 [n], share of its window's text that comes before the middle of each; empty
              where nobody asks
     """
@@ -62,6 +63,7 @@ class DatedLines:
     when: TimeArray
     done: TimeArray
     sources: pa.StringArray | Sequence[object]
+    authors: pa.StringArray
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
 
     def __len__(self) -> int:
@@ -226,6 +228,7 @@ def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:
         when,
         _shares(stretch, np.cumsum(sizes)[places]),
         column["source"],
+        column["author"],
     )
     return found[int(np.searchsorted(found.numbers, since)) :]
 
@@ -251,6 +254,7 @@ def _one_by_one(
         np.fromiter((line.when for line in found), np.float64),
         np.fromiter((line.done for line in found), np.float64),
         [line.source for line in found],
+        pa.array([line.author.encode(errors="ignore").decode() for line in found], pa.string()),
     )
     return lines, wrong
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.logs import begin_logging
@@ -30,6 +31,7 @@ from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.pool import PooledText
 from embedding.text.tokenizers import as_written
+from embedding.text.voices import voices
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
 from embedding.worker.corpus.feedback import FeedbackChannel
@@ -226,16 +228,17 @@ class _Cutter:
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
         keys = [document_key(self._share.source, number) for number in lines.numbers.tolist()]
         if _is_prepared(self._config):
+            columns = (lines.texts.to_pylist(), lines.when.tolist(), lines.authors.to_pylist())
             documents = [
-                self._document(key, source, text, when)
-                for key, text, when in zip(
-                    keys, lines.texts.to_pylist(), lines.when.tolist(), strict=True
-                )
+                self._document(key, source, text, when, author)
+                for key, text, when, author in zip(keys, *columns, strict=True)
             ]
             block = self._text.block(documents, [time.time()] * len(lines))
             return replace(block, passed=lines.passed)
         coded, ends = code_documents(lines.texts, self._config, self._pipeline.words)
         block = self._coded(source, coded, ends, lines.when, keys)
+        if pc.any(pc.greater(pc.binary_length(lines.authors), 0)).as_py():
+            block = replace(block, voices=voices(source, lines.authors.to_pylist(), keys))
         return replace(block, passed=lines.passed)
 
     def _coded(
@@ -257,13 +260,16 @@ class _Cutter:
             tokenizer_digest=self._pipeline.digest,
         )
 
-    def _document(self, key: str, source: str, text: str, when: float) -> Document:
+    def _document(
+        self, key: str, source: str, text: str, when: float, author: str | None = None
+    ) -> Document:
         return Document(
             url=key,
             source=source,
             text=text,
             published_at=datetime.fromtimestamp(when, UTC),
             fetched_at=datetime.now(UTC),
+            author=author or None,
         )
 
     def _learn_size(self, characters: int, tokens: int) -> None:

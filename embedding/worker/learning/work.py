@@ -124,6 +124,5 @@ def joined(parts: Sequence[BlockCounts]) -> BlockCounts:
         tuple(groups),
         np.concatenate([part.ids for part in parts]),
         words,
-        np.concatenate([part.counts for part in parts]),
-        np.concatenate([part.documents for part in parts]),
+        *map(np.concatenate, zip(*(part.columns for part in parts), strict=True)),
     )

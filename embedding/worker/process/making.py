@@ -133,7 +133,8 @@ def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
 
 def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:
     """Who tells the server who used a word; not of a corpus, whose words everybody may see."""
-    return ContributorCollector.of(welcome) if spec.corpus is None else None
+    unknown = spec.text.unknown_authors
+    return ContributorCollector.of(welcome, unknown) if spec.corpus is None else None
 
 
 def _lexicon(

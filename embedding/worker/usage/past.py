@@ -137,7 +137,7 @@ class PastTexts:
         """
         n = block.n_documents
         if len(block.voices):
-            marks = block.voices.astype(np.uint64)
+            marks = np.maximum(block.voices, ~block.voices).astype(np.uint64)
         elif n and numbers.min() >= 0:
             marks = numbers.astype(np.uint64)
         else:

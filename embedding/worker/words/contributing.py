@@ -11,7 +11,7 @@ from embedding.exchange.contributors import Contributors, contributor_id
 from embedding.exchange.protocol import Welcome
 from embedding.kernel.records import IntArray, TokenBlock
 from embedding.text.generations import Generations
-from embedding.text.voices import contributors
+from embedding.text.voices import UnknownAuthors, contributors
 
 REMEMBERED = 200_000
 """Words without a row of which a node remembers who used them."""
@@ -25,17 +25,25 @@ class _Collected(NamedTuple):
 class ContributorCollector:
     """Signs of the authors and sources of words without a row: at most as many as are asked for."""
 
-    def __init__(self, salt: str, authors: int, sources: int, capacity: int = REMEMBERED) -> None:
+    def __init__(
+        self,
+        salt: str,
+        authors: int,
+        sources: int,
+        capacity: int = REMEMBERED,
+        unknown: UnknownAuthors = "one",
+    ) -> None:
         self._key = bytes.fromhex(salt)
+        self._unknown = unknown
         self._most = (authors, sources)
         self._heard: Generations[str, _Collected] = Generations(capacity)
 
     @classmethod
-    def of(cls, welcome: Welcome) -> ContributorCollector | None:
+    def of(cls, welcome: Welcome, unknown: UnknownAuthors = "one") -> ContributorCollector | None:
         """As the server asks for it; None when it does not."""
         if welcome.min_authors <= 1 and welcome.min_sources <= 1:
             return None
-        return cls(welcome.salt, welcome.min_authors, welcome.min_sources)
+        return cls(welcome.salt, welcome.min_authors, welcome.min_sources, unknown=unknown)
 
     def hear(self, block: TokenBlock, table: IntArray) -> None:
         """Remember whose documents hold the words without a row (-1 in `table`, int64 [W])."""
@@ -48,7 +56,8 @@ class ContributorCollector:
         size = len(block.words)
         pairs = np.unique(owner[unknown] * size + block.codes[unknown])
         source = block.source.encode()
-        whose = [voice.tobytes() for voice in contributors(block.voices, block.source)]
+        who = contributors(block.voices, block.source, self._unknown)
+        whose = [voice.tobytes() for voice in who]
         for document, code in zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True):
             self._add(block.words[code], whose[document], source)
 

@@ -29,27 +29,25 @@ def merge_rows(request, monkeypatch) -> int:
     return request.param
 
 
-pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 5)), max_size=12)
+pairs = st.lists(st.tuples(st.integers(0, 9), *[st.integers(0, 5)] * 4), max_size=12)
 
 
 @given(st.lists(pairs, max_size=8), st.integers(0, 8))
 def test_counts_by_id_are_the_sums_however_often_they_are_asked_for(parts, ask):
     held = IdCounts()
-    expected: dict[int, tuple[int, int]] = {}
+    expected: dict[int, list[int]] = {}
     for at, part in enumerate(parts):
         part = list({each[0]: each for each in part}.values())
-        columns = np.array(part, dtype=np.int64).reshape(-1, 3).T
-        held.add(*columns)
+        columns = np.array(part, dtype=np.int64).reshape(-1, 5).T
+        held.add(tuple(columns))
         columns[:] = -7  # the caller's message may be reused
-        for id_, count, documents in part:
-            before = expected.get(id_, (0, 0))
-            expected[id_] = (before[0] + count, before[1] + documents)
+        for id_, *counted in part:
+            before = expected.get(id_, [0] * 4)
+            expected[id_] = [a + b for a, b in zip(before, counted, strict=True)]
         if at == ask:
             held.sums()
-    ids, counts, documents = held.sums()
-    found = dict(
-        zip(ids.tolist(), zip(counts.tolist(), documents.tolist(), strict=True), strict=True)
-    )
+    ids, *columns = held.sums()
+    found = dict(zip(ids.tolist(), np.stack(columns, axis=1).tolist(), strict=True))
     assert found == expected
     assert len(parts) < 2 or (np.diff(ids) > 0).all()
 

@@ -172,7 +172,15 @@ def test_a_tick_that_is_not_whole_is_not_learnt(path: Path) -> None:
 
 def line(source: object, text: str = "말") -> DatedLines:
     number, when = np.asarray([3]), np.zeros(1)
-    return DatedLines(number, pa.array([text]), np.asarray([len(text)]), when, when, [source])
+    return DatedLines(
+        number,
+        pa.array([text]),
+        np.asarray([len(text)]),
+        when,
+        when,
+        [source],
+        pa.nulls(1, pa.string()),
+    )
 
 
 def test_those_with_the_most_text_are_told_apart_and_the_number_of_others_is_said(
