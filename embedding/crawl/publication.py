@@ -149,8 +149,8 @@ def _names(value: dict[str, Any], url: str) -> bool:
     """Whether an object says that it is about this address."""
     own = url.split("#")[0].rstrip("/")
     entity = value.get("mainEntityOfPage")
-    names = (value.get("url"), value.get("@id"), entity)
-    names += (entity.get("@id"),) if isinstance(entity, dict) else ()
+    inner = entity.get("@id") if isinstance(entity, dict) else None
+    names = (value.get("url"), value.get("@id"), entity, inner)
     return any(isinstance(one, str) and one.split("#")[0].rstrip("/") == own for one in names)
 
 

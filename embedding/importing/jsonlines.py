@@ -120,7 +120,7 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str 
     yield from ((number, _flat(each)) for number, each in enumerate(value))
 
 
-def _of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _of_columns(value: Mapping[str, Any]) -> list[Any]:
     """Records of a table that is written by columns: {"text": {"0": "…", "1": "…"}, …}, or lists
     of one length, as `DataFrame.to_json` and `to_dict("list")` write it; none of another value."""
     columns = {

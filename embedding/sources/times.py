@@ -205,8 +205,8 @@ def _dated(text: str, zone: ZoneInfo, now: datetime) -> datetime | None:
                 part = _in_order(part, zone, now)
             return _placed(part, zone)
     for pattern in _MONTH_ALONE:
-        if match := pattern.fullmatch(text):
-            return _placed({**match.groupdict(), "day": "1"}, zone)
+        if month := pattern.fullmatch(text):
+            return _placed({**month.groupdict(), "day": "1"}, zone)
     return None
 
 
@@ -358,8 +358,8 @@ def _near(text: str, now: datetime) -> datetime | None:
         clock, where = _clock(part), _zone_of(part, zone)
         if clock is None or where is None:
             return None
-        when = _at(now.astimezone(where).date(), clock, where)
-        return when if when <= now + _FAST else when - timedelta(days=1)
+        today = _at(now.astimezone(where).date(), clock, where)
+        return today if today <= now + _FAST else today - timedelta(days=1)
     for pattern in _THIS_YEAR:
         if match := pattern.fullmatch(text):
             part = match.groupdict()

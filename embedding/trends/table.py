@@ -20,7 +20,6 @@ from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
 
 if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
-    from embedding.trends.dating import WordChange
     from embedding.trends.history import ShiftFigure, WordHistory
 
 _LONGEST = 40
