@@ -90,9 +90,10 @@ def key_of(refs: Sequence[SnapshotRef], config: TrendsConfig) -> str:
 
 def dumps(report: TrendReport) -> str:
     """The canonical JSON text of a report: the same report gives the same bytes."""
-    content = {**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT}
-    if report.scores is not None:
-        content[_KEY] = report.scores.key
+    return _text({**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT})
+
+
+def _text(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
@@ -103,7 +104,8 @@ def save(report: TrendReport, folder: Path) -> Path:
     ConfigError when the folder cannot be written; then nothing is visible.
     """
     target = folder / _checked(report.snapshot.id)
-    text = dumps(report)
+    key = {} if report.scores is None else {_KEY: report.scores.key}
+    text = _text({**report.to_dict(), FORMAT_FIELD: REPORT_FORMAT, **key})
     try:
         folder.mkdir(parents=True, exist_ok=True)
         same = (target / REPORT).is_file() and (target / REPORT).read_text("utf-8") == text

@@ -13,13 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from embedding.kernel.errors import ConfigError
-from embedding.trends.changed import WordChange
-from embedding.trends.history import ShiftFigure, WordHistory
 from embedding.trends.notes import OF_MEANING
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
 
 if TYPE_CHECKING:  # these compare windows: a table of what was compared need not import them
+    from embedding.trends.changed import WordChange
     from embedding.trends.history import ShiftFigure, WordHistory
 
 _LONGEST = 40
