@@ -43,7 +43,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 FIRST_DAY = datetime(2001, 1, 1, tzinfo=UTC)

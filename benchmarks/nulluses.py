@@ -29,7 +29,7 @@ from embedding.bench.results import facts, keep
 from embedding.evaluation.planting import PlantedDocument
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.server.snapshotting.snapshotter import usage_of
+from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums
 from embedding.trends.config import TrendsConfig
 from embedding.trends.online import OnlineTests

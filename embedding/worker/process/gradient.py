@@ -107,7 +107,10 @@ class GradientProcess:
             rehearses=self.rehearsals.any,
             trainer=trainer,
         )
-        self.closings = Closings(reads=self.learner.observer.usage is not None)
+        usage = self.learner.observer.usage
+        self.closings = (
+            Closings(reads=False) if usage is None else Closings(reads=True, seen=usage.past.seen)
+        )
         self.acknowledgements = Acknowledgements(
             queue, self.client, welcome.offset, self.learner.turn.unacknowledged
         )
@@ -259,7 +262,7 @@ class GradientProcess:
         self.acknowledgements.confirm()
         counters = self.counters
         if learnt.close is not None:
-            self.closings.acknowledge(learnt.close.window)
+            self._flush()  # a snapshot waits for it
             self._report()
             return
         if learnt.order is not None:
@@ -297,7 +300,7 @@ class GradientProcess:
         self.counters.last_error = str(error)
         welcome = self.client.hello()
         self.learner.restart(welcome.clock, welcome.sequence)
-        self.closings.go_back()
+        self.closings.go_back(error)
 
     @property
     def block_tokens(self) -> int:
@@ -357,14 +360,13 @@ class GradientProcess:
                     "topology": self.transport.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.past.mixing.weights,
-                    "closed": self.closings.latest,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
                     "peak_memory_bytes": peak_memory(),
                 }
             )
-            self.closings.complete(asked if self.spec.corpus is None else None)
+            self.closings.asked(asked if self.spec.corpus is None else ())
         except (UnavailableError, RefusedError) as error:
             self.counters.last_error = str(error)
 

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.pasttexts import PastDocuments, joined
-from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, WindowUse
+from embedding.exchange.pasttexts import PastDocuments, joined, of_corpus
+from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, Inherited, WindowUse
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
@@ -95,24 +95,40 @@ class UsageReader:
         return self.peers.leave(window, until, self.past)
 
     def close(
-        self, window: int, lexicon: NodeLexicon, rows: Rows, past: PastTexts | None = None
+        self,
+        window: int,
+        lexicon: NodeLexicon,
+        rows: Rows,
+        past: PastTexts | None = None,
+        inherited: Sequence[Inherited] = (),
     ) -> WindowUse:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
-        past  the text; None: what this node remembers
+        past       the text; None: what this node remembers
+        inherited  text of dead processes that it speaks for: what others handed in of the window
+                   is read with later windows alone
 
         UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
         vectors from counts, the window, the one before it, all older ones, and what its busiest
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
         past = self.past if past is None else past
+        ours = {(one.life, one.source) for one in inherited}
+        use = WindowUse(window, tuple(inherited))
+        # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
             for at, start in enumerate([window, *past.before(window)])
-            for stretch in past.of_window(start)
+            for stretch in of_corpus(
+                [
+                    one
+                    for one in past.of_window(start)
+                    if start != window or not one.life or (one.life, one.source) in ours
+                ]
+            )
         ]
         if not any(time == 1 for time, _ in read):
-            return WindowUse()
+            return use
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
@@ -120,7 +136,7 @@ class UsageReader:
         ids = np.flatnonzero(place[:-1])  # the last place is that of -1
         ids = ids[positions(lexicon.ids, ids) >= 0]
         if not len(ids):
-            return WindowUse()
+            return use
         place[:] = -1
         place[ids] = np.arange(len(ids))
         tokens = place[whole.ids]
@@ -163,7 +179,7 @@ class UsageReader:
             )
         )
         shift = context_shift(window, pairs, ids, by_counts.says)
-        return WindowUse(sums, () if shift is None else (shift,))
+        return replace(use, sums=sums, shifts=() if shift is None else (shift,))
 
     def _sums(
         self, empty: ContextSums, texts: PastDocuments, documents: IntArray, contexts: Contexts
