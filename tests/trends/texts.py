@@ -16,8 +16,8 @@ from embedding.kernel.records import (
     WindowUnit,
     WordCounts,
 )
-from embedding.server.snapshotting.snapshotter import usage_of
-from embedding.server.words.usage import UsageSums
+from embedding.server.snapshotting.usage import usage_of
+from embedding.server.words.usage import UsageSums, added_up
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.corpus.authors import Authors
 from embedding.worker.corpus.counting import count_words
@@ -112,7 +112,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
             documents={one.source: one.n_documents for one in blocks},
             tokenizer_digest="t1",
         )
-        usage = usage_of(sums.held([start]), every)
+        usage = usage_of(added_up(sums.held([start])), every)
         parent = store.publish(replace(data, parent=parent), usage).id
     return store
 

@@ -48,6 +48,7 @@ class WindowConvergence:
         self._since: dict[Window, float] = {}
         self._converged: dict[Window, bool] = {}
         self._forced: set[Window] = set()
+        self._free: set[Window] = set()
         self._waits: dict[Window, str] = {}
         self._said: dict[Window, tuple[str, float]] = {}
 
@@ -58,8 +59,12 @@ class WindowConvergence:
         """
         now = time.monotonic() if now is None else now
         self._since.setdefault(window, now)
-        waits = [self._holds(one, now) for one in self.waiting if one.start <= window.start]
-        return not any(waits)
+        if any(one.start < window.start and self._holds_up(one, now) for one in self.waiting):
+            return False
+        if self._holds(window, now):
+            return False
+        self._free.add(window)
+        return True
 
     def force(self, window: Window) -> None:
         """Cut it without what is not handed in."""
@@ -86,14 +91,23 @@ class WindowConvergence:
         for kept in (self._since, self._waits, self._said):
             kept.pop(window, None)
         self._forced.discard(window)
+        self._free.discard(window)
         converged = self._converged.pop(window, None)
         return {} if converged is None or not self._limit_s else {"settled": float(converged)}
+
+    def _holds_up(self, earlier: Window, now: float) -> bool:
+        """Whether later windows wait for one that was asked for before."""
+        within = now - self._since[earlier] < self._limit_s
+        return earlier not in self._free and (within or bool(self._wait(earlier)))
+
+    def _wait(self, window: Window) -> Wait:
+        return Wait() if window in self._forced else self._handed(window)
 
     def _holds(self, window: Window, now: float) -> bool:
         """Whether a window waits for its own nodes."""
         if not self._rehearsed(window, now):
             return True
-        wait = Wait() if window in self._forced else self._handed(window)
+        wait = self._wait(window)
         if wait:
             self._say(window, wait, now)
         else:

@@ -225,13 +225,16 @@ class UsageSums:
         """A push was taken; what belongs to closed windows is passed over."""
         if not self.wanted:
             return
-        ended = {one.window: one for one in push.hand_ins}
-        for window in {*ended, *(part.window for part in push.usage)} - {*closed}:
+        ended = {one.window: one.first for one in push.hand_ins}
+        named = {part.window for part in push.usage}
+        if not push.life:  # of a node that says all in one push
+            ended |= dict.fromkeys(named, push.sequence)
+        for window in {*ended, *named} - {*closed}:
             owner = window, push.node, push.life
             portion = Handed.of([part for part in push.usage if part.window == window], self.dim)
             self._portions.setdefault(owner, {})[push.sequence] = portion
             if window in ended:
-                self._complete(owner, ended[window].first)
+                self._complete(owner, ended[window])
 
     def _complete(self, owner: _Owner, first: int) -> None:
         """The last portion is there; those before `first` are of a try given up."""

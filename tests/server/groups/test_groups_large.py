@@ -17,6 +17,7 @@ from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_arra
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
+from embedding.server.words.usage import added_up
 from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -99,7 +100,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             assert b.link.failed is None
             assert read(leader, ids[:3])[:, 0].tolist() == [1.0] * 3
             assert leader.state.vocabulary.counts(ids).tolist() == [3.0] * 600
-            (used,) = leader.state.accounts.usage.held([0])
+            (used,) = added_up(leader.state.accounts.usage.held([0]))
             assert used.documents[used.places].shape == (600, UNITS)
             assert used.documents.sum() == 1800
         place = leader.state.ledger.of("n2").offset

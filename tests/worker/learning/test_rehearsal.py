@@ -14,6 +14,7 @@ from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
+from embedding.server.words.usage import added_up
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.config import NodeConfig
@@ -194,7 +195,7 @@ def counted(server: ParameterServer) -> dict[str, object]:
         "usage": [
             (one.source, one.documents.tolist(), one.sums.tolist())
             for start in state.accounts.windows.windows()
-            for one in state.accounts.usage.held([start])
+            for one in added_up(state.accounts.usage.held([start]))
         ],
         "by_window": [
             state.accounts.windows.table(start).to_pydict()
