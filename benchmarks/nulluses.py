@@ -17,6 +17,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np

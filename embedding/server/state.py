@@ -409,11 +409,14 @@ class ServerState:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
         return self.reports.living(self.machine.board.members)
 
-    def wait(self, starts: Sequence[int]) -> Wait:
-        """For whom windows wait until all is handed in (under the lock)."""
+    def wait(self, starts: Sequence[int], *, closed: bool = False) -> Wait:
+        """For whom windows wait until all is handed in (under the lock).
+
+        closed  they are published: what came since is waited for as well
+        """
         living, accounts = self._awaited(), self.accounts
         waits = [
-            accounts.readers.wait(start, living, complete=accounts.tracker.passed(start))
+            accounts.readers.wait(start, living, complete=closed or accounts.tracker.passed(start))
             for start in starts
         ]
         return Wait(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from embedding.exchange.protocol import Push
 from embedding.kernel.records import (
     SnapshotData,
     TokenBlock,
@@ -92,7 +93,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
         table_of = vectors
         sums = UsageSums(DIM, wanted=True, limit=1 << 20)
         sent = reader.close(start, lexicon, lambda asked, table=table_of: table[asked]).sums
-        sums.learnt(SimpleNamespace(usage=sent), ())
+        sums.learnt(Push("n0", 1, 0, usage=sent), ())
         data = SnapshotData(
             window=Window.holding(_moment(start), WindowUnit.DAY),
             words=names,

@@ -85,7 +85,7 @@ class Amendments:
                 f"amend: the counts of that window are here no longer; they are kept for the last "
                 f"{KEPT} windows that were published. Train on its texts again to have them."
             )
-        return self.state.wait([start])
+        return self.state.wait([start], closed=True)
 
     def due(self) -> list[int]:
         """Windows of which a revision would say more, and for which nothing more is waited for
@@ -105,7 +105,8 @@ class Amendments:
         now = self._now(start)
         before = store.open(ref.id)
         manifest, accounts = before.manifest, self.state.accounts
-        fewer = lacking(now.missing) - lacking(manifest.missing)
+        known = sum(now.documents.values()) - lacking(now.missing)
+        fewer = sum(manifest.documents.values()) - lacking(manifest.missing) - known
         if fewer > 0:
             raise RefusedError(
                 f"amend {manifest.window.label}: of {fewer} documents the server does not know any "

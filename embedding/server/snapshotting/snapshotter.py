@@ -190,7 +190,11 @@ class Snapshotter:
             for window in self._convergence.waiting:
                 overdue = self._convergence.overdue(window)
                 asked.update(dict.fromkeys(self._all_starts(window), overdue))
-            waits = {start: self._state.wait([start]) for start in sorted(asked)}
+            published = self._state.accounts.published
+            waits = {
+                start: self._state.wait([start], closed=start in published)
+                for start in sorted(asked)
+            }
         return [
             Ask(start, asked[start], wait.lost).to_list()
             for start, wait in waits.items()
