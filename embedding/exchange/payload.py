@@ -162,11 +162,10 @@ class ContextShift:
 
 @dataclass(frozen=True)
 class Inherited:
-    """Text of a window that a process pushed which died, and that this one has read again.
+    """Text of a window that a process pushed which died, and that this one speaks for now.
 
-    life       mark of that process; "": of all earlier ones of this node
-    source     "": all that it read
-    documents  read again; gone: those that cannot be
+    life       mark of that process
+    documents  read again; gone: those that are not where they were
     """
 
     life: str

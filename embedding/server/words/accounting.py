@@ -75,7 +75,7 @@ class Accounts:
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
         self.vocabulary = vocabulary
         self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
-        self.readers = WindowReaders()
+        self.readers = WindowReaders(moves=not config.in_step)
         self.shifts = ContextShifts(wanted=config.usage)
         self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
         self.windows = WindowCounts(vocabulary.names)

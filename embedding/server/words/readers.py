@@ -59,9 +59,13 @@ class Wait:
 
 
 class WindowReaders:
-    """Of all windows that are not forgotten. Not thread-safe: the server's lock guards it."""
+    """Of all windows that are not forgotten. Not thread-safe: the server's lock guards it.
 
-    def __init__(self) -> None:
+    moves  sources go to other nodes when theirs dies; those of a corpus do not
+    """
+
+    def __init__(self, *, moves: bool = True) -> None:
+        self._moves = moves
         self._windows: dict[int, dict[str, Reader]] = {}
         self._heirs: dict[int, dict[Text, Heir]] = {}
         self._lives: dict[str, str] = {}
@@ -93,27 +97,14 @@ class WindowReaders:
         if own is not None:
             own.open.clear()
             own.handed = True
-        named = [one for one in given.inherited if one.life]
         heirs = self._heirs.setdefault(given.window, {})
-        heirs.update({(one.life, one.source): Heir(life, one) for one in named})
-        if len(named) < len(given.inherited):
-            self._inherit_own(given.window, life)
-        return [(one.life, one.source) for one in named]
+        heirs.update({(one.life, one.source): Heir(life, one) for one in given.inherited})
+        return [(one.life, one.source) for one in given.inherited if one.documents]
 
     def _heard(self, node: str, life: str) -> None:
         """The nodes of other servers greet these."""
         if node not in self._greeted:
             self._lives[node] = life
-
-    def _inherit_own(self, window: int, life: str) -> None:
-        """A node of a corpus goes on behind what its earlier processes had read, in order: nobody
-        else will read that."""
-        for start, readers in self._windows.items():
-            for mark, one in readers.items() if start <= window else ():
-                if mark != life and self._lives.get(one.node) == life:
-                    heirs = self._heirs.setdefault(start, {})
-                    for source in one.open:
-                        heirs.setdefault((mark, source), Heir(life, Inherited(mark, source)))
 
     def wait(self, window: int, living: Collection[str], *, complete: bool = True) -> Wait:
         """For whom a window waits while these nodes are there; where none is, for nobody.
@@ -130,7 +121,7 @@ class WindowReaders:
         }
         lost: set[Text] = set()
         for life, one in readers.items():
-            if life in alive or not living:
+            if life in alive or not living or not self._moves:
                 continue
             for source in one.open:
                 # What a dead heir spoke for goes with its own text of that source.
@@ -153,7 +144,10 @@ class WindowReaders:
                 if heir is not None:
                     gone = heir.text.gone
                     _count(found, "document_gone", source, gone)
-                    documents = one.read[source] - heir.text.documents - gone
+                    if heir.text.documents:
+                        # It takes the place of what the dead one handed in of that source.
+                        documents = one.read[source] - heir.text.documents
+                    documents -= gone
                 _count(found, reason, one.node, documents)
         return tuple(
             Missing(

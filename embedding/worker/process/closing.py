@@ -75,7 +75,8 @@ class Closings:
             return None
         given = self._given.get(ask.window)
         if given is None:
-            return Close(ask.window, inherited=tuple(inherited))
+            due = bool(inherited) or self._seen(ask.window) > 0 or not ask.lost
+            return Close(ask.window, inherited=tuple(inherited)) if due else None
         # What was spoken for once is so in each later word on the window.
         known = {(one.life, one.source): one for one in given.inherited}
         known |= {(one.life, one.source): one for one in inherited}
@@ -96,7 +97,7 @@ class Closings:
         """The window of a corpus that is over, to be read now; until: the next one, if any."""
         if not self._reads or window is None:
             return None
-        return Close(window, until, (Inherited("", ""),))
+        return Close(window, until)
 
     def go_back(self, refused: RefusedError) -> None:
         """The server refused something: what it may not have is read again; raises `refused` when

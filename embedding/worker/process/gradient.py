@@ -12,6 +12,8 @@ from typing import Any
 import psutil
 
 from embedding.exchange.connecting import connect
+from embedding.exchange.payload import Inherited
+from embedding.exchange.protocol import Ask
 from embedding.kernel.errors import (
     BehindError,
     ExchangeError,
@@ -109,7 +111,9 @@ class GradientProcess:
         )
         usage = self.learner.observer.usage
         self.closings = (
-            Closings(reads=False) if usage is None else Closings(reads=True, seen=usage.past.seen)
+            Closings(reads=False)
+            if usage is None
+            else Closings(reads=True, seen=usage.past.seen, inherits=self._inherits)
         )
         self.acknowledgements = Acknowledgements(
             queue, self.client, welcome.offset, self.learner.turn.unacknowledged
@@ -211,6 +215,12 @@ class GradientProcess:
     def _closing(self) -> Close | None:
         """The window of a stream to read once more: complete, as the server says, and converged."""
         return self.closings.due(self.rehearsals.unconverged)
+
+    def _inherits(self, ask: Ask) -> list[Inherited]:
+        """Text of dead processes in the sources that this node reads now. Nobody has it in memory:
+        the snapshot says that it is lost."""
+        sources = (self.queue.latest_report() or {}).get("sources") or {}
+        return [Inherited(life, source) for life, source in ask.lost if source in sources]
 
     def _read(self, window: int, tokens: int) -> None:
         self.rehearsals.read(window, tokens)

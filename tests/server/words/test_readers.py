@@ -56,16 +56,29 @@ def test_what_an_heir_spoke_for_is_read_again_with_its_own_text_of_that_source()
     assert readers.missing(WINDOW, {"n2"}) == ()
 
 
-def test_an_earlier_process_of_a_node_of_a_corpus_is_spoken_for_by_the_next() -> None:
-    readers = WindowReaders()
+def test_the_text_of_a_corpus_goes_to_nobody_else_and_is_not_waited_for() -> None:
+    readers = WindowReaders(moves=False)
     readers.greet("n0", "a")
     readers.read(WINDOW, "n0", "a", "가", 3)
+    assert readers.wait(WINDOW, {"n0"}).readers == ("n0",)
     readers.greet("n0", "b")
-    assert readers.wait(WINDOW, {"n0"}).lost == (("a", "가"),)
-    readers.hand_in("n0", "b", HandIn(WINDOW + 1, 1, (Inherited("", ""),)))
     assert not readers.wait(WINDOW, {"n0"})
     (lost,) = readers.missing(WINDOW, {"n0"})
     assert (lost.reason, lost.documents) == ("node_lost", 3)
+
+
+def test_who_takes_a_source_over_and_has_no_text_of_it_ends_the_wait_and_drops_nothing() -> None:
+    readers = WindowReaders()
+    for node, life in (("n0", "a"), ("n1", "b")):
+        readers.greet(node, life)
+    readers.read(WINDOW, "n0", "a", "가", 3)
+    readers.hand_in("n0", "a", HandIn(WINDOW, 1))
+    readers.read(WINDOW, "n0", "a", "가", 1)
+    assert readers.wait(WINDOW, {"n1"}).lost == (("a", "가"),)
+    assert readers.hand_in("n1", "b", HandIn(WINDOW, 1, (Inherited("a", "가"),))) == []
+    assert not readers.wait(WINDOW, {"n1"})
+    (lost,) = readers.missing(WINDOW, {"n1"})
+    assert (lost.reason, lost.documents) == ("node_lost", 1), "three were handed in"
 
 
 def test_a_window_that_is_read_on_is_handed_in_once() -> None:
