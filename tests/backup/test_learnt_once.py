@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from crawlkills import MODEL, NODES, Crawl, documents
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
 from embedding.settings import PathsConfig, Settings
 from embedding.simweb.testing import running
-from worker.process.test_kills import MODEL, NODES, Crawl, documents
 
 
 def of(folder: Path, crawl: Crawl | None) -> Settings:

@@ -49,7 +49,8 @@ class PushArrival:
         """The arrival of a checked push; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
-        starts += [one.window for one in (*push.usage, *push.shifts, *push.hand_ins)]
+        starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
+        starts += [one.window for one in push.hand_ins]
         if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
             raise RefusedError(
                 f"push {push.sequence} of node {push.node}: a window that starts outside "

@@ -193,6 +193,14 @@ class Learner:
             decay=decay,
         )
 
+    def remember_again(self, blocks: Sequence[TokenBlock]) -> None:
+        """Remember text that a dead process had learnt; nothing is learnt of it."""
+        if self.observer.usage is not None:
+            with self.words.reading:
+                self.words.refresh()
+                tables = [self.lexicon.rows(block.words) for block in blocks]
+            self.observer.usage.keep(blocks, tables)
+
     def train(self, prepared: Prepared) -> Trained:
         """Train on the rows; YeoronError when the loss is not finite or explodes."""
         return self._training.train(prepared)

@@ -49,11 +49,8 @@ class PastTexts:
         most, windows = config.past_tokens, config.past_windows
         return cls(unit, most, windows, names_late_words=names_late_words) if most else None
 
-    def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray], life: str = "") -> None:
-        """Remember blocks; tables: for each block int64 [W], the row id of each of its words.
-
-        life  mark of the dead process that had learnt them
-        """
+    def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
+        """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
         for block, table in zip(blocks, tables, strict=True):
             numbers = _numbers(block.keys)
             whole = PastDocuments(
@@ -64,7 +61,7 @@ class PastTexts:
                 _units(block, numbers),
                 block.voices if len(block.voices) else np.full(block.n_documents, -1, np.int64),
                 numbers,
-                life,
+                block.life,
             )
             starts = window_starts(block, self._unit)
             for start in np.unique(starts).tolist():
@@ -72,7 +69,7 @@ class PastTexts:
                 one = whole if len(which) == len(starts) else whole.take(which)
                 self._held.setdefault(start, deque()).append(one)
                 self.tokens += len(one.ids)
-                self._seen[start, block.source, life] += len(which)
+                self._seen[start, block.source, block.life] += len(which)
         self._shorten()
 
     def seen(self, window: int, life: str = "", source: str | None = None) -> int:

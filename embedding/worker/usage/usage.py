@@ -17,6 +17,7 @@ known; the sums of each unit travel. A passage that several documents hold count
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -57,7 +58,10 @@ Rows = Callable[[IntArray], FloatArray]
 
 
 class UsageReader:
-    """Remembers what a node reads, and reads it again when a window closes. Not thread-safe."""
+    """Remembers what a node reads, and reads it again when a window closes.
+
+    Text may be remembered by one thread while another closes a window.
+    """
 
     def __init__(self, window: int, past: PastTexts, peers: CorpusPeers | None = None) -> None:
         """window: words on each side that are contexts; peers: None: no other node's text is read.
@@ -67,6 +71,7 @@ class UsageReader:
         self.window = window
         self.past = past
         self.peers = peers
+        self._lock = threading.Lock()
 
     @classmethod
     def of(
@@ -82,8 +87,9 @@ class UsageReader:
         return cls(model.window, past, peers)
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
-        """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
-        self.past.add(blocks, tables)
+        """Remember text; tables: for each block int64 [W], the row id of each word."""
+        with self._lock:
+            self.past.add(blocks, tables)
 
     def leave(self, window: int, until: int | None) -> list[tuple[int, PastTexts]]:
         """A window is over: those to read now, each with the text to read.
@@ -113,6 +119,17 @@ class UsageReader:
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
         past = self.past if past is None else past
+        with self._lock:
+            return self._close(window, lexicon, rows, past, inherited)
+
+    def _close(
+        self,
+        window: int,
+        lexicon: NodeLexicon,
+        rows: Rows,
+        past: PastTexts,
+        inherited: Sequence[Inherited],
+    ) -> WindowUse:
         ours = {(one.life, one.source) for one in inherited}
         use = WindowUse(window, tuple(inherited))
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
