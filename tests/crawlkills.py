@@ -204,10 +204,15 @@ def documents() -> list[dict[str, object]]:
 
 @contextmanager
 def crawling(folder: Path, node: NodeConfig = NODE, **places: Any) -> Iterator[Crawl]:
-    with running(None, documents()) as base:
-        found = Crawl(folder, base, node, **places)
-        found.serve()
-        try:
-            yield found
-        finally:
-            found.end()
+    with running(None, documents()) as base, crawling_at(base, folder, node, **places) as found:
+        yield found
+
+
+@contextmanager
+def crawling_at(base: str, folder: Path, node: NodeConfig = NODE, **places: Any) -> Iterator[Crawl]:
+    found = Crawl(folder, base, node, **places)
+    found.serve()
+    try:
+        yield found
+    finally:
+        found.end()

@@ -211,8 +211,8 @@ class UsageSums:
         return sum(words.get(0, 0) for words in self._words.values())
 
     def windows(self) -> set[int]:
-        """Those of which anything was handed in whole."""
-        return {window for window, _, _ in self._handed}
+        """Those of which anything was handed in whole that says how a word was used."""
+        return {owner[0] for owner, handed in self._handed.items() if handed.parts}
 
     def describe(self) -> dict[str, int]:
         """As the status shows it."""

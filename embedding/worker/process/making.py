@@ -109,8 +109,11 @@ def make_learner(
         memory,
         LearnerSetup(
             *(spec.name, model, spec.node, unit),
-            most_bytes=min(LearnerSetup.most_bytes, spec.exchange.max_message_bytes // 4),
             life="" if extras.usage is None else spec.incarnation,
+            # Portions belong together by the mark of their process.
+            most_bytes=min(LearnerSetup.most_bytes, spec.exchange.max_message_bytes // 4)
+            if spec.incarnation
+            else spec.exchange.max_message_bytes,
         ),
         start=start,
         extras=extras,
