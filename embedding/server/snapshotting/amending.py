@@ -24,7 +24,7 @@ from embedding.snapshots.store import SnapshotStore
 
 logger = logging.getLogger(__name__)
 
-KEPT = 2
+AMENDABLE = 2
 """Published windows of which counts and use are kept for amendments, the latest ones."""
 LATE_SHARE = 1e-3
 """Late documents, as a part of those of the snapshot, from which on a revision is made when the
@@ -69,7 +69,7 @@ class Amendments:
         accounts = self.state.accounts
         self.asked.discard(start)
         self.lacks[start] = lacking(missing)
-        for old in sorted(accounts.published)[:-KEPT]:
+        for old in sorted(accounts.published)[:-AMENDABLE]:
             accounts.forget([old])
         self.lacks = {each: n for each, n in self.lacks.items() if each in accounts.published}
         for each, documents in accounts.published.items():
@@ -83,7 +83,7 @@ class Amendments:
         if start not in self.state.accounts.published:
             raise RefusedError(
                 f"amend: the counts of that window are here no longer; they are kept for the last "
-                f"{KEPT} windows that were published. Train on its texts again to have them."
+                f"{AMENDABLE} windows that were published. Train on its texts again to have them."
             )
         return self.state.wait([start], closed=True)
 

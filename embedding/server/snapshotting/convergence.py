@@ -21,7 +21,7 @@ from embedding.server.words.readers import Wait
 
 logger = logging.getLogger(__name__)
 
-_SAID_EVERY_S = 60.0
+_LOG_EVERY_S = 60.0
 """Seconds between two sentences in the log about a window that waits for the same nodes."""
 
 
@@ -50,7 +50,7 @@ class WindowConvergence:
         self._forced: set[Window] = set()
         self._free: set[Window] = set()
         self._waits: dict[Window, str] = {}
-        self._said: dict[Window, tuple[str, float]] = {}
+        self._logged: dict[Window, tuple[str, float]] = {}
 
     def may_cut(self, window: Window, now: float | None = None) -> bool:
         """Whether a complete window waits no longer; asked again and again until it is so.
@@ -84,11 +84,11 @@ class WindowConvergence:
     @property
     def sentences(self) -> dict[str, str]:
         """For whom each window waits, by its label."""
-        return {one.label: said for one, said in tuple(self._waits.items())}
+        return {one.label: sentence for one, sentence in tuple(self._waits.items())}
 
     def ended(self, window: Window) -> dict[str, float]:
         """`settled` of a window that is cut, 1 or 0; nothing where it was not waited for."""
-        for kept in (self._since, self._waits, self._said):
+        for kept in (self._since, self._waits, self._logged):
             kept.pop(window, None)
         self._forced.discard(window)
         self._free.discard(window)
@@ -135,14 +135,14 @@ class WindowConvergence:
         return True
 
     def _say(self, window: Window, wait: Wait, now: float) -> None:
-        said = waits_for(window, wait)
-        self._waits[window] = said
-        before, at = self._said.get(window, ("", -math.inf))
-        if said != before or now - at >= _SAID_EVERY_S:
+        sentence = waits_for(window, wait)
+        self._waits[window] = sentence
+        before, at = self._logged.get(window, ("", -math.inf))
+        if sentence != before or now - at >= _LOG_EVERY_S:
             # A node hands in within a second mostly: that is worth no warning.
-            late = now - self._since[window] >= _SAID_EVERY_S
-            logger.log(logging.WARNING if late else logging.INFO, "%s", said)
-            self._said[window] = said, now
+            late = now - self._since[window] >= _LOG_EVERY_S
+            logger.log(logging.WARNING if late else logging.INFO, "%s", sentence)
+            self._logged[window] = sentence, now
 
 
 def waits_for(window: Window, wait: Wait) -> str:

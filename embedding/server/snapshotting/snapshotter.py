@@ -30,7 +30,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.copying import RowsCopy
-from embedding.server.snapshotting.amending import KEPT, Amendments
+from embedding.server.snapshotting.amending import AMENDABLE, Amendments
 from embedding.server.snapshotting.convergence import WindowConvergence, waits_for
 from embedding.server.snapshotting.gold import measure_gold
 from embedding.server.snapshotting.usage import counted, pulls_of, usage_of
@@ -309,7 +309,7 @@ class Snapshotter:
                 window = Window(ref.window_start, ref.window_end)
                 starts, start = self._starts(window), int(window.start.timestamp())
                 known = start not in accounts.cut or start in accounts.published
-                keeps = restored and known and ref in refs[-KEPT:] and self._is_unit(window)
+                keeps = restored and known and ref in refs[-AMENDABLE:] and self._is_unit(window)
                 accounts.close(starts, ref, self._amendments.restored(ref) if keeps else None)
 
     def close(self) -> None:
@@ -405,10 +405,9 @@ class Snapshotter:
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
                 quality |= measure_gold(self._config.gold, data.words, data.vectors)
-            settled = self._convergence.ended(window)
-            quality |= self._reported(data) | settled
+            quality |= self._reported(data) | self._convergence.ended(window)
             missing = copied.missing
-            if settled.get("settled") == 0.0:
+            if quality.get("settled") == 0.0:
                 missing = (Missing(part="learning", reason="not_converged"), *missing)
             ref = store.publish(
                 replace(data, quality=quality), copied.usage(), copied.pulls(), missing=missing

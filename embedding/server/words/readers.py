@@ -22,7 +22,7 @@ Text = tuple[str, str]
 
 
 @dataclass
-class Reader:
+class WindowReader:
     """One process in one window.
 
     read    documents by source; open: those that it read since it handed in
@@ -66,7 +66,7 @@ class WindowReaders:
 
     def __init__(self, *, moves: bool = True) -> None:
         self._moves = moves
-        self._windows: dict[int, dict[str, Reader]] = {}
+        self._windows: dict[int, dict[str, WindowReader]] = {}
         self._heirs: dict[int, dict[Text, Heir]] = {}
         self._lives: dict[str, str] = {}
         self._greeted: set[str] = set()
@@ -86,7 +86,7 @@ class WindowReaders:
         if not life:
             return
         self._heard(node, life)
-        reader = self._windows.setdefault(window, {}).setdefault(life, Reader(node))
+        reader = self._windows.setdefault(window, {}).setdefault(life, WindowReader(node))
         for counts in (reader.read, reader.open):
             counts[source] = counts.get(source, 0) + documents
 
@@ -129,8 +129,8 @@ class WindowReaders:
                 lost |= {text for text in behind if text[1] == source}
                 if (life, source) not in heirs:
                     lost.add((life, source))
-        settled = {text for text, heir in heirs.items() if heir.life in alive}
-        return Wait(tuple(sorted(waits)), tuple(sorted(lost - settled)))
+        spoken_for = {text for text, heir in heirs.items() if heir.life in alive}
+        return Wait(tuple(sorted(waits)), tuple(sorted(lost - spoken_for)))
 
     def missing(self, window: int, living: Collection[str]) -> tuple[Missing, ...]:
         """What nobody has handed in, as the snapshot says it."""
@@ -195,7 +195,7 @@ class WindowReaders:
         """Go on from a checkpoint; older ones know nothing of it."""
         for window, readers in facts.get("windows", {}).items():
             self._windows[int(window)] = {
-                life: Reader(node, dict(read), dict(left), handed)
+                life: WindowReader(node, dict(read), dict(left), handed)
                 for life, (node, read, left, handed) in readers.items()
             }
         for window, heirs in facts.get("heirs", {}).items():

@@ -10,7 +10,7 @@ from embedding.exchange.protocol import Ask
 from embedding.kernel.errors import RefusedError
 from embedding.worker.learning.ticks import Close
 
-MOST_TRIES = 3
+MOST_REFUSALS = 3
 """Of one window, which the server refuses: then the node ends, and says why."""
 _REMEMBERED = 16
 """Windows of which is known what was handed in."""
@@ -103,6 +103,6 @@ class Closings:
         """The server refused something: what it may not have is read again; raises `refused` when
         that was tried often enough."""
         for given in self._given.values():
-            if given.tries >= MOST_TRIES:
+            if given.tries >= MOST_REFUSALS:
                 raise refused
             given.documents = -1

@@ -21,7 +21,7 @@ from embedding.kernel.errors import RefusedError, SnapshotError
 from embedding.kernel.records import SourceProgress, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.snapshotting.amending import KEPT
+from embedding.server.snapshotting.amending import AMENDABLE
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
@@ -181,7 +181,7 @@ def test_late_documents_make_a_revision_when_it_is_asked_for(tmp_path, connect):
             store.open(ref.id)
         assert store.open(now.ref.id).manifest.revision == 2
         assert [one.id for one in store.list()] == [opened(tmp_path).ref.id]
-        with pytest.raises(RefusedError, match=f"kept for the last {KEPT} windows"):
+        with pytest.raises(RefusedError, match=f"kept for the last {AMENDABLE} windows"):
             ask(server.location, ExchangeConfig(), "amend", {"window": AT - DAY})
         assert store.expire(0.0, ()) == [now.ref.id], "retention takes the revision before"
 

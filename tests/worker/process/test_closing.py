@@ -18,7 +18,7 @@ from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.ticks import Close
-from embedding.worker.process.closing import MOST_TRIES, Closings
+from embedding.worker.process.closing import MOST_REFUSALS, Closings
 from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import NodeSpec
 from waiting import until
@@ -69,7 +69,7 @@ def test_a_node_speaks_on_for_those_whom_it_once_spoke_for() -> None:
 def test_what_is_refused_is_tried_again_but_not_without_end() -> None:
     closings = Closings(reads=True)
     closings.asked([Ask(7, True)])
-    for _ in range(MOST_TRIES - 1):
+    for _ in range(MOST_REFUSALS - 1):
         closings.give(due(closings))
         closings.go_back(RefusedError("no"))
     closings.give(due(closings))
