@@ -101,9 +101,8 @@ def test_a_cut_waits_for_each_node_that_read_of_the_window_and_says_for_whom(tmp
         until(lambda: one.asked() == [Ask(AT, True)])
         assert third.asked() == [], "it read nothing"
         one.hand_in(1.0, 2)
-        until(lambda: server.status()["waits"])
         sentence = "window 2020-02-01 waits for n1 to hand in how it used words."
-        assert server.status()["waits"] == {"2020-02-01": sentence}
+        until(lambda: server.status()["waits"] == {"2020-02-01": sentence})
         assert one.asked() == []
         assert not cut.done()
         other.hand_in(2.0, 3)
