@@ -170,6 +170,8 @@ class WindowReaders:
             for one in readers.values():
                 one.read.pop(source, None)
                 one.open.pop(source, None)
+        for window, heirs in self._heirs.items():
+            self._heirs[window] = {text: heir for text, heir in heirs.items() if text[1] != source}
 
     def facts(self) -> dict[str, Any]:
         """For a checkpoint, JSON-safe."""
