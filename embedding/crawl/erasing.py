@@ -20,7 +20,7 @@ def erase_source(frontier: str, source: str, *, dry: bool = False) -> int:
     try:
         with engine.begin() as connection:
             n = _count(connection, URLS.c.source == source)
-            for table in () if dry else (URLS, POLLS, YIELDS, LEASES):
+            for table in () if dry else (URLS, USES, POLLS, YIELDS, LEASES):
                 connection.execute(sa.delete(table).where(table.c.source == source))
             return n
     finally:

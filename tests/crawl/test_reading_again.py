@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from embedding.crawl.erasing import erase_address
+from embedding.crawl.erasing import erase_address, erase_source
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
 from embedding.crawl.rewinding import rewind
@@ -97,6 +97,10 @@ def test_what_is_too_old_or_forgotten_or_learnt_anew_is_not_read_again(frontier,
         assert frontier.read_again("s", "a", 0.0) == 1
         rewind(database, 0.0)
         assert frontier.reading_again(["s"]) == {}, "it is learnt again"
+        learn(frontier, "s", "old", "https://a.example/y")
+        erase_source(database, "s")
+        with frontier._engine.begin() as connection:
+            assert not connection.execute(sa.select(USES)).all()
     with frontier._engine.begin() as connection:
         names = connection.execute(sa.select(USES.c.key)).scalars().all()
     assert "old" not in names
