@@ -32,7 +32,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kept import RESULTS
+from embedding.exchange.protocol import Push
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.server.snapshotting.snapshotter import usage_of
-from embedding.server.words.usage import UsageSums
+from embedding.server.snapshotting.usage import usage_of
+from embedding.server.words.usage import UsageSums, added_up
 from embedding.trends.config import TrendsConfig
 from embedding.trends.online import OnlineTests
 from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between_times
@@ -101,8 +102,8 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     """What the report would call of a window."""
     sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(PLANTED_SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
-    sums.learnt(SimpleNamespace(usage=sent), ())  # type: ignore[arg-type]
-    usage = usage_of(sums.held([window]), corpus.ids)
+    sums.learnt(Push("n0", 1, 0, usage=sent), ())
+    usage = usage_of(added_up(sums.held([window])), corpus.ids)
     assert usage is not None
     now, *earlier = usage.reread
     rows = often([now], CONFIG.min_count) & often(earlier, CONFIG.min_count)

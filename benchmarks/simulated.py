@@ -43,8 +43,8 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import PushStopwatch, Start
 from embedding.worker.learning.paced import at_a_pace
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Prepared, Trained
-from embedding.worker.learning.training import LearnerSetup
 from yeoron_bench.results import ended, facts, keep
 
 NONE = np.empty(0, dtype=np.int64)

@@ -28,7 +28,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 from yeoron_bench.results import facts
 
 TICK = 25_000

@@ -37,8 +37,8 @@ from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
-from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)

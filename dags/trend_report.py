@@ -28,7 +28,7 @@ with DAG(
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
-    chosen = ChosenSnapshots(task_id="choose_snapshots").output
+    chosen = ChosenSnapshots(task_id="choose_snapshots", unreported=True).output
     common = {"map_index_template": "{{ task.snapshot_id }}", "max_active_tis_per_dag": 1}
     report = BuildTrendReport.partial(
         task_id="report", inlets=[SNAPSHOTS], outlets=[TRENDS], **common

@@ -113,6 +113,8 @@ class ArrivalQueue:
 
     def _reason(self, one: ReadDocument, known: dict[str, set[str]], now: float) -> str | None:
         key, source, code = one.row.key, one.row.source, one.row.content_hash
+        if key in self._frontier.again:
+            return None  # it was no duplicate when it was read first
         if not all(self._frontier.alias(name, key, source, now) for name in one.names):
             return "duplicate"
         if code is None:

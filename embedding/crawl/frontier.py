@@ -1,8 +1,8 @@
 """Which addresses are known, being fetched, waiting to be learnt, done or given up.
 
     new ──claim──► (claimed new) ──fetched──► fetched ──acknowledge──► done
-     ▲  └─ postpone ◄──┘ └── fail ► failed        │ recover
-     └───────────────────────────────────────────┘
+     ▲  └─ postpone ◄──┘ └── fail ► failed        │ recover            │ read_again
+     └───────────────────────────────────────────┴────────────────────┘
 
 Never any text: addresses, times, validators and content digests only.
 
@@ -25,8 +25,8 @@ from embedding.crawl.keys import key_digest, storable
 from embedding.crawl.learnt import SourceStates
 from embedding.crawl.lease import Incarnation, LeaseConfig
 from embedding.crawl.leases import Leases
-from embedding.crawl.rows import OVER, READ, Fetched, new_row, over_row, read_row
-from embedding.crawl.tables import LEASES, POLLS, READING, URLS, YIELDS, open_engine
+from embedding.crawl.rows import AS_NEW, OVER, READ, Fetched, new_row, over_row, read_row
+from embedding.crawl.tables import LEASES, POLLS, READING, URLS, USES, YIELDS, open_engine
 from embedding.kernel.records import batched
 
 _BATCH = 400
@@ -53,11 +53,14 @@ class Frontier:
         self._insert: Any = (
             postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
         )
-        self._incarnation: str | None = None
+        self._incarnation: Incarnation | None = None
+        self.again: dict[str, str] = {}
+        """By key, what is read again for how it uses words alone: mark of the process that learnt
+        it. Whoever reads documents keeps it."""
 
     def held_by(self, incarnation: Incarnation) -> None:
         """From now on write only of sources whose lease `incarnation` holds."""
-        self._incarnation = str(incarnation)
+        self._incarnation = incarnation
 
     def leases(self, config: LeaseConfig) -> Leases:
         """Which node reads which source, in the same database."""
@@ -95,7 +98,7 @@ class Frontier:
         """Sources that may be written, which nobody can take before this transaction ends."""
         if self._incarnation is None:
             return None
-        query = sa.select(LEASES.c.source).where(LEASES.c.holder == self._incarnation)
+        query = sa.select(LEASES.c.source).where(LEASES.c.holder == str(self._incarnation))
         return list(connection.execute(query.with_for_update(read=True)).scalars())
 
     def _own(self, connection: sa.Connection, statement: Any) -> Any:
@@ -283,21 +286,98 @@ class Frontier:
             .values(**values, attempts=attempts)
         )
 
-    def acknowledge(self, keys: Sequence[str], now: float) -> int:
-        """Mark fetched keys done; number of keys that were waiting for it."""
+    def acknowledge(self, keys: Sequence[str], now: float, life: str = "") -> int:
+        """Mark fetched keys done; number of keys that were waiting for it.
+
+        life  mark of the process that learnt them; "": of this one
+        """
+        if not life and self._incarnation is not None:
+            life = self._incarnation.mark
         changed = 0
         for part in batched(keys, _BATCH):
-            changed += self._run(
-                sa.update(URLS)
-                .where(URLS.c.key.in_(part), URLS.c.status == "fetched")
-                .values(status="done", done_at=now, reason=None)
-            )
+            these = sa.and_(URLS.c.key.in_(part), URLS.c.status == "fetched")
+            when = sa.func.coalesce(URLS.c.published_at, URLS.c.fetched_at, now)
+            used = sa.select(URLS.c.key, URLS.c.source, when, sa.literal(life), sa.false())
+            done = sa.update(URLS).values(status="done", done_at=now, reason=None)
+            with self._lock, self._engine.begin() as connection:
+                leased = self._held(connection)
+                if leased is not None:
+                    these = sa.and_(these, URLS.c.source.in_(leased))
+                if life:
+                    names = ["key", "source", "at", "life", "again"]
+                    note = self._insert(USES).from_select(names, used.where(these))
+                    fresh = {name: note.excluded[name] for name in names[1:]}
+                    connection.execute(
+                        note.on_conflict_do_update(index_elements=["key"], set_=fresh)
+                    )
+                changed += max(0, int(connection.execute(done.where(these)).rowcount))
         return changed
 
-    def recover(self, sources: Iterable[str], learnt: Set[int] = frozenset()) -> int:
+    def read_again(self, source: str, life: str, since: float) -> int:
+        """Documents of event time `since` and later that a dead process learnt are new again, for
+        how they use words alone; how many."""
+        these = sa.and_(
+            USES.c.source == source,
+            USES.c.life == life,
+            USES.c.at >= since,
+            USES.c.again.is_(False),
+        )
+        with self._lock, self._engine.begin() as connection:
+            leased = self._held(connection)
+            if leased is not None and source not in leased:
+                return 0
+            keys = list(connection.execute(sa.select(USES.c.key).where(these)).scalars())
+            now = time.time()
+            for part in batched(keys, _BATCH):
+                connection.execute(
+                    sa.update(URLS)
+                    .where(URLS.c.key.in_(part), URLS.c.status == "done")
+                    .values(**AS_NEW, discovered_at=now)
+                )
+                connection.execute(sa.update(USES).where(USES.c.key.in_(part)).values(again=True))
+        return len(keys)
+
+    def reading_again(self, sources: Iterable[str]) -> dict[str, str]:
+        """By key, the marks of those who learnt what is still to be read again of some sources."""
+        query = sa.select(USES.c.key, USES.c.life).where(
+            USES.c.source.in_(list(sources)), USES.c.again.is_(True)
+        )
+        return {str(key): str(life) for key, life in self._rows(query)}
+
+    def was_read_again(self, keys: Sequence[str]) -> None:
+        """These are done, as they were before."""
+        for part in batched(keys, _BATCH):
+            with self._lock, self._engine.begin() as connection:
+                done = sa.update(URLS).where(URLS.c.key.in_(part), URLS.c.status == "fetched")
+                done = done.values(status="done", done_at=time.time(), reason=None)
+                connection.execute(self._own(connection, done))
+                connection.execute(sa.update(USES).where(USES.c.key.in_(part)).values(again=False))
+
+    def gone_again(self, sources: Iterable[str]) -> list[tuple[str, str, float]]:
+        """Mark, source and event time of what was to be read again and cannot be; it is not asked
+        for any more."""
+        waits = sa.select(URLS.c.key).where(URLS.c.key == USES.c.key, URLS.c.status.in_(_OPEN))
+        these = sa.and_(USES.c.source.in_(list(sources)), USES.c.again.is_(True), ~sa.exists(waits))
+        with self._lock, self._engine.begin() as connection:
+            query = sa.select(USES.c.key, USES.c.life, USES.c.source, USES.c.at).where(these)
+            rows = connection.execute(query).fetchall()
+            for part in batched([str(row[0]) for row in rows], _BATCH):
+                connection.execute(sa.delete(USES).where(USES.c.key.in_(part)))
+        return [(str(life), str(source), float(at)) for _, life, source, at in rows]
+
+    def forget_uses(self, sources: Iterable[str], before: float) -> None:
+        """Documents before an event time are not compared with any more."""
+        these = sa.and_(USES.c.source.in_(list(sources)), USES.c.at < before)
+        with self._lock, self._engine.begin() as connection:
+            connection.execute(sa.delete(USES).where(these, USES.c.again.is_(False)))
+
+    def recover(
+        self, sources: Iterable[str], learnt: Set[int] = frozenset(), life: str = ""
+    ) -> int:
         """After a restart: what was fetched and never acknowledged is new again.
 
-        learnt  `key_digest` of documents that the server has: those are done
+        learnt  `key_digest` of documents that the server has: those are done; life: mark of the
+                process that learnt them
         """
         names = list(sources)
         if learnt:
@@ -306,7 +386,7 @@ class Frontier:
             )
             waiting = [str(row[0]) for row in self._rows(query)]
             now = time.time()
-            self.acknowledge([key for key in waiting if key_digest(key) in learnt], now)
+            self.acknowledge([key for key in waiting if key_digest(key) in learnt], now, life)
         return self._run(
             sa.update(URLS)
             .where(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from embedding.crawl.tables import BLOCKED, URLS, open_engine
+from embedding.crawl.rows import AS_NEW
+from embedding.crawl.tables import BLOCKED, URLS, USES, open_engine
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ class Blocked:
 def rewind(frontier: str, since: float, *, without: Collection[str] = ()) -> Rewound:
     """Make documents of event time `since` (Unix seconds) and later new, but for some sources'.
 
-    A document without a time of its own counts by when it was fetched. What the last fetch left
-    (entity tags, hash of the content) is forgotten, so that "not modified" does not pass for read.
+    A document without a time of its own counts by when it was fetched.
     """
     engine = open_engine(frontier)
     try:
@@ -52,22 +52,9 @@ def rewind(frontier: str, since: float, *, without: Collection[str] = ()) -> Rew
             count = sa.select(URLS.c.inline, sa.func.count()).where(these).group_by(URLS.c.inline)
             found = {bool(inline): int(n) for inline, n in connection.execute(count)}
             connection.execute(
-                sa.update(URLS)
-                .where(these)
-                .values(
-                    status="new",
-                    reason=None,
-                    done_at=None,
-                    fetched_at=None,
-                    attempts=0,
-                    not_before=0.0,
-                    claimed_until=0.0,
-                    etag=None,
-                    last_modified=None,
-                    content_hash=None,
-                    discovered_at=time.time(),
-                )
+                sa.update(URLS).where(these).values(**AS_NEW, discovered_at=time.time())
             )
+            connection.execute(sa.delete(USES).where(USES.c.at >= since))
             # A copy elsewhere of what a source left out had is no duplicate any more.
             connection.execute(
                 sa.update(URLS)

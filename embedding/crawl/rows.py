@@ -69,6 +69,22 @@ OVER = (
 """Takes rows of `over_row`."""
 
 
+AS_NEW = {
+    "status": "new",
+    "reason": None,
+    "done_at": None,
+    "fetched_at": None,
+    "attempts": 0,
+    "not_before": 0.0,
+    "claimed_until": 0.0,
+    "etag": None,
+    "last_modified": None,
+    "content_hash": None,
+}
+"""Of an address that is read once more: what the last fetch left is forgotten, so that "not
+modified" does not pass for read."""
+
+
 def read_row(one: Fetched, now: float) -> dict[str, Any]:
     """`one` was read and is handed on."""
     return {

@@ -124,6 +124,19 @@ OWING = LEASES.c.debts != sa.literal_column("'[]'")
 """Leases with debts, written as in their index: SQLite uses it for this very expression only."""
 sa.Index("frontier_debts", LEASES.c.source, sqlite_where=OWING, postgresql_where=OWING)
 
+USES = sa.Table(
+    "frontier_uses",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("source", sa.String(80), nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("life", sa.String(80), nullable=False),
+    sa.Column("again", sa.Boolean, nullable=False),
+    sa.Index("frontier_used", "source", "life"),
+)
+"""Documents that are done, of the windows that nodes remember: event time, and mark of the process
+that learnt each. When that dies they are read `again`, for how they use words alone."""
+
 BLOCKED = sa.Table(
     "frontier_blocked",
     metadata,

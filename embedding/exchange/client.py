@@ -13,7 +13,16 @@ from embedding.exchange.codec import acknowledged, encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
-from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, VocabularyDelta, Welcome
+from embedding.exchange.protocol import (
+    Ack,
+    Ask,
+    PulledRows,
+    PullRequest,
+    Push,
+    VocabularyDelta,
+    Welcome,
+    asks_of,
+)
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
 from embedding.exchange.rowpath import DirectRows, MakePath, PathSetup
@@ -142,17 +151,16 @@ class ParameterClient:
         """As `durable`, as far as the server has reported it."""
         return self.log.confirmed
 
-    def report(self, report: dict[str, object]) -> int | None:
+    def report(self, report: dict[str, object]) -> list[Ask]:
         """The node's own figures, shown in the server's status; also a heartbeat.
 
-        Returns the latest window (Unix seconds of its start) that is complete and waits to be cut.
+        Returns what this node is asked to hand in.
 
         Known keys: `sources`: {SOURCE: {"pending": documents found and not learnt yet}} holds the
         watermark; `event_now` (Unix seconds): event time now; `queue`: tokens waiting.
         """
         answer = self.session.action("report", {"node": self.node, "report": report})
-        closing = answer.get("closing") if isinstance(answer, dict) else None
-        return closing if isinstance(closing, int) else None
+        return asks_of(answer.get("asks") if isinstance(answer, dict) else None)
 
     def idle(self) -> None:
         """Nothing to learn at the moment: the policy waits for this node no longer.

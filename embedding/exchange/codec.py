@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.contextsums import (
+    hand_in_header,
+    hand_ins_of,
     shift_arrays,
     shift_header,
     shifts_of,
@@ -101,6 +103,8 @@ def encode_push(push: Push) -> Message:
         ],
         **({"usage": usage_header(push.usage)} if push.usage else {}),
         **({"shifts": shift_header(push.shifts)} if push.shifts else {}),
+        **({"hand_ins": hand_in_header(push.hand_ins)} if push.hand_ins else {}),
+        **({"life": push.life} if push.life else {}),
         **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
         **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
@@ -146,6 +150,8 @@ def decode_push(message: Message) -> Push:
         rare=word_contexts_of(message),
         usage=usage_of(message),
         shifts=shifts_of(message),
+        hand_ins=hand_ins_of(header.get("hand_ins", [])),
+        life=string(header, "life") if "life" in header else "",
         phrases=phrases_of(header.get("phrases", [])),
     )
 

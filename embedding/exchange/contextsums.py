@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.exchange.headers import COUNT, INTEGER, STRING, rows
-from embedding.exchange.payload import ContextShift, ContextSums, WordContexts
+from embedding.exchange.headers import COUNT, INTEGER, POSITIVE_COUNT, STRING, Accepted, rows
+from embedding.exchange.payload import ContextShift, ContextSums, HandIn, Inherited, WordContexts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray
@@ -89,6 +89,32 @@ def usage_of(message: Message) -> tuple[ContextSums, ...]:
         found.append(ContextSums(window, source, part, ids[own], sums[own], documents[own]))
         start += size
     return tuple(found)
+
+
+def hand_in_header(hand_ins: Sequence[HandIn]) -> list[list[object]]:
+    """As they travel."""
+    return [
+        [
+            *(one.window, one.first),
+            [[each.life, each.source, each.documents, each.gone] for each in one.inherited],
+        ]
+        for one in hand_ins
+    ]
+
+
+def hand_ins_of(header: object) -> tuple[HandIn, ...]:
+    """Inverse of `hand_in_header`."""
+    listed = Accepted("a list", lambda value: isinstance(value, list))
+    fields = {"life": STRING, "source": STRING, "documents": COUNT, "gone": COUNT}
+    outer = {"window": INTEGER, "first": POSITIVE_COUNT, "inherited": listed}
+    return tuple(
+        HandIn(
+            window,
+            first,
+            tuple(Inherited(*each) for each in rows(some, "inherited", fields, most=_MOST_PARTS)),
+        )
+        for window, first, some in rows(header, "hand_ins", outer, most=_MOST_SHIFTS)
+    )
 
 
 SHIFTS = ("shift_ids", "shift_figures")

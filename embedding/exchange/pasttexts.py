@@ -39,7 +39,8 @@ class PastDocuments:
     documents  int64 [d + 1], sentence offsets of documents
     units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to
     voices     int64 [d], alike for documents of one author; below 0 where that is unknown
-    numbers    int64 [d], the line of its corpus that each document is; -1 where that is unknown
+    numbers    int64 [d], the line of its corpus that each document is, or a number by its address
+    life       mark of the dead process that had learnt it; it does not travel
     """
 
     source: str
@@ -49,6 +50,7 @@ class PastDocuments:
     units: IntArray
     voices: IntArray
     numbers: IntArray
+    life: str = ""
 
     def take(self, which: IntArray) -> PastDocuments:
         """Some of the documents, int64 [k], in this order."""
@@ -58,7 +60,7 @@ class PastDocuments:
         tokens, offsets = _gathered(starts, stops)
         return PastDocuments(
             *(self.source, self.ids[tokens], offsets, documents),
-            *(self.units[which], self.voices[which], self.numbers[which]),
+            *(self.units[which], self.voices[which], self.numbers[which], self.life),
         )
 
 

@@ -168,9 +168,39 @@ class ContextShift:
 
 
 @dataclass(frozen=True)
-class WindowUse:
-    """What a node says of a window that closed."""
+class Inherited:
+    """Text of a window that a process pushed which died, and that this one speaks for now.
 
+    life       mark of that process
+    documents  read again; gone: those that are not where they were
+    """
+
+    life: str
+    source: str
+    documents: int = 0
+    gone: int = 0
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """This push completes what its process has to say of how words were used in a window.
+
+    window     its start (Unix seconds)
+    first      number of the push that has its first parts; earlier ones are of a try given up
+    inherited  whose text it speaks for beside its own
+    """
+
+    window: int
+    first: int
+    inherited: tuple[Inherited, ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowUse:
+    """What a node says of a window that closed; whose text it speaks for as in `HandIn`."""
+
+    window: int
+    inherited: tuple[Inherited, ...] = ()
     sums: tuple[ContextSums, ...] = ()
     shifts: tuple[ContextShift, ...] = ()
 

@@ -16,6 +16,7 @@ from embedding.exchange.payload import (
     BlockCounts,
     ContextShift,
     ContextSums,
+    HandIn,
     PackedDelta,
     RowDelta,
     WordContexts,
@@ -33,19 +34,16 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
-PROTOCOL_VERSION = 14
+PROTOCOL_VERSION = 15
 """Version of the wire protocol. A server speaks with nodes of this version and of the one before,
 so that servers are brought up to date first; it refuses others at the greeting."""
-
-_EARLIER_NAMES = {13: {"offset": "place", "rare_mentions": "young_mentions"}}
-"""Of a version that is still spoken: what it calls keys of the answer to a greeting."""
 
 
 def version_refused(version: int) -> str | None:
     """Why a server does not speak a node's version, and what to do; None where it does."""
-    if version == PROTOCOL_VERSION or version in _EARLIER_NAMES:
+    oldest = PROTOCOL_VERSION - 1
+    if oldest <= version <= PROTOCOL_VERSION:
         return None
-    oldest = min(_EARLIER_NAMES)
     first = "the server" if version > PROTOCOL_VERSION else "the node"
     return (
         f"protocol {version}; this server speaks {oldest} to {PROTOCOL_VERSION}: bring {first} up "
@@ -53,10 +51,32 @@ def version_refused(version: int) -> str | None:
     )
 
 
-def welcome_for(version: int, header: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to a greeting (`Welcome.to_dict`), as a node of that version reads it."""
-    names = _EARLIER_NAMES.get(version, {})
-    return {names.get(key, key): value for key, value in header.items()}
+@dataclass(frozen=True)
+class Ask:
+    """What a node is asked to hand in of a window.
+
+    window   its start (Unix seconds)
+    overdue  also where it would rehearse the window on
+    lost     of dead processes by their marks: sources of which they read text that is to be read
+             again
+    """
+
+    window: int
+    overdue: bool
+    lost: tuple[tuple[str, str], ...] = ()
+
+    def to_list(self) -> list[Any]:
+        """JSON-safe; `asks_of` is the inverse."""
+        return [self.window, self.overdue, [list(text) for text in self.lost]]
+
+
+def asks_of(found: object) -> list[Ask]:
+    """What a server asks for, in the order of the windows."""
+    rows = found if isinstance(found, list) else []
+    return [
+        Ask(int(window), overdue is True, tuple((str(life), str(s)) for life, s in lost))
+        for window, overdue, lost in rows
+    ]
 
 
 @dataclass(frozen=True)
@@ -282,7 +302,9 @@ class Push:
     busy_s    seconds that it took, without those that the policy held it back; 0: not measured
     rare      what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
-    usage     how words were used in a window that closed and in those before it
+    usage     how words were used in a window that closed and in those before it; a part of it
+    hand_ins  windows of which these are the last parts
+    life      mark of the process, which hands in how it used words; "": it never does
     shifts    which contexts of words became more or less frequent in a window that closed
     phrases   expressions that are read as one word since these blocks
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
@@ -307,6 +329,8 @@ class Push:
     minibatches: Minibatches | None = None
     usage: tuple[ContextSums, ...] = ()
     shifts: tuple[ContextShift, ...] = ()
+    hand_ins: tuple[HandIn, ...] = ()
+    life: str = ""
     replayed: int = 0
     phrases: tuple[Phrase, ...] = ()
 

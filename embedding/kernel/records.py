@@ -232,6 +232,8 @@ class TokenBlock:
     phrases      expressions that are read as one word from this block on
     passed       float64 [n_documents], share of the text of its window (0 to 1) that comes before
                  the middle of each; empty where that is not known
+    life         mark of a dead process that learnt these documents: they are read again for how
+                 they use words, and neither learnt nor counted
     """
 
     source: str
@@ -250,6 +252,7 @@ class TokenBlock:
     voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
     phrases: tuple[Phrase, ...] = ()
+    life: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -329,6 +332,7 @@ class TokenBlock:
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
             "place": pa.array([self.offset]),
+            "life": pa.array([self.life]),
             "phrases": pa.array([[asdict(each) for each in self.phrases]], pa.list_(PHRASE)),
         }
         batch = pa.record_batch(columns)
@@ -351,6 +355,7 @@ class TokenBlock:
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
                 progress=get["progress"].as_py(),
                 offset=get["place"].as_py(),
+                life=get["life"].as_py(),
                 phrases=tuple(Phrase.of(each) for each in get["phrases"].as_py()),
                 **{name: get[name].values.to_numpy() for name in _ARRAYS},
             )

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from embedding.evaluation.gold import read_gold
+from embedding.exchange.headers import whole
 from embedding.kernel.config import validate
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
@@ -67,6 +68,7 @@ class Controls:
             "idle": self.idle,
             "fence": self.fence,
             "cut": self.cut,
+            "amend": self.amend,
             "configure": self.configure,
             "checkpoint": self.checkpoint,
             "rollback": self.rollback,
@@ -89,15 +91,17 @@ class Controls:
         del body
         return self._server.metrics().decode()
 
-    def report(self, body: dict[str, Any]) -> dict[str, int | None]:
-        """Figures of a node: {"node", "report"}; what it may close: {"closing": window or null}."""
+    def report(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Figures of a node: {"node", "report"}; what it is to hand in: {"asks": …}."""
         report = body.get("report")
         if not isinstance(report, dict):
             raise RefusedError("report: a JSON object is accepted.")
         node = self._node(body)
         check_report(node, report, self._server.state.accounts.tracker.sources)
         self._server.state.report(node, report)
-        return {"closing": self._server.snapshotter.closing}
+        link = self._server.link
+        asks = self._server.snapshotter.asks if link is None else link.asks
+        return {"asks": asks(node)}
 
     def idle(self, body: dict[str, Any]) -> None:
         """A node has nothing to learn at the moment: {"node"}."""
@@ -121,7 +125,8 @@ class Controls:
         return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.offset}
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
+        """Publish the snapshot of a window: {"start", "end"} in ISO 8601; with {"force": true}
+        without what its nodes have not handed in."""
         try:
             bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
         except (KeyError, ValueError) as error:
@@ -129,7 +134,19 @@ class Controls:
         if self._server.link is not None:
             return dict(self._server.link.cut(Window(*bounds)).to_dict())
         self._server.groups.catch_up()
-        return dict(self._server.snapshotter.cut(Window(*bounds)).to_dict())
+        force = body.get("force") is True
+        return dict(self._server.snapshotter.cut(Window(*bounds), force=force).to_dict())
+
+    def amend(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Publish a revision of a window's snapshot: {"window": its start in Unix seconds}; with
+        {"force": true} without what its nodes have not handed in."""
+        if self._server.link is not None:
+            raise RefusedError("amend: ask the server of the leading group.")
+        start = whole(body, "window", least=-(2**40), of="amend")
+        self._server.groups.catch_up()
+        ref, manifest = self._server.snapshotter.amend(start, force=body.get("force") is True)
+        missing = [one.model_dump(mode="json") for one in manifest.missing]
+        return {"id": ref.id, "revision": manifest.revision, "missing": missing}
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:
         """Change the policy or its settings from now on."""

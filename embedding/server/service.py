@@ -275,7 +275,12 @@ class ParameterServer:
     def status(self) -> dict[str, Any]:
         """The status JSON."""
         return {
-            **build_status(self.state, self.snapshotter.refs(), self.groups.describe),
+            **build_status(
+                self.state,
+                self.snapshotter.refs(),
+                self.groups.describe,
+                self.snapshotter.sentences,
+            ),
             "following": None if self.link is None else self.link.describe(),
             "ailing": self.ailing(),
         }
@@ -333,7 +338,7 @@ class ParameterServer:
             extras=[
                 partial(RoundCalls, self.state),
                 partial(LeavingCalls, self.state),
-                partial(GroupCalls, self.groups, self.state),
+                partial(GroupCalls, self.groups, self.state, self.snapshotter.asks),
             ],
         )
 

@@ -47,7 +47,9 @@ from embedding.server.upstream import Upstream
 from embedding.server.validation import check_ids, checked
 from embedding.server.words.accounting import Accounts, PushArrival, by_source
 from embedding.server.words.digests import WordDigests
+from embedding.server.words.readers import Wait
 from embedding.server.words.vocabulary import Vocabulary
+from embedding.snapshots.format import Missing
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +143,7 @@ class ServerState:
         with self.changed:
             self.reports.greet(node, digest)
             self.ledger.greet(node, incarnation)
+            self.accounts.greet(node, incarnation)
             self.pushes.departures.back(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
@@ -404,6 +407,33 @@ class ServerState:
     def living(self) -> set[str]:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
         return self.reports.living(self.machine.board.members)
+
+    def wait(self, starts: Sequence[int], *, closed: bool = False) -> Wait:
+        """For whom windows wait until all is handed in (under the lock).
+
+        closed  they are published: what came since is waited for as well
+        """
+        living, accounts = self._awaited(), self.accounts
+        waits = [
+            accounts.readers.wait(start, living, complete=closed or accounts.tracker.passed(start))
+            for start in starts
+        ]
+        return Wait(
+            tuple(sorted({node for one in waits for node in one.readers})),
+            tuple(sorted({text for one in waits for text in one.lost})),
+        )
+
+    def missing(self, starts: Sequence[int]) -> tuple[Missing, ...]:
+        """What nobody has handed in of windows (under the lock)."""
+        accounts, living = self.accounts, self._awaited()
+        found = [each for start in starts for each in accounts.readers.missing(start, living)]
+        if any(accounts.usage.dropped[start] for start in starts):
+            found.append(Missing(part="usage", reason="usage_limit"))
+        return tuple(found)
+
+    def _awaited(self) -> set[str]:
+        """Nodes that are there, or have yet to come back to a server that was restarted."""
+        return self.living() | self.accounts.tracker.expected
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each present node reported last."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,10 +21,12 @@ def build_status(
     state: ServerState,
     snapshots: Sequence[SnapshotRef],
     groups: Callable[[float], list[dict[str, Any]]],
+    waits: Mapping[str, str],
 ) -> dict[str, Any]:
     """Everything a person or a program may want to know about a running server.
 
     groups  at a monotonic time (under the lock): servers that tell of nodes of their own
+    waits   for whom windows wait, a sentence each, by label
     """
     now = time.monotonic()
     with state.lock:
@@ -89,6 +91,7 @@ def build_status(
             "sources": _sources(state, now),
             "reading": reading(state.reports.last, state.living()),
             "windows": state.accounts.describe(),
+            "waits": dict(waits),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
 

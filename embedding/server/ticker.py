@@ -77,3 +77,4 @@ class Ticker:
         if self._state.config.cut == "watermark":
             for window in self._state.due():
                 self._snapshotter.complete(window)
+            self._snapshotter.amend_due()

@@ -234,7 +234,12 @@ def write_counts(path: Path, data: SnapshotData) -> None:
     _write(path, pa.record_batch(columns).take(order))
 
 
-def make_manifest(data: SnapshotData, files: dict[str, FileEntry]) -> Manifest:
+def make_manifest(
+    data: SnapshotData,
+    files: dict[str, FileEntry],
+    revision: int = 1,
+    missing: Sequence[Missing] = (),
+) -> Manifest:
     """The manifest of `data` whose files have been written."""
     config = json.loads(json.dumps(data.config, default=str))
     draft = Manifest(
@@ -252,6 +257,8 @@ def make_manifest(data: SnapshotData, files: dict[str, FileEntry]) -> Manifest:
         code_version=__version__,
         quality={k: float(v) for k, v in data.quality.items() if math.isfinite(v)},
         files=files,
+        revision=revision,
+        missing=tuple(missing),
     )
     return draft.model_copy(update={"id": draft.expected_id()})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import fsspec
@@ -60,11 +61,17 @@ class SnapshotStore:
         data: SnapshotData,
         use: usage.Usage | None = None,
         pulled: pulls.ContextPulls | None = None,
+        *,
+        revision: int = 1,
+        missing: Sequence[layout.Missing] = (),
     ) -> SnapshotRef:
         """Write everything, sync, and make it visible by one switch.
 
         use     how words were used in the window; None: nobody added it up
         pulled  which contexts pulled them; None: nobody said
+        revision, missing  as in the manifest. A revision takes the place of those before it of the
+                same window and parent in every list. The one before it stays, for whoever reads it,
+                until `expire`; older ones are removed.
 
         The same data have the same id, and publishing them again returns the snapshot that is
         there. Raises SnapshotError for data that no reader could use and for a place that
@@ -94,7 +101,7 @@ class SnapshotStore:
                 phrases.write(into / phrases.PHRASES, data.phrases)
                 names.append(phrases.PHRASES)
             files = {name: entry(into / name) for name in names}
-            manifest = layout.make_manifest(data, files)
+            manifest = layout.make_manifest(data, files, revision, missing)
             (into / layout.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
             published["manifest"] = manifest
             return manifest.id
@@ -103,10 +110,16 @@ class SnapshotStore:
         if name in self.withdrawn():
             # Whoever cuts it again stands behind it.
             self.reinstate([name])
+        for older, one in self._revisions(name).items() if revision > 2 else ():
+            if one.revision < revision - 1:
+                self._place.remove(older)
         return published["manifest"].ref(self._place.address(name))
 
     def list(self) -> Refs:
-        """All readable snapshots by window start, end and lineage; broken ones are logged."""
+        """All readable snapshots by window start, end and lineage; broken ones are logged.
+
+        Of several revisions of one it has the newest.
+        """
         refs, broken = self._scan()
         for sentence in broken.values():
             # Pages list often: each fault is logged once for this store object.
@@ -151,11 +164,15 @@ class SnapshotStore:
         return Snapshot(self._place.fetch(id), self._place.address(id))
 
     def withdraw(self, ids: Sequence[str], reason: str) -> None:
-        """Take snapshots out of the series; their files stay. Raises SnapshotError."""
+        """Take snapshots out of the series, with the revisions before them; their files stay.
+
+        Raises SnapshotError.
+        """
         for name in ids:
             if not self._place.holds(name):
                 raise SnapshotError(f"snapshot {name}: there is none of that id in {self.uri}.")
-        self._place.take_note(NOTE, lambda text: written(text, ids, reason))
+        all_ids = dict.fromkeys([*ids, *(older for name in ids for older in self._revisions(name))])
+        self._place.take_note(NOTE, lambda text: written(text, list(all_ids), reason))
 
     def reinstate(self, ids: Sequence[str]) -> None:
         """Put withdrawn snapshots back into the series; SnapshotError for one that is not."""
@@ -195,12 +212,19 @@ class SnapshotStore:
             self._place.erase(name, word=word, source=source)
 
     def expire(self, before: float, keep: Collection[str], *, dry: bool = False) -> SnapshotIds:
-        """Remove snapshots that were written before a time (Unix seconds); their ids.
+        """Remove snapshots that were written before a time (Unix seconds), and all revisions that
+        have a newer one; their ids.
 
         The newest stays, and those in `keep`. dry  only say which
         """
-        kept = {*keep, *(ref.id for ref in self.list()[-1:])}
-        old = [name for name, at in self._all().items() if at < before and name not in kept]
+        refs = self.list()
+        kept = {*keep, *(ref.id for ref in refs[-1:])}
+        replaced = {older for ref in refs for older in self._revisions(ref.id)}
+        old = [
+            name
+            for name, at in self._all().items()
+            if name in replaced or (at < before and name not in kept)
+        ]
         for name in () if dry else old:
             self._place.remove(name)
         return old
@@ -220,26 +244,52 @@ class SnapshotStore:
             name: at for name, at in found.items() if at is not None and layout.ID.fullmatch(name)
         }
 
+    def _revisions(self, name: str) -> dict[str, layout.Manifest]:
+        """The revisions before one, by id; of a damaged one nobody knows any."""
+        found: dict[str, layout.Manifest] = {}
+        with suppress(SnapshotError):
+            newest = self.manifest(name)
+            begin = f"{newest.window.label}-"
+            names = self._place.names() if newest.revision > 1 else []
+            for other in (one for one in names if one.startswith(begin) and one != name):
+                with suppress(SnapshotError):
+                    one = self.manifest(other)
+                    if _series(one) == _series(newest) and one.revision < newest.revision:
+                        found[other] = one
+        return found
+
     def _scan(self) -> tuple[Refs, dict[str, str]]:
-        refs: dict[str, SnapshotRef] = {}
+        manifests: dict[str, layout.Manifest] = {}
         broken: dict[str, str] = {}
+        newest: dict[tuple[object, ...], int] = {}
         gone = self.withdrawn()
         for name in self._place.names():
             if name in gone:
                 continue
             try:
-                refs[name] = self._read(name)
+                one = manifests[name] = self._read(name)
+                newest[_series(one)] = max(one.revision, newest.get(_series(one), 1))
             except SnapshotError as error:
                 broken[name] = str(error)
+        refs = {
+            name: one.ref(self._place.address(name))
+            for name, one in manifests.items()
+            if one.revision == newest[_series(one)]
+        }
         return sorted(refs.values(), key=lambda ref: _order(ref, refs)), broken
 
-    def _read(self, name: str) -> SnapshotRef:
+    def _read(self, name: str) -> layout.Manifest:
         manifest = self.manifest(name)
         if manifest.id != name:
             raise SnapshotError(f"snapshot {name}: its manifest belongs to {manifest.id}.")
         if isinstance(self._place, Folder):
             check_sizes(self._place.fetch(name), manifest)
-        return manifest.ref(self._place.address(name))
+        return manifest
+
+
+def _series(manifest: layout.Manifest) -> tuple[object, ...]:
+    """What the revisions of one snapshot have in common."""
+    return manifest.window.start, manifest.window.end, manifest.parent
 
 
 def _order(ref: SnapshotRef, refs: dict[str, SnapshotRef]) -> tuple[float, float, int, str]:

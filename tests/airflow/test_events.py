@@ -79,12 +79,13 @@ def published(tmp_path, monkeypatch) -> list[str]:
     return refs
 
 
-def choose(*ids: str, param: str = "latest") -> list[str]:
+def choose(*ids: str, param: str = "latest", unreported: bool = False) -> list[str]:
     from embedding.settings import load_settings
 
     given = events(*((SNAPSHOTS, {"id": one}) for one in ids))
     context: Any = {"triggering_asset_events": given, "params": {"snapshot_id": param}}
-    return ChosenSnapshots(task_id="choose").work(load_settings(), context)
+    chosen = ChosenSnapshots(task_id="choose", unreported=unreported)
+    return chosen.work(load_settings(), context)
 
 
 def test_events_go_before_the_param_in_the_order_of_windows(published):
@@ -111,3 +112,46 @@ def test_an_empty_store_says_what_to_run(tmp_path, monkeypatch):
     monkeypatch.setenv("YEORON_PATHS__HOME", str(tmp_path))
     with pytest.raises(AirflowFailException, match="opinion_stream"):
         choose()
+
+
+def amended(tmp_path, first: str) -> str:
+    """A revision of the first snapshot."""
+    from embedding.snapshots.store import SnapshotStore
+
+    store = SnapshotStore(str(tmp_path / "snapshots"))
+    old = store.open(first)
+    data = SnapshotData(
+        window=old.manifest.as_window(),
+        words=list(old.words),
+        ids=old.ids,
+        counts=old.counts,
+        last_seen=old.last_seen,
+        vectors=old.vectors,
+        contexts=old.contexts,
+        by_source=old.by_source,
+        tokens={"뉴스": 9},
+        documents={"뉴스": 4},
+    )
+    return store.publish(data, revision=2).id
+
+
+def test_an_event_of_a_snapshot_that_was_amended_since_stands_for_its_revision(published, tmp_path):
+    again = amended(tmp_path, published[0])
+    assert choose(published[0]) == [again]
+
+
+def test_with_an_event_all_that_has_no_report_is_reported_and_what_is_compared_with_it(
+    published, tmp_path
+):
+    from embedding.settings import load_settings
+    from embedding.trends.storage import REPORT
+
+    assert choose(published[1], unreported=True) == published
+    for name in published:
+        folder = load_settings().paths.trends / name
+        folder.mkdir(parents=True)
+        (folder / REPORT).write_text("{}")
+    assert choose(published[2], unreported=True) == published[2:]
+    again = amended(tmp_path, published[0])
+    assert choose(published[2], unreported=True) == [again, *published[1:]]
+    assert choose(param=published[1], unreported=True) == [published[1]], "by hand: what was named"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from crawlkills import MODEL, NODES, Crawl, documents
 from embedding.backup.restoring import restore
 from embedding.backup.writing import back_up
 from embedding.settings import PathsConfig, Settings
-from worker.process.test_kills import MODEL, NODES, Crawl, documents
 from yeoron_simweb.testing import running
 
 

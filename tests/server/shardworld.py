@@ -110,7 +110,10 @@ class Line:
                 ShardSession(state)
                 if isinstance(state, ShardState)
                 else NodeSession(
-                    state, extras=[partial(GroupCalls, network.groups[self.location], state)]
+                    state,
+                    extras=[
+                        partial(GroupCalls, network.groups[self.location], state, lambda _: [])
+                    ],
                 )
             )
         if self.session is None or self.session.state is not state:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from embedding.exchange.protocol import Push
 from embedding.kernel.records import (
     COUNT_COLUMNS,
     SnapshotData,
@@ -17,8 +18,8 @@ from embedding.kernel.records import (
     WindowUnit,
     WordCounts,
 )
-from embedding.server.snapshotting.snapshotter import usage_of
-from embedding.server.words.usage import UsageSums
+from embedding.server.snapshotting.usage import usage_of
+from embedding.server.words.usage import UsageSums, added_up
 from embedding.snapshots.store import SnapshotStore
 from embedding.worker.corpus.authors import Authors
 from embedding.worker.corpus.counting import count_words
@@ -93,7 +94,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
         table_of = vectors
         sums = UsageSums(DIM, wanted=True, limit=1 << 20)
         sent = reader.close(start, lexicon, lambda asked, table=table_of: table[asked]).sums
-        sums.learnt(SimpleNamespace(usage=sent), ())
+        sums.learnt(Push("n0", 1, 0, usage=sent), ())
         data = SnapshotData(
             window=Window.holding(_moment(start), WindowUnit.DAY),
             words=names,
@@ -112,7 +113,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
             documents={one.source: one.n_documents for one in blocks},
             tokenizer_digest="t1",
         )
-        usage = usage_of(sums.held([start]), every)
+        usage = usage_of(added_up(sums.held([start])), every)
         parent = store.publish(replace(data, parent=parent), usage).id
     return store
 

@@ -15,7 +15,7 @@ from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.lexicon import NodeLexicon
 

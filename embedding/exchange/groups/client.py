@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -47,6 +47,7 @@ class RemoteChanges:
     ids       int64 [n] by table, rows that the group lacks
     nodes     of each node, when the group asked for the first time; fences: incarnations of nodes
               that may not push any more, likewise
+    asks      what each node is asked to hand in (`protocol.asks_of`)
     """
 
     seen: Seen
@@ -58,6 +59,7 @@ class RemoteChanges:
     ids: dict[Table, IntArray]
     nodes: dict[str, Reached]
     fences: dict[str, tuple[str, ...]]
+    asks: dict[str, Any] = field(default_factory=dict)
 
 
 class LeaderRows(Protocol):
@@ -258,6 +260,7 @@ def _changes_of(answer: Message) -> RemoteChanges:
             for (name, reached), offset in zip(nodes.items(), offsets, strict=True)
         },
         fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
+        asks=dict(head.get("asks", {})),
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from embedding.exchange.codec import encode_push
 from embedding.exchange.groups.chunking import cut, whole_again
 from embedding.exchange.headers import INTEGER, POSITIVE_COUNT, STRING, Accepted, rows, whole
-from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
+from embedding.exchange.payload import BlockCounts, CountGroup, HandIn, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
@@ -245,7 +245,7 @@ def merged(pushes: Sequence[Push]) -> Push:
     last = pushes[-1]
     if len(pushes) == 1:
         return replace(last, deltas=(), packed=(), keeps=False)
-    counts = _merged_counts(pushes)
+    counts, hand_ins = _merged_counts(pushes), _merged_hand_ins(pushes)
     return Push(
         last.node,
         last.sequence,
@@ -259,8 +259,15 @@ def merged(pushes: Sequence[Push]) -> Push:
         offset=last.offset,
         busy_s=sum(push.busy_s for push in pushes),
         rare=summed([push.rare for push in pushes if push.rare is not None]),
-        usage=_merged_usage([part for push in pushes for part in push.usage]),
+        usage=tuple(
+            part
+            for push in pushes
+            for part in push.usage
+            if part.window not in hand_ins or push.sequence >= hand_ins[part.window].first
+        ),
         shifts=tuple(each for push in pushes for each in push.shifts),
+        hand_ins=tuple(hand_ins.values()),
+        life=last.life,
         phrases=tuple(each for push in pushes for each in push.phrases),
     )
 
@@ -284,23 +291,14 @@ def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
     return tuple(found.values())
 
 
-def _merged_usage(parts: Sequence[ContextSums]) -> tuple[ContextSums, ...]:
-    """One for each window, source and part of its documents, however long they gathered."""
-    held: dict[tuple[int, str, int], list[ContextSums]] = {}
-    for part in parts:
-        held.setdefault((part.window, part.source, part.part), []).append(part)
-    return tuple(_added_up(own) for own in held.values())
-
-
-def _added_up(parts: Sequence[ContextSums]) -> ContextSums:
-    if len(parts) == 1:
-        return parts[0]
-    ids, at = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
-    sums = np.zeros((len(ids), parts[0].sums.shape[1]), dtype=np.float32)
-    np.add.at(sums, at, np.concatenate([part.sums for part in parts]).astype(np.float32))
-    documents = np.zeros(len(ids), dtype=np.float32)
-    np.add.at(documents, at, np.concatenate([part.documents for part in parts]))
-    return replace(parts[0], ids=ids, sums=sums, documents=documents)
+def _merged_hand_ins(pushes: Sequence[Push]) -> dict[int, HandIn]:
+    """The last of each window; none where text of it was pushed after."""
+    found: dict[int, HandIn] = {}
+    for push in pushes:
+        for each in push.progress:
+            found.pop(each.window, None)
+        found.update({one.window: one for one in push.hand_ins})
+    return found
 
 
 def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:

@@ -32,7 +32,7 @@ class LeavingCalls:
         handed = read(message)
         with state.lock:
             peers = state.accounts.peers
-            closed = {*state.accounts.cut, *(start for start, _, _ in state.accounts.usage.parts())}
+            closed = state.accounts.cut | state.accounts.usage.windows()
             due = peers.leave(node, window, until, handed, self._readers(count), keep, closed)
             texts = peers.texts(due[-1], enough) if due else {}
         described, arrays = written(texts)

@@ -18,7 +18,6 @@ from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
-from embedding.exchange.protocol import welcome_for
 from embedding.exchange.together import TOGETHER, decode_together
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
@@ -265,7 +264,7 @@ class NodeSession:
             incarnation=string(header, "life"),
         )
         self.node, self.number = node, welcome.session
-        return Message({"status": "ok", **welcome_for(version, welcome.to_dict())})
+        return Message({"status": "ok", **welcome.to_dict()})
 
     def _admit(self, message: Message) -> Message:
         words, counts = message.text("words"), message.array("counts", "i8", 1)

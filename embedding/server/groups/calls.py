@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -24,9 +25,16 @@ MOST_MESSAGES = 8
 
 
 class GroupCalls:
-    """See Extra: the calls of one stream; `who` says which group greeted on it."""
+    """See Extra: the calls of one stream.
 
-    def __init__(self, groups: LedGroups, state: ServerState, who: Who) -> None:
+    asks  what a node is asked to hand in
+    who   which group greeted on it
+    """
+
+    def __init__(
+        self, groups: LedGroups, state: ServerState, asks: Callable[[str], list[Any]], who: Who
+    ) -> None:
+        self._asks = asks
         self._groups = groups
         self._state = state
         self._who = who
@@ -68,7 +76,14 @@ class GroupCalls:
             name: reached._replace(offset="") for name, reached in nodes.items()
         }
         return Message(
-            {"status": "ok", **facts, "nodes": nodes_without_offsets, OFFSETS: sizes}, arrays
+            {
+                "status": "ok",
+                **facts,
+                "nodes": nodes_without_offsets,
+                OFFSETS: sizes,
+                "asks": {name: self._asks(name) for name in about.get("nodes", {})},
+            },
+            arrays,
         )
 
     def _rows(self, message: Message) -> Message:

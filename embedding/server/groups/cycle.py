@@ -60,6 +60,7 @@ class ExchangeCycle:
     confirmations  which entries are in a checkpoint of the leader
     figures        what all exchanges did
     sequence       of the last entry that was taken
+    asks           what the leader asks each node to hand in
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class ExchangeCycle:
         self.lock = threading.Lock()
         self.figures = CycleFigures({"nodes": {}, "figures": {}}, time.monotonic())
         self.sequence = 0
+        self.asks: dict[str, Any] = {}
         self._version, self._counted_at = 0, 0.0
         self._half = state.config.group.rows == "float16"
         self._most_rows = max(1, min(ROWS, state.config.max_message_bytes // (8 * state.dim)))
@@ -150,6 +152,7 @@ class ExchangeCycle:
         """Ask what changed, and have it here."""
         changes = self._changes()
         self.figures.groups = changes.groups
+        self.asks = changes.asks
         if not self._seen:
             reached = self._resume(changes)
             self.confirmations.sent(self.sequence, reached)

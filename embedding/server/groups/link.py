@@ -141,6 +141,11 @@ class GroupLink:
                 self._on_failed()
                 return
 
+    def asks(self, node: str) -> list[Any]:
+        """What the leader asks a node to hand in."""
+        found: list[Any] = self.cycle.asks.get(node, [])
+        return found
+
     def describe(self) -> dict[str, Any]:
         """The group's own part of the status."""
         state = "failed" if self.failed else "away" if self._leader.away else "up"

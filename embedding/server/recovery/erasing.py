@@ -88,6 +88,9 @@ def erase_state(
     accounts.windows.erase(word=word, hidden=hidden, source=source)
     if source is not None:
         accounts.usage.erase(np.empty(0, dtype=np.int64), source)
+        accounts.readers.erase(source)
+        for documents in accounts.published.values():
+            documents.pop(source, None)
         accounts.meters.sources.pop(source, None)
         accounts.tracker.sources.pop(source, None)
         state.reports.last.clear()

@@ -163,11 +163,12 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
             "tokenizers": list(accounts.tokenizers),
             "phrases": phrase_header(list(accounts.phrases.values())),
             "told": lasting(state.reports.last),
-            "usage": [list(key) for key in accounts.usage.parts()],
-            "shifts": accounts.shifts.windows(),
+            "usage": accounts.usage.facts(),
+            "shifts": accounts.shifts.facts(),
+            "readers": accounts.readers.facts(),
             "cut": sorted(accounts.cut),
+            "amendable": _by_window(accounts.published),
             "closed": dict(accounts.closed),
-            "read_again": _by_window(accounts.read_again),
             "totals": {name: getattr(meters, name) for name in _TOTALS},
             "sources": {
                 name: [m.documents, m.tokens, m.late] for name, m in meters.sources.items()
@@ -248,10 +249,9 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     state.tables.seed = facts["seed"]
     _restore_rows(state, content)
     state.accounts.rare.restore(content.arrays)
-    # Checkpoints of before texts were read again name a window and a source.
-    sums = [(int(w), str(s), int(past[0]) if past else 0) for w, s, *past in facts.get("usage", [])]
-    state.accounts.usage.restore(sums, content.arrays)
+    state.accounts.usage.restore(facts.get("usage", []), content.arrays)
     state.accounts.shifts.restore(facts.get("shifts", []), content.arrays)
+    state.accounts.readers.restore(facts.get("readers", {}))
     _restore_accounts(state, content)
     state.reports.last.update(facts.get("told", {}))
     for node, sequence in facts["applied"].items():
@@ -304,12 +304,12 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
     accounts.tracker.watermark = facts["watermark"]
     patience = state.machine.config.liveness_timeout_s
     readers = accounts.tracker.restore(facts.get("reading", {}))
-    accounts.tracker.expect(readers, until=now + patience)
+    accounts.tracker.expect({*readers, *accounts.readers.nodes}, until=now + patience)
     accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
     accounts.note(Phrase(w, tuple(p), *rest) for w, p, *rest in facts.get("phrases", []))
     accounts.closed.update(facts["closed"])
-    for start, documents in facts.get("read_again", {}).items():
-        accounts.read_again[int(start)] = dict(documents)
+    for start, documents in facts.get("amendable", {}).items():
+        accounts.published[int(start)] = dict(documents)
     windows = accounts.windows
     for held, name in ((windows.tokens, "tokens"), (windows.documents, "documents")):
         for start, by_source in facts[f"window_{name}"].items():
@@ -319,7 +319,7 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
             windows.replace(int(name.removeprefix("window.")), table)
     # A window whose counts are still there was being published. Its snapshot may not exist, so it
     # is cut again, before those after it; if it exists, `Cutter.forget_published` closes it.
-    accounts.cut |= set(facts["cut"]) - set(windows.windows())
+    accounts.cut |= set(facts["cut"]) - (set(windows.windows()) - accounts.published.keys())
 
 
 def _by_window(held: dict[int, dict[str, int]]) -> dict[str, dict[str, int]]:

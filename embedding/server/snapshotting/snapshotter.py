@@ -15,35 +15,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.payload import BUSIEST, UNITS
-from embedding.exchange.protocol import no_counts
+from embedding.exchange.protocol import Ask, no_counts
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
-from embedding.kernel.positions import positions
 from embedding.kernel.records import (
     FloatArray,
-    HalfArray,
     IntArray,
     SnapshotData,
     SnapshotRef,
     TimeArray,
     Window,
-    WordCounts,
 )
 from embedding.kernel.tracing import NO_TRACES, Traces
 from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.copying import RowsCopy
-from embedding.server.snapshotting.convergence import WindowConvergence
+from embedding.server.snapshotting.amending import AMENDABLE, Amendments
+from embedding.server.snapshotting.convergence import WindowConvergence, waits_for
 from embedding.server.snapshotting.gold import measure_gold
+from embedding.server.snapshotting.usage import counted, pulls_of, usage_of
 from embedding.server.state import ServerState
-from embedding.server.words.counts import as_word_counts, summed
 from embedding.server.words.digests import WordDigests
 from embedding.server.words.inferred import InferredVectors
+from embedding.server.words.readers import Wait
 from embedding.server.words.reading import IdRows
 from embedding.server.words.shifts import PullingContexts
-from embedding.server.words.usage import SourceUsage
+from embedding.server.words.usage import Handed, added_up
+from embedding.snapshots.format import Manifest, Missing
 from embedding.snapshots.nearness import frequent
 from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.readability import spread
@@ -57,8 +55,6 @@ _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
 _CONVERGENCE_LOOK_S = 0.1
 """Seconds between two looks whether a window has converged."""
-_ROWS = 1024
-"""Sums that are divided at a time, so that they stay in a core's cache."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
@@ -68,7 +64,8 @@ class Copied:
 
     rare    what is laid over the vectors of words that were read only a few times
     counts  float64 [n], running counts
-    used    how words were used, by source; None when it is not added up
+    used    how words were used, as processes handed it in
+    missing what nobody has handed in
     pulled  which contexts pulled them; None when nobody said
     digests what words without a row are in tables that a checkpoint held
     """
@@ -80,7 +77,8 @@ class Copied:
     rows: RowsCopy
     rare: InferredVectors
     counts: TimeArray
-    used: list[SourceUsage] | None
+    used: list[Handed]
+    missing: tuple[Missing, ...]
     pulled: PullingContexts | None
     digests: WordDigests
 
@@ -95,27 +93,18 @@ class Copied:
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
         vectors = self._with_inferred(vectors, contexts)
         keep = set(data.words)
-        parts = [
-            as_word_counts(self._revealed(table), start, keep)
-            for start, table in zip(self.starts, self.tables, strict=True)
-        ]
         return replace(
             data,
             vectors=vectors,
             contexts=contexts,
-            by_source=_joined(parts),
+            by_source=counted(self.starts, self.tables, self.digests, keep),
             parent=parent,
             phrases=tuple(each for each in data.phrases if each.word in keep),
         )
 
-    def _revealed(self, table: pa.Table) -> pa.Table:
-        """A window's counts; words that had no row at the last checkpoint are words again."""
-        found = self.digests.revealed(table, self.data.words)
-        return table if found is table else summed(found)
-
     def usage(self) -> Usage | None:
         """As the snapshot keeps it: words that are in it."""
-        return None if self.used is None else usage_of(self.used, self.data.ids)
+        return usage_of(added_up(self.used), self.data.ids)
 
     def pulls(self) -> ContextPulls | None:
         """As the snapshot keeps it: words and contexts that are in it."""
@@ -148,8 +137,10 @@ class Snapshotter:
         self._futures: dict[_Key, Future[SnapshotRef]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cut")
         self._convergence = WindowConvergence(
-            state, 0.0 if config.in_step else config.convergence_seconds
+            state, 0.0 if config.in_step else config.convergence_seconds, self._wait
         )
+        self._amendments = Amendments(state, self._store)
+        self._revising: dict[int, Future[SnapshotRef]] = {}
         for ref in [] if self._store is None else self._store.list():
             future: Future[SnapshotRef] = Future()
             future.set_result(ref)
@@ -174,8 +165,13 @@ class Snapshotter:
                 return f"the window of {when} could not be published ({type(error).__name__})."
         return None
 
-    def cut(self, window: Window) -> SnapshotRef:
-        """Publish the window, or wait for whoever does, or return what was published before."""
+    def cut(self, window: Window, *, force: bool = False) -> SnapshotRef:
+        """Publish the window, or wait for whoever does, or return what was published before.
+
+        force  without what is not handed in: the snapshot says what it lacks
+        """
+        if force:
+            self._convergence.force(window)
         while not self._published(window) and not self._convergence.may_cut(window):
             if self._state.closing:
                 raise UnavailableError(f"cut {window.label}: the server is ending.")
@@ -187,10 +183,91 @@ class Snapshotter:
                 logger.warning("window %s is cut again: %s", window.label, error)
         return self.start(window).result()
 
+    def asks(self, node: str) -> list[Any]:
+        """What a node is asked to hand in, each an `Ask` as a list."""
+        with self._state.lock:
+            asked = dict.fromkeys(self._amendments.open, True)
+            for window in self._convergence.waiting:
+                overdue = self._convergence.overdue(window)
+                asked.update(dict.fromkeys(self._all_starts(window), overdue))
+            published = self._state.accounts.published
+            waits = {
+                start: self._state.wait([start], closed=start in published)
+                for start in sorted(asked)
+            }
+        return [
+            Ask(start, asked[start], wait.lost).to_list()
+            for start, wait in waits.items()
+            if node in wait.readers or wait.lost
+        ]
+
     @property
-    def closing(self) -> int | None:
-        """Start (Unix seconds) of the latest window that waits for its nodes; None: none does."""
-        return self._convergence.latest
+    def sentences(self) -> dict[str, str]:
+        """For whom each window waits that could be cut or amended, by its label."""
+        found = self._convergence.sentences
+        with self._state.lock:
+            for start in self._amendments.open:
+                window = self._state.accounts.tracker.window(start)
+                if wait := self._amendments.wait(start):
+                    found[window.label] = waits_for(window, wait)
+        return found
+
+    def amend(self, start: int, *, force: bool = False) -> tuple[SnapshotRef, Manifest]:
+        """Publish a revision of a window (Unix seconds of its start) once its nodes have handed in
+        what is missing; RefusedError where that cannot be.
+
+        force  with what is handed in by now
+        """
+        store = self._store
+        if store is None:
+            raise RefusedError("amend: the server has no snapshot store (setting `snapshots`).")
+        with self._state.lock:
+            self._amendments.wait(start)
+            self._amendments.asked.add(start)
+        while True:
+            with self._state.lock:
+                if force or not self._amendments.wait(start):
+                    revising = self._revise(start)
+                    break
+            if self._state.closing:
+                raise UnavailableError("amend: the server is ending.")
+            time.sleep(_CONVERGENCE_LOOK_S)
+        ref = revising.result()
+        return ref, store.manifest(ref.id)
+
+    def amend_due(self) -> None:
+        """Begin to revise windows of which more is known than their snapshots say."""
+        with self._state.lock:
+            for start in self._amendments.due():
+                self._revise(start)
+
+    def _revise(self, start: int) -> Future[SnapshotRef]:
+        """Begin to revise a window, unless that is under way (under the state's lock)."""
+        under_way = self._revising.get(start)
+        if under_way is None:
+            under_way = self._revising[start] = self._pool.submit(self._revised, start)
+        return under_way
+
+    def _revised(self, start: int) -> SnapshotRef:
+        window = self._state.accounts.tracker.window(start)
+        try:
+            with self._lock:
+                ref = self._futures[_key(window)].result()
+            found, _ = self._amendments.revise(start, ref)
+            future: Future[SnapshotRef] = Future()
+            future.set_result(found)
+            with self._lock:
+                self._futures[_key(window)] = future
+            return found
+        except Exception as error:
+            # Asked again when something more is handed in, or by a person.
+            logger.warning("window %s: no revision: %s", window.label, error)
+            with self._state.lock:
+                self._amendments.asked.discard(start)
+            raise
+        finally:
+            with self._state.lock:
+                self._revising.pop(start, None)
 
     def _published(self, window: Window) -> bool:
         """Whether the window is being published, or was."""
@@ -229,11 +306,11 @@ class Snapshotter:
         restored = bool(accounts.cut or accounts.windows.windows())
         with self._state.lock:
             for ref in refs:
-                start = int(ref.window_start.timestamp())
-                if restored and self._store is not None and start not in accounts.cut:
-                    accounts.expect_again(start, self._store.open(ref.id).manifest.documents)
-                starts = self._starts(Window(ref.window_start, ref.window_end))
-                accounts.close(starts, ref)
+                window = Window(ref.window_start, ref.window_end)
+                starts, start = self._starts(window), int(window.start.timestamp())
+                known = start not in accounts.cut or start in accounts.published
+                keeps = restored and known and ref in refs[-AMENDABLE:] and self._is_unit(window)
+                accounts.close(starts, ref, self._amendments.restored(ref) if keeps else None)
 
     def close(self) -> None:
         """Finish what was begun."""
@@ -252,6 +329,17 @@ class Snapshotter:
     def _starts(self, window: Window) -> list[int]:
         low, high = window.start.timestamp(), window.end.timestamp()
         return [start for start in self._state.accounts.windows.windows() if low <= start < high]
+
+    def _all_starts(self, window: Window) -> list[int]:
+        return sorted({int(window.start.timestamp()), *self._starts(window)})
+
+    def _is_unit(self, window: Window) -> bool:
+        """Whether it is one window of this server: others are not amended."""
+        return self._state.accounts.tracker.window(int(window.start.timestamp())) == window
+
+    def _wait(self, window: Window) -> Wait:
+        with self._state.lock:
+            return self._state.wait(self._all_starts(window))
 
     def _copy(self, window: Window) -> Copied:
         """Everything the snapshot needs, consistent; rows follow (see rows/copying.py)."""
@@ -285,10 +373,14 @@ class Snapshotter:
             copy = state.rows.copy()
             rare, running = state.accounts.rare.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
-            used = state.accounts.usage.held(starts) or None
+            used = state.accounts.usage.held(starts)
+            missing = state.missing(self._all_starts(window))
             pulled = state.accounts.shifts.held(starts)
             digests = vocabulary.candidates.digests
-            copied = Copied(data, starts, tables, slots, copy, rare, running, used, pulled, digests)
+            copied = Copied(
+                *(data, starts, tables, slots, copy, rare, running),
+                *(used, missing, pulled, digests),
+            )
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied
@@ -314,7 +406,12 @@ class Snapshotter:
             if self._config.gold is not None:
                 quality |= measure_gold(self._config.gold, data.words, data.vectors)
             quality |= self._reported(data) | self._convergence.ended(window)
-            ref = store.publish(replace(data, quality=quality), copied.usage(), copied.pulls())
+            missing = copied.missing
+            if quality.get("settled") == 0.0:
+                missing = (Missing(part="learning", reason="not_converged"), *missing)
+            ref = store.publish(
+                replace(data, quality=quality), copied.usage(), copied.pulls(), missing=missing
+            )
         except Exception as error:
             with state.lock:
                 state.accounts.cut -= copied.closed
@@ -325,9 +422,11 @@ class Snapshotter:
             raise
         finally:
             copied.rows.release()
-        with state.lock:
-            state.accounts.close(copied.starts, ref)
         start = int(window.start.timestamp())
+        with state.lock:
+            keeps = self._is_unit(window)
+            state.accounts.close(copied.starts, ref, data.documents if keeps else None)
+            self._amendments.published(start, missing)
         self._traces.snapshot(start, began, time.time(), ref.words)
         logger.info(
             "snapshot %s: %d words",
@@ -365,88 +464,6 @@ class Snapshotter:
 def _key(window: Window) -> _Key:
     """Start and end in Unix seconds: equal for equal windows, whatever their time zone."""
     return window.start.timestamp(), window.end.timestamp()
-
-
-def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
-    """How words were used, by the sums of a window; None where there are none.
-
-    ids  int64 [n], of the words of the snapshot: those of others are left out, and the past of
-         words whose use in the window nobody sent, as nothing is compared with it
-    """
-    order = np.argsort(ids, kind="stable")
-    parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
-    used = np.zeros(len(ids), dtype=np.bool_)
-    for part in sorted(sums, key=lambda each: each.time):
-        at = positions(ids[order], part.ids)
-        known = np.flatnonzero(at >= 0)
-        if part.time <= 1:
-            used[at[known]] = True
-        else:
-            known = known[used[at[known]]]
-        parts.setdefault(part.time, []).append((order[at[known]], part, known))
-    if not parts[0]:
-        return None
-    busiest = parts.pop(BUSIEST, None)
-    times = sorted(time for time in parts if time) if 1 in parts else []
-    return replace(
-        _usage(parts[0]),
-        reread=tuple(_usage(parts[time]) for time in times),
-        busiest=None if busiest is None else _usage(busiest),
-    )
-
-
-def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:
-    """The contexts of words by rows of a snapshot. ids: int64 [n], of its words."""
-    order = np.argsort(ids, kind="stable")
-    words, contexts = (positions(ids[order], each) for each in (pulled.words, pulled.contexts))
-    known = np.flatnonzero((words >= 0) & (contexts >= 0))
-    rows = order[words[known]]
-    known = known[np.argsort(rows, kind="stable")]
-    figures = pulled.figures[known]
-    return ContextPulls(
-        order[words[known]].astype(np.int64),
-        order[contexts[known]].astype(np.int64),
-        *(np.ascontiguousarray(figures[:, at]) for at in range(3)),
-    )
-
-
-def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
-    """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
-    documents = np.concatenate([part.documents[part.places[at]] for _, part, at in parts])
-    return Usage(
-        rows=np.concatenate([rows for rows, _, _ in parts]),
-        sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
-        mentions=documents.sum(axis=1).astype(np.int64),
-        pairs=documents,
-        means=_means([(part, part.places[at]) for _, part, at in parts]),
-    )
-
-
-def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
-    """Means of some places as float16, precise to a thousandth; 0 where nothing was added."""
-    shape = sum(len(at) for _, at in parts), UNITS, parts[0][0].sums.shape[1]
-    found = np.empty(shape, dtype=np.float16)
-    first = 0
-    for part, at in parts:
-        for some in np.split(at, range(_ROWS, len(at), _ROWS)):
-            documents = np.maximum(part.documents[some], np.float32(1e-9))
-            wide = widen(part.sums[part.units[some]])
-            wide /= documents[..., None]
-            found[first : first + len(some)] = narrow(wide)
-            first += len(some)
-    return found
-
-
-def _joined(parts: Sequence[WordCounts]) -> WordCounts:
-    """Several windows' counts as one record."""
-    if not parts:
-        return no_counts()
-    return WordCounts(
-        [word for part in parts for word in part.words],
-        [source for part in parts for source in part.sources],
-        np.concatenate([part.windows for part in parts]),
-        *map(np.concatenate, zip(*(part.columns for part in parts), strict=True)),
-    )
 
 
 def _sum(by_source: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -19,6 +19,7 @@ from embedding.server.figures.meters import Meters, SourceMeter
 from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
+from embedding.server.words.readers import WindowReaders
 from embedding.server.words.shifts import ContextShifts
 from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
@@ -49,6 +50,7 @@ class PushArrival:
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
         starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
+        starts += [one.window for one in push.hand_ins]
         if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
             raise RefusedError(
                 f"push {push.sequence} of node {push.node}: a window that starts outside "
@@ -63,15 +65,18 @@ class PushArrival:
 class Accounts:
     """Everything counted. Not thread-safe: the server's lock guards it.
 
+    readers     who read text of a window, and has handed in how it used words
     peers       what the nodes of a corpus remember
     rare        what stood around words that were read only a few times
-    read_again  by window and source, documents that a snapshot holds and that nodes send once more,
-                as the server was killed between that snapshot and its next checkpoint
+    cut         starts of windows that are published, or are being published
+    published   of those of them whose counts are kept for amendments: documents by source in
+                the snapshot
     """
 
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
         self.vocabulary = vocabulary
         self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
+        self.readers = WindowReaders(moves=not config.in_step)
         self.shifts = ContextShifts(wanted=config.usage)
         self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
         self.windows = WindowCounts(vocabulary.names)
@@ -88,7 +93,7 @@ class Accounts:
         self.tokenizers: dict[str, None] = {}
         self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
-        self.read_again: dict[int, dict[str, int]] = {}
+        self.published: dict[int, dict[str, int]] = {}
         self.closed: dict[str, dict[str, Any]] = {}
         self._on_complete: Callable[[Window], None] | None = None
 
@@ -101,16 +106,21 @@ class Accounts:
         """A push was applied."""
         push = arrival.push
         self.meters.dropped_counts += self._count(arrival, _listed(push.counts.words))
-        self.windows.add(push.counts, self.cut)
-        self.usage.learnt(push, self.cut)
-        self.shifts.learnt(push, self.cut)
+        forgotten = self.cut - self.published.keys()
+        self.windows.add(push.counts, forgotten)
         self.meters.learnt(push, now)
         self.meters.replayed_tokens += push.replayed
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
         self.note(push.phrases)
         for progress in push.progress:
-            self._progress(push.node, progress, now)
+            self._progress(push, progress, now)
+        self.usage.learnt(push, forgotten)
+        self.shifts.learnt(push, forgotten)
+        for one in push.hand_ins:
+            for life, source in self.readers.hand_in(push.node, push.life, one):
+                self.usage.drop(one.window, life, source)
+                self.shifts.drop(one.window, life)
         self.rare.learnt(push)
 
     def note(self, phrases: Iterable[Phrase]) -> None:
@@ -160,34 +170,50 @@ class Accounts:
         starts = [start for start in self.windows.windows() if start not in self.cut]
         return self.tracker.due(starts, now=now)
 
-    def close(self, starts: list[int], ref: SnapshotRef) -> None:
-        """A snapshot holds these windows: their counts are needed no longer."""
+    def greet(self, node: str, life: str) -> None:
+        """A process speaks for its node from now on."""
+        self.readers.greet(node, life)
+        self.usage.begin(node, life)
+
+    def close(
+        self, starts: list[int], ref: SnapshotRef, documents: Mapping[str, int] | None = None
+    ) -> None:
+        """A snapshot holds these windows.
+
+        documents  by source, where it may be amended: what is counted of it is kept. A server that
+                   was killed after it was published counts again what no checkpoint had.
+        """
         window = Window(ref.window_start, ref.window_end)
+        start = int(window.start.timestamp())
         self.closed[window.label] = self._described(window, starts, ref.id)
-        self.cut |= {*starts, int(window.start.timestamp())}
+        self.cut |= {*starts, start}
+        if documents is None:
+            self.forget([start, *starts])
+        else:
+            self.published[start] = dict(documents)
+
+    def forget(self, starts: Iterable[int]) -> None:
+        """What was counted of closed windows is needed no longer."""
         for start in starts:
+            self.published.pop(start, None)
             self.windows.free(start)
             self.usage.free(start)
             self.shifts.free(start)
+            self.readers.forget(start)
 
-    def expect_again(self, window: int, documents: Mapping[str, int]) -> None:
-        """Nodes send documents of a window once more (after a restart).
-
-        documents  by source, of its snapshot, which is newer than the checkpoint: of these nodes
-                   send what the checkpoint has not
-        """
-        known = self.windows.documents.get(window, {})
-        self.read_again[window] = {
-            source: n - known.get(source, 0)
-            for source, n in documents.items()
-            if n > known.get(source, 0)
-        }
+    def late(self, start: int) -> int:
+        """Documents of a published window that are not in its snapshot."""
+        held, published = self.windows.documents.get(start, {}), self.published.get(start, {})
+        return sum(max(0, n - published.get(source, 0)) for source, n in held.items())
 
     def describe(self) -> dict[str, Any]:
         """Windows by label, as the status shows them."""
         found = dict(self.closed)
         for start in self.windows.windows():
             window = self.tracker.window(start)
+            if start in self.cut and start in self.published:
+                found[window.label] = {**found[window.label], "late_documents": self.late(start)}
+                continue
             found[window.label] = self._described(window, [start], None)
         return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
 
@@ -213,22 +239,20 @@ class Accounts:
         self.tracker.progress(progress.source, progress.published, now=now, node=node)
         return meter
 
-    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
-        meter = self.read(node, progress, now)
+    def _progress(self, push: Push, progress: SourceProgress, now: float) -> None:
+        meter = self.read(push.node, progress, now)
         meter.lags.add(progress.lags)
         self.meters.lags.add(progress.lags)
-        if progress.window in self.cut:
-            meter.late += progress.documents - self._read_again(progress)
-        else:
-            self.windows.note(progress.window, progress.source, progress.documents, progress.tokens)
-
-    def _read_again(self, progress: SourceProgress) -> int:
-        """How many of these documents of a closed window its snapshot holds already."""
-        left = self.read_again.get(progress.window, {})
-        found = min(progress.documents, left.get(progress.source, 0))
-        if found:
-            left[progress.source] -= found
-        return found
+        start, source, documents = progress.window, progress.source, progress.documents
+        if start in self.cut and start not in self.published:
+            meter.late += documents
+            return
+        before = self.late(start) if start in self.cut else 0
+        self.windows.note(start, source, documents, progress.tokens)
+        if start in self.cut:
+            meter.late += self.late(start) - before
+        if self.usage.wanted:
+            self.readers.read(start, push.node, push.life, source, documents)
 
 
 def by_source(push: Push) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Which contexts pulled words, by window, until its snapshot is cut (`worker/usage`)."""
+"""Which contexts pulled words, by window, until it is forgotten (`worker/usage`)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,13 @@ class PullingContexts:
     figures: FloatArray
 
 
+_Owner = tuple[int, str, str]
+"""Window, node, and the mark of its process."""
+
+
 class ContextShifts:
-    """What nodes say of windows that are not cut yet. Not thread-safe: the server's lock guards it.
+    """What processes say of windows that are not forgotten, the last of what each said. Not
+    thread-safe: the server's lock guards it.
 
     wanted  False keeps none
     """
@@ -41,44 +46,53 @@ class ContextShifts:
     def __init__(self, *, wanted: bool) -> None:
         self.wanted = wanted
         self.dropped = 0
-        self._held: list[ContextShift] = []
+        self._held: dict[_Owner, ContextShift] = {}
 
     def learnt(self, push: Push, closed: Container[int]) -> None:
         """A push was taken; what belongs to closed windows is passed over."""
         for shift in push.shifts if self.wanted else ():
             if shift.window in closed:
                 continue
-            if sum(len(one.contexts) for one in self._held) + len(shift.contexts) > _MOST:
+            owner = shift.window, push.node, push.life
+            self._held.pop(owner, None)
+            if sum(len(one.contexts) for one in self._held.values()) + len(shift.contexts) > _MOST:
                 self.dropped += len(shift.ids)
                 continue
-            self._held.append(shift)
+            self._held[owner] = shift
+
+    def drop(self, window: int, life: str) -> None:
+        """Another process speaks now for this one."""
+        for owner in [one for one in self._held if (one[0], one[2]) == (window, life)]:
+            del self._held[owner]
 
     def held(self, starts: Container[int]) -> PullingContexts | None:
         """What was said of some windows; None: nothing."""
-        return added_up([one for one in self._held if one.window in starts])
+        return added_up([one for owner, one in sorted(self._held.items()) if owner[0] in starts])
 
     def free(self, start: int) -> None:
-        """Forget a window: its snapshot was cut."""
-        self._held = [one for one in self._held if one.window != start]
+        """Forget a window."""
+        self._held = {owner: one for owner, one in self._held.items() if owner[0] != start}
 
-    def windows(self) -> list[int]:
+    def facts(self) -> list[list[object]]:
         """Of what is held, for a checkpoint, numbered as in `content`."""
-        return [one.window for one in self._held]
+        return [list(owner) for owner in self._held]
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """For a checkpoint; nobody changes these arrays."""
         return {
             f"shift.{number}.{name}": getattr(one, name)
-            for number, one in enumerate(self._held)
+            for number, one in enumerate(self._held.values())
             for name in _COLUMNS
         }
 
-    def restore(self, windows: Sequence[int], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a checkpoint; older ones have nothing of it."""
-        for number, window in enumerate(windows):
+    def restore(self, facts: Sequence[Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from a checkpoint; older ones have nothing of it, or windows alone."""
+        for number, fact in enumerate(facts):
             names = [f"shift.{number}.{name}" for name in _COLUMNS]
             if self.wanted and all(name in arrays for name in names):
-                self._held.append(ContextShift(window, *(np.array(arrays[n]) for n in names)))
+                window, node, life = fact if isinstance(fact, list) else (fact, str(number), "")
+                shift = ContextShift(window, *(np.array(arrays[n]) for n in names))
+                self._held[int(window), node, life] = shift
 
 
 def added_up(shifts: Sequence[ContextShift]) -> PullingContexts | None:

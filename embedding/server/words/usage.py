@@ -1,13 +1,16 @@
 """How words are used, by window and source, in units of documents: what moved is judged by these.
 
 When a window closes each node sends sums of unit vectors, one a document and word, of the window
-and of the texts before it (`worker/usage/usage.py`). They are added up by window, source and time.
+and of the texts before it (`worker/usage/usage.py`). They are kept as they came, by process, and
+added up by source and time when the window is published, in the order of the nodes' names: so the
+sums do not depend on who was first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +29,8 @@ _ROWS = 1024
 _MOST = 60_000.0
 """Within float16."""
 _COLUMNS = ("ids", "documents", "sums")
-_UsageKey = tuple[int, str, int]
-"""Window, source, and `time` of `SourceUsage`."""
+_Key = tuple[str, int]
+"""Source, and `time` of `SourceUsage`."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,10 @@ class _Sums:
         self.units = np.zeros((first, UNITS), dtype=np.int32)
         self.sums = np.zeros((first, dim), dtype=np.float16)
 
-    def place(self, ids: IntArray, room: int) -> IntArray:
-        """Places int64 [n] of distinct ids; -1 for those that there is no room for."""
+    def place(self, ids: IntArray) -> IntArray:
+        """Places int64 [n] of distinct ids."""
         found = self.places.slots(ids)
-        new = np.flatnonzero(found < 0)[: max(room, 0)]
+        new = np.flatnonzero(found < 0)
         if len(new):
             found[new] = np.arange(self.size, self.size + len(new))
             self.places.put(found[new], ids[new])
@@ -89,132 +92,279 @@ class _Sums:
             self.sums = grown(self.sums, self.rows)
         return rows
 
-    def add(self, rows: CodeArray, part: ContextSums, at: IntArray) -> None:
-        """Add some words of a part (places int64 [n] in it) to their rows."""
-        whole = widen(self.sums[rows]) + part.sums[at]
-        self.sums[rows] = narrow(np.clip(whole, -_MOST, _MOST))
+    def add(self, part: ContextSums) -> None:
+        """Add a part, which names each word once."""
+        places, unit = self.place(part.ids), part.part % UNITS
+        self.documents[places, unit] += part.documents
+        rows = self.rows_of(places, unit)
+        for start in range(0, len(rows), _ROWS):
+            some = slice(start, start + _ROWS)
+            whole = widen(self.sums[rows[some]]) + widen(part.sums[some])
+            self.sums[rows[some]] = narrow(np.clip(whole, -_MOST, _MOST))
 
-    def put(self, ids: IntArray, documents: FloatArray, values: HalfArray) -> None:
-        """Take words that are not there yet, of a checkpoint (`UsageSums.content`)."""
-        places = self.place(ids, len(ids))
-        units = np.zeros(documents.shape, dtype=np.int32)
-        units[documents > 0] = np.arange(self.rows, self.rows + len(values))
-        self.documents[places], self.units[places] = documents, units
-        self.sums = grown(self.sums, self.rows + len(values))
-        self.sums[self.rows : self.rows + len(values)] = values
-        self.rows += len(values)
-
-    def held(self, key: _UsageKey) -> SourceUsage:
-        _, source, time = key
+    def held(self, key: _Key) -> SourceUsage:
+        source, time = key
         slots = self.places.used()
         ids = self.places.ids(slots)
         return SourceUsage(source, ids, slots, self.documents, self.units, self.sums, time)
 
 
+def added_up(handed: Iterable[Handed]) -> list[SourceUsage]:
+    """What processes said of some windows, by source and time, added in this order."""
+    sums: dict[_Key, _Sums] = {}
+    for one in handed:
+        for part in one.sums_of(0):
+            if len(part.ids):
+                key = part.source, part.part // UNITS
+                sums.setdefault(key, _Sums(part.sums.shape[1])).add(part)
+    return [sums[key].held(key) for key in sorted(sums)]
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a process said of a window, or a portion of it, as it came.
+
+    parts      source, which documents (`ContextSums.part`) and how many words, row after row
+    ids        int64 [n], row ids; documents float32 [n]; sums float16 [n, dim]
+    """
+
+    parts: tuple[tuple[str, int, int], ...]
+    ids: IntArray
+    documents: FloatArray
+    sums: HalfArray
+
+    @classmethod
+    def of(cls, parts: Sequence[ContextSums], dim: int) -> Handed:
+        """Copies: off the wire they would keep a whole message alive."""
+        sums = [
+            part.sums
+            if part.sums.dtype == np.float16
+            else narrow(np.clip(part.sums, -_MOST, _MOST))
+            for part in parts
+        ]
+        return cls(
+            tuple((part.source, part.part, len(part.ids)) for part in parts),
+            np.concatenate([np.empty(0, np.int64), *(part.ids for part in parts)]),
+            np.concatenate([np.empty(0, np.float32), *(part.documents for part in parts)]),
+            np.concatenate([np.empty((0, dim), np.float16), *sums]),
+        )
+
+    def sums_of(self, window: int) -> Iterator[ContextSums]:
+        """Part after part; no copies."""
+        first = 0
+        for source, part, n in self.parts:
+            own = slice(first, first + n)
+            yield ContextSums(
+                window, source, part, self.ids[own], self.sums[own], self.documents[own]
+            )
+            first += n
+
+    def without(self, source: str) -> Handed:
+        """All but a source."""
+        kept = [part for part in self.sums_of(0) if part.source != source]
+        return Handed.of(kept, self.sums.shape[1])
+
+    def forgetting(self, ids: IntArray) -> Handed:
+        """Without these words (row ids int64 [n]), of which 0 documents are left."""
+        gone = np.isin(self.ids, ids)
+        documents, sums = self.documents.copy(), self.sums.copy()
+        documents[gone], sums[gone] = 0.0, 0.0
+        return replace(self, documents=documents, sums=sums)
+
+    def words(self) -> dict[int, int]:
+        """How many words of all sources there are for each time."""
+        found: dict[tuple[str, int], list[IntArray]] = {}
+        for part in self.sums_of(0):
+            found.setdefault((part.source, part.part // UNITS), []).append(part.ids)
+        words: Counter[int] = Counter()
+        for (_, time), ids in found.items():
+            words[time] += len(np.unique(np.concatenate(ids)))
+        return dict(words)
+
+
+_Owner = tuple[int, str, str]
+"""Window, node, and the mark of its process."""
+
+
 class UsageSums:
-    """Sums of all windows that are not cut yet. Not thread-safe: the server's lock guards it.
+    """What nodes handed in, of all windows that are not forgotten. Not thread-safe: the server's
+    lock guards it.
+
+    What a process says of a window comes in portions and counts once the last one is there. It
+    takes the place of what the same process said before. So nothing is added twice, and of a
+    process that died in the middle nothing stays.
 
     dim    of a row
     wanted False keeps none
-    limit  most words, summed over windows and sources, for each time: later ones are passed over
+    limit  most words of a window, summed over sources, for each time: later ones are passed over
            and counted in `dropped`
     """
 
     def __init__(self, dim: int, *, wanted: bool, limit: int) -> None:
         self.dim, self.wanted, self.limit = dim, wanted, limit
-        self.dropped = 0
-        self._sums: dict[_UsageKey, _Sums] = {}
-        # A window has about as many words as the one before, and growing is copying.
-        self._usual: dict[tuple[str, int], int] = {}
+        self.dropped: Counter[int] = Counter()
+        self._handed: dict[_Owner, Handed] = {}
+        self._words: dict[_Owner, dict[int, int]] = {}
+        self._portions: dict[_Owner, dict[int, Handed]] = {}
 
     def __len__(self) -> int:
-        return self._held(0)
+        return sum(words.get(0, 0) for words in self._words.values())
 
-    def _held(self, time: int) -> int:
-        return sum(sums.size for key, sums in self._sums.items() if key[2] == time)
-
-    def parts(self) -> list[_UsageKey]:
-        """(window, source, time) of all sums, in order."""
-        return sorted(self._sums)
+    def windows(self) -> set[int]:
+        """Those of which anything was handed in whole that says how a word was used."""
+        return {owner[0] for owner, handed in self._handed.items() if handed.parts}
 
     def describe(self) -> dict[str, int]:
         """As the status shows it."""
-        before = sum(sums.size for sums in self._sums.values()) - len(self)
+        before = sum(sum(words.values()) for words in self._words.values()) - len(self)
         units = UNITS if self.wanted else 0
-        return {"held": len(self), "before": before, "dropped": self.dropped, "units": units}
+        dropped = sum(self.dropped.values())
+        return {"held": len(self), "before": before, "dropped": dropped, "units": units}
 
-    def learnt(self, push: Push, closed: Container[int]) -> None:
+    def learnt(self, push: Push, closed: Collection[int]) -> None:
         """A push was taken; what belongs to closed windows is passed over."""
-        for part in push.usage if self.wanted else ():
-            if part.window not in closed:
-                time, unit = divmod(part.part, UNITS)
-                self._add((part.window, part.source, time), unit, part)
-
-    def _add(self, key: _UsageKey, unit: int, part: ContextSums) -> None:
-        """Add a part, which names each word once."""
-        if not len(part.ids):
+        if not self.wanted:
             return
-        sums = self._of(key)
-        places = sums.place(part.ids, self.limit - self._held(key[2]))
-        fit = np.flatnonzero(places >= 0)
-        self.dropped += len(part.ids) - len(fit)
-        sums.documents[places[fit], unit] += part.documents[fit]
-        rows = sums.rows_of(places[fit], unit)
-        for start in range(0, len(fit), _ROWS):
-            some = slice(start, start + _ROWS)
-            sums.add(rows[some], part, fit[some])
+        ended = {one.window: one.first for one in push.hand_ins}
+        named = {part.window for part in push.usage}
+        if not push.life:  # of a node that says all in one push
+            ended |= dict.fromkeys(named, push.sequence)
+        for window in {*ended, *named} - {*closed}:
+            owner = window, push.node, push.life
+            portion = Handed.of([part for part in push.usage if part.window == window], self.dim)
+            self._portions.setdefault(owner, {})[push.sequence] = portion
+            if window in ended:
+                self._complete(owner, ended[window])
 
-    def _of(self, key: _UsageKey) -> _Sums:
-        if key not in self._sums:
-            usual = self._usual.get(key[1:], 0)
-            self._sums[key] = _Sums(self.dim, max(_FIRST, usual + usual // 8))
-        return self._sums[key]
+    def _complete(self, owner: _Owner, first: int) -> None:
+        """The last portion is there; those before `first` are of a try given up."""
+        portions = self._portions.pop(owner)
+        ours = [one for number, one in portions.items() if number >= first]
+        parts = [part for each in ours for part in each.sums_of(owner[0])]
+        self._handed.pop(owner, None)
+        self._words.pop(owner, None)
+        self._put(owner, Handed.of(self._within_limit(owner[0], parts), self.dim))
 
-    def held(self, starts: Sequence[int]) -> list[SourceUsage]:
-        """The sums of some windows, by source: no copies, as a window that is cut takes no more."""
-        return [
-            self._sums[key].held(key)
-            for key in self.parts()
-            if key[0] in starts and self._sums[key].size
-        ]
+    def _put(self, owner: _Owner, handed: Handed) -> None:
+        self._handed[owner], self._words[owner] = handed, handed.words()
+
+    def _within_limit(self, window: int, parts: Sequence[ContextSums]) -> list[ContextSums]:
+        """Without the words that there is no room for beside those of others."""
+        held: Counter[int] = Counter()
+        for owner, words in self._words.items():
+            if owner[0] == window:
+                held.update(words)
+        found, known = [], dict[_Key, IntArray]()
+        for part in parts:
+            time = part.part // UNITS
+            ids = known.get((part.source, time), np.empty(0, np.int64))
+            new = np.flatnonzero(~np.isin(part.ids, ids))
+            over = new[max(0, self.limit - held[time]) :]
+            self.dropped[window] += len(over)
+            held[time] += len(new) - len(over)
+            if len(over):
+                part = replace(
+                    part,
+                    ids=np.delete(part.ids, over),
+                    sums=np.delete(part.sums, over, axis=0),
+                    documents=np.delete(part.documents, over),
+                )
+            known[part.source, time] = np.union1d(ids, part.ids)
+            found.append(part)
+        return found
+
+    def begin(self, node: str, life: str) -> None:
+        """A process speaks for its node: portions of the one before it will not be completed."""
+        for owner in [one for one in self._portions if one[1] == node and one[2] != life]:
+            del self._portions[owner]
+
+    def drop(self, window: int, life: str, source: str) -> None:
+        """Another process speaks now for what this one read of a source."""
+        for owner, handed in list(self._handed.items()):
+            if (owner[0], owner[2]) == (window, life):
+                self._put(owner, handed.without(source))
+
+    def held(self, starts: Collection[int]) -> list[Handed]:
+        """What was handed in whole of some windows, by node; nobody changes it any more."""
+        return [self._handed[owner] for owner in sorted(self._handed) if owner[0] in starts]
 
     def free(self, start: int) -> None:
-        """Forget a window: its snapshot was cut."""
-        for key in [key for key in self._sums if key[0] == start]:
-            self._usual[key[1:]] = self._sums.pop(key).size
+        """Forget a window."""
+        self.dropped.pop(start, None)
+        for owner in [owner for owner in self._portions if owner[0] == start]:
+            del self._portions[owner]
+        for owner in [owner for owner in self._handed if owner[0] == start]:
+            del self._handed[owner], self._words[owner]
 
     def erase(self, ids: IntArray, source: str | None) -> None:
         """Forget how words were used (row ids int64 [n]), and all of a source."""
-        for key in [key for key in self._sums if key[1] == source]:
-            del self._sums[key]
-        for sums in self._sums.values():
-            places = sums.places.slots(ids)
-            places = places[places >= 0]
-            # In this order: whoever publishes them now reads documents first, and divides by them.
-            sums.sums[sums.units[places]] = 0
-            sums.documents[places] = 0
+
+        def erased(one: Handed) -> Handed:
+            return (one if source is None else one.without(source)).forgetting(ids)
+
+        for owner, handed in list(self._handed.items()):
+            self._put(owner, erased(handed))
+        for owner, portions in self._portions.items():
+            self._portions[owner] = {n: erased(each) for n, each in portions.items()}
+
+    def _all(self) -> list[tuple[_Owner, int, Handed]]:
+        """All that is kept, by whom; 0: handed in whole, else the push of a portion."""
+        return [(owner, 0, one) for owner, one in sorted(self._handed.items())] + [
+            (owner, number, one)
+            for owner, portions in sorted(self._portions.items())
+            for number, one in portions.items()
+        ]
+
+    def facts(self) -> list[list[object]]:
+        """What `content` holds, in its order, JSON-safe."""
+        return [[*owner, n, [list(part) for part in one.parts]] for owner, n, one in self._all()]
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
-        """Copies for a checkpoint, numbered as `keys`."""
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for number, key in enumerate(self.parts()):
-            held = self._sums[key].held(key)
-            arrays[f"usage.{number}.ids"] = held.ids
-            documents = held.documents[held.places]
-            arrays[f"usage.{number}.documents"] = documents
-            # One a unit with documents, word after word.
-            arrays[f"usage.{number}.sums"] = held.sums[held.units[held.places][documents > 0]]
-        return arrays
+        """For a checkpoint, numbered as `facts`; nobody changes these arrays."""
+        return {
+            f"usage.{number}.{name}": getattr(one, name)
+            for number, (_, _, one) in enumerate(self._all())
+            for name in _COLUMNS
+        }
 
-    def restore(self, keys: Sequence[_UsageKey], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a checkpoint; older ones, and those of other columns, are passed over."""
-        for number, key in enumerate(keys):
+    def restore(
+        self, facts: Sequence[Sequence[Any]], arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> None:
+        """Go on from a checkpoint; what has other columns is passed over."""
+        for number, fact in enumerate(facts):
             names = [f"usage.{number}.{name}" for name in _COLUMNS]
             if not self.wanted or not all(name in arrays for name in names):
                 continue
-            ids, documents, values = (np.array(arrays[name]) for name in names)
-            if values.shape[-1] != self.dim or documents.shape[1] != UNITS:
+            ids, documents, sums = (np.array(arrays[name]) for name in names)
+            if sums.shape[-1] != self.dim:
                 continue
-            if values.ndim == 3:  # of an older checkpoint: a sum for each unit
-                values = values[documents > 0]
-            self._of(key).put(ids, documents, values)
+            if len(fact) == 3:
+                self._restore_sums(fact, ids, documents, sums)
+                continue
+            window, node, life, portion, parts = fact
+            one = Handed(tuple((s, p, n) for s, p, n in parts), ids, documents, sums)
+            owner = int(window), str(node), str(life)
+            if portion:
+                self._portions.setdefault(owner, {})[portion] = one
+            else:
+                self._put(owner, one)
+
+    def _restore_sums(
+        self, fact: Sequence[Any], ids: IntArray, documents: FloatArray, sums: HalfArray
+    ) -> None:
+        """Sums of all nodes, as checkpoints had them before: documents [n, UNITS], and of each
+        word those of the units that have any, word after word."""
+        window, source, time = fact
+        if documents.ndim != 2 or documents.shape[1] != UNITS or sums.ndim != 2:
+            return
+        at = np.full(documents.shape, -1)
+        at[documents > 0] = np.arange(len(sums))
+        parts = []
+        for unit in range(UNITS):
+            own = np.flatnonzero(at[:, unit] >= 0)
+            rows, counts = sums[at[own, unit]], documents[own, unit]
+            parts.append(ContextSums(window, source, time * UNITS + unit, ids[own], rows, counts))
+        owner = int(window), "", ""
+        before = [self._handed[owner]] if owner in self._handed else []
+        held = [part for one in before for part in one.sums_of(window)]
+        self._put(owner, Handed.of([*held, *parts], self.dim))

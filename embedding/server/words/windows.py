@@ -94,6 +94,11 @@ class WindowTracker:
         """
         self._expected.update(dict.fromkeys(nodes, until))
 
+    @property
+    def expected(self) -> set[str]:
+        """Those who are waited for so."""
+        return set(self._expected)
+
     def progress(self, source: str, published: float, *, now: float, node: str = "") -> None:
         """A push of a node held documents of a source up to event time `published`."""
         state = self.sources.setdefault(source, SourceState())
@@ -194,6 +199,11 @@ class WindowTracker:
         windows = [self.window(start) for start in sorted(starts)]
         limit = watermark - self.lateness_s
         return [window for window in windows if window.end.timestamp() <= limit]
+
+    def passed(self, start: int) -> bool:
+        """Whether the watermark has passed the window that starts at `start`."""
+        end = self.window(start).end.timestamp()
+        return self.watermark is not None and end <= self.watermark - self.lateness_s
 
     def window(self, start: int) -> Window:
         """The window that starts at `start` (Unix seconds)."""

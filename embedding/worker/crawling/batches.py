@@ -16,10 +16,13 @@ from embedding.stream.faults import QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.text.pool import TextPool
 from embedding.worker.crawling.inflight import InFlightDocuments
+from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.crawling.stages import Stages
 from embedding.worker.spec import NodeSpec
 
 _PUT_SECONDS = 0.5
+_Key = tuple[str, str]
+"""Source, and mark of the dead process whose documents are read again; "" of fresh ones."""
 
 
 class BlockSink(Protocol):
@@ -79,6 +82,7 @@ class TextBatches:
         clock: Callable[[], EventClock],
         tasks: BackgroundTasks,
         traces: Traces,
+        rereading: Rereading,
     ) -> None:
         self.text = TextPool(
             spec.text,
@@ -90,28 +94,31 @@ class TextBatches:
         self._node, self._queue, self._stop = spec.node, queue, stop
         self._in_flight, self._clock, self._tasks = in_flight, clock, tasks
         self._traces = traces
+        self._rereading = rereading
         self._initial = _initial(spec)
         self._stages = Stages()
-        self._batches: dict[str, _Batch] = {}
+        self._batches: dict[_Key, _Batch] = {}
         self._free = asyncio.Semaphore(spec.node.text_processes)
 
     async def add(self, document: Document) -> None:
         """Take a document; waits while its batch is full and every text process has one."""
-        batch = self._batches.setdefault(document.source, _Batch())
+        key = document.source, self._rereading.life(document.url)
+        batch = self._batches.setdefault(key, _Batch())
         if not batch.documents:
             batch.since = time.monotonic()
         batch.documents.append(document)
-        self._in_flight.started(document.url, document.source)
+        if not key[1]:
+            self._in_flight.started(document.url, document.source)
         if len(batch.documents) >= self._node.batch_documents:
-            await self._send(document.source)
+            await self._send(key)
 
     async def send_old(self, now: float) -> None:
         """Tokenise the batches that have waited long enough at `now` (monotonic seconds)."""
-        for source, batch in list(self._batches.items()):
+        for key, batch in list(self._batches.items()):
             # A text process that has nothing to do waits for no batch to fill.
             old = now - batch.since >= self._node.batch_seconds
             if batch.documents and (old or not self._free.locked()):
-                await self._send(source)
+                await self._send(key)
 
     def figures(self) -> dict[str, object]:
         """For the crawler's report."""
@@ -122,18 +129,18 @@ class TextBatches:
             "stages": self._stages.report(),
         }
 
-    async def _send(self, source: str) -> None:
-        """Have the source's batch tokenised; waits while every text process has a batch."""
+    async def _send(self, key: _Key) -> None:
+        """Have a batch tokenised; waits while every text process has a batch."""
         await self._free.acquire()
-        batch = self._batches.get(source)
+        batch = self._batches.get(key)
         if batch is None or not batch.documents:
             self._free.release()
             return
         documents, batch.documents = batch.documents, []
         self._tasks.look()
-        self._tasks.start(self._tokenise(source, documents))
+        self._tasks.start(self._tokenise(key, documents))
 
-    async def _tokenise(self, source: str, documents: list[Document]) -> None:
+    async def _tokenise(self, key: _Key, documents: list[Document]) -> None:
         """Tokenise a batch and put it; its text process takes no other while the queue is full."""
         try:
             clock = self._clock()
@@ -141,14 +148,19 @@ class TextBatches:
             began = time.time()
             block = await self.text.block(documents, available)
             prepared = time.time()
+            source, life = key
+            if life:
+                await self._put(replace(block, life=life))
+                await self._rereading.put(block.keys)
+                return
             self._in_flight.read(source, block.n_tokens)
             if self._initial is not None:
                 block = replace(block, priority=self._initial.priorities(block))
             await self._put(block)
             queued = time.time()
             self._stages.queued(block, queued)
-            for key, first, fetched in zip(block.keys, available, block.fetched, strict=True):
-                self._traces.document("fetch", (key,), first, float(fetched))
+            for name, first, fetched in zip(block.keys, available, block.fetched, strict=True):
+                self._traces.document("fetch", (name,), first, float(fetched))
             self._traces.document("prepare", block.keys, began, prepared)
             self._traces.document("queue", block.keys, prepared, queued)
         finally:

@@ -26,12 +26,15 @@ from embedding.stream.queue import BlockQueue
 from embedding.worker.crawling.batches import BackgroundTasks, BlockSink, TextBatches
 from embedding.worker.crawling.inflight import InFlightDocuments
 from embedding.worker.crawling.leasing import LeaseKeeper
+from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.lifetime import end_with_parent
 from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+_AGAIN_SECONDS = 0.5
+"""Seconds between two looks for text that is to be read again."""
 
 
 class Sink(BlockSink, Protocol):
@@ -75,7 +78,8 @@ class CrawlProcess:
         self.frontier = frontier
         self.crawler = Crawler((), spec.crawl, self.frontier)
         self.in_flight = InFlightDocuments()
-        self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.in_flight)
+        self.rereading = Rereading(self.frontier, self.crawler.patience)
+        self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.in_flight, self.rereading)
         self.tasks = BackgroundTasks()
         self.batches = TextBatches(
             spec,
@@ -85,6 +89,7 @@ class CrawlProcess:
             clock=self.crawler.clock,
             tasks=self.tasks,
             traces=traces,
+            rereading=self.rereading,
         )
         self._finished = 0
         self._done: asyncio.Task[None] | None = None
@@ -94,7 +99,7 @@ class CrawlProcess:
 
     async def run(self) -> None:
         """Until told to stop, or until the gradient process is gone."""
-        work = (self._tick(), self._read(), self._lease())
+        work = (self._tick(), self._read(), self._lease(), self._read_again())
         tasks = [asyncio.create_task(each) for each in work]
         self.tasks.start(self.prepare())
         try:
@@ -128,6 +133,14 @@ class CrawlProcess:
         async for document in self.crawler.documents():
             await self.batches.add(document)
 
+    async def _read_again(self) -> None:
+        """Follow what the gradient process asks for of dead processes' text."""
+        while True:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            if self.leases.ready and self.leases.view is not None:
+                asked = self.queue.latest_report() or {}
+                await self.rereading.follow(asked, self.leases.view.held)
+
     async def _tick(self) -> None:
         while not self.stop.is_set():
             await asyncio.sleep(TICK_SECONDS)
@@ -159,6 +172,7 @@ class CrawlProcess:
             "prepared": self._prepared,
             "finished": self._finished,
             "owing": self.leases.owing,
+            "again": self.rereading.report(),
             "frontier_away_s": 0.0,
         }
         if self.leases.view is not None:

@@ -18,6 +18,7 @@ from embedding.crawl.lease import Heartbeat, Incarnation, LeaseView
 from embedding.exchange.channel import ask
 from embedding.kernel.errors import FencedError, UnavailableError
 from embedding.worker.crawling.inflight import InFlightDocuments
+from embedding.worker.crawling.rereading import Rereading
 from embedding.worker.crawling.unacknowledged import decode_offset
 from embedding.worker.spec import NodeSpec
 
@@ -33,8 +34,14 @@ class LeaseKeeper:
     """Runs in the crawler's loop until the process ends."""
 
     def __init__(
-        self, spec: NodeSpec, frontier: Frontier, crawler: Crawler, underway: InFlightDocuments
+        self,
+        spec: NodeSpec,
+        frontier: Frontier,
+        crawler: Crawler,
+        underway: InFlightDocuments,
+        rereading: Rereading,
     ) -> None:
+        self._rereading = rereading
         self.incarnation = Incarnation(spec.name, spec.incarnation)
         self.view: LeaseView | None = None
         self.ready = False
@@ -112,7 +119,8 @@ class LeaseKeeper:
             if None in known:
                 continue
             done = frozenset[int]().union(*(each for each in known if each is not None))
-            await self._ask(self._frontier.recover, [source], done)
+            await self._ask(self._frontier.recover, [source], done, incarnations[-1].mark)
+            self._rereading.inherited |= {(one.mark, source) for one in incarnations}
             cleared.add(source)
         return frozenset(cleared)
 

@@ -31,6 +31,7 @@ from embedding.worker.learning.nodeclock import NodeClock, PushStopwatch, Start
 from embedding.worker.learning.observing import Observer
 from embedding.worker.learning.replaying import Replaying
 from embedding.worker.learning.scoring import PairSampler
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import (
     Close,
     Prepared,
@@ -40,7 +41,7 @@ from embedding.worker.learning.ticks import (
     pacing,
     progress,
 )
-from embedding.worker.learning.training import LearnerParts, LearnerSetup, MakeTraining, RowPlan
+from embedding.worker.learning.training import LearnerParts, MakeTraining, RowPlan
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.lexicon import NodeLexicon
@@ -107,7 +108,7 @@ class Learner:
             extras.rounds,
         )
         self.observer = Observer(RareWords.of(model, start.rare_mentions), extras.usage)
-        self.link = LearnerLink(server, setup.node, setup.unit, self.turn, self.past)
+        self.link = LearnerLink(server, setup, self.turn, self.past)
         self._training = kind(
             LearnerParts(setup, trainer, self.link, self.words, self.past, self.observer)
         )
@@ -191,6 +192,14 @@ class Learner:
             held=held,
             decay=decay,
         )
+
+    def remember_again(self, blocks: Sequence[TokenBlock]) -> None:
+        """Remember text that a dead process had learnt; nothing is learnt of it."""
+        if self.observer.usage is not None:
+            with self.words.reading:
+                self.words.refresh()
+                tables = [self.lexicon.rows(block.words) for block in blocks]
+            self.observer.usage.keep(blocks, tables)
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on the rows; YeoronError when the loss is not finite or explodes."""

@@ -10,10 +10,11 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, WindowUnit
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.worker.learning.nodeclock import NodeClock
 from embedding.worker.learning.planning import BlockPlan
 from embedding.worker.learning.replaying import Replaying
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.work import Work
 
 
@@ -29,15 +30,13 @@ class LearnerLink:
     def __init__(
         self,
         server: Transport,
-        node: str,
-        unit: WindowUnit,
+        setup: LearnerSetup,
         turn: NodeClock,
         past: Replaying,
     ) -> None:
         self.server = server
         self.turn = turn
-        self._node = node
-        self._unit = unit
+        self._setup = setup
         self._past = past
         self._unseen: tuple[int, tuple[RowDelta, ...]] = (0, ())
 
@@ -77,10 +76,19 @@ class LearnerLink:
 
         kept  the node has copies of its own that these deltas are in already
         """
-        push = work.push(self._node, self.turn.sequence + 1, clock, deltas, self._unit)
+        first = self.turn.sequence + 1
+        *portions, last = work.in_portions(self._setup.most_bytes)
+        for portion in portions:
+            self._push(portion, clock, (), first)
+        ack = self._push(last, clock, deltas, first)
+        self._unseen = (self.turn.sequence, () if kept else deltas)
+        return ack
+
+    def _push(self, work: Work, clock: int, deltas: tuple[RowDelta, ...], first: int) -> Ack:
+        setup, sequence = self._setup, self.turn.sequence + 1
+        push = work.push(setup.node, sequence, clock, deltas, setup.unit, first, setup.life)
         ack = self.server.push(self.turn.push(work, push))
         self.turn.pushed(work, ack)
-        self._unseen = (self.turn.sequence, () if kept else deltas)
         return ack
 
     def unseen(self, rows: PulledRows) -> dict[Table, RowDelta]:

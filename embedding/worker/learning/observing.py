@@ -44,7 +44,7 @@ class Observer:
     def close(self, prepared: Prepared, words: WordTables, rows: Rows) -> tuple[WindowUse, ...]:
         """How words were used in a window that is over, and before it.
 
-        Nothing where another node will say it; of several windows where this one left them last.
+        Empty where another node will say it; of several windows where this one left them last.
         """
         usage, close = self.usage, prepared.close
         if usage is None or close is None:
@@ -55,4 +55,8 @@ class Observer:
         over = usage.leave(close.window, close.until)
         if over and usage.peers is not None:
             words.refresh()  # their text may hold words that this node has not heard of
-        return tuple(usage.close(window, words.lexicon, rows, past) for window, past in over)
+        speaks = close.inherited
+        uses = [usage.close(window, words.lexicon, rows, past, speaks) for window, past in over]
+        if all(window != close.window for window, _ in over):
+            uses.append(WindowUse(close.window, speaks))
+        return tuple(uses)

@@ -9,7 +9,13 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, RowDelta, WindowUse, WordContexts
+from embedding.exchange.payload import (
+    BlockCounts,
+    Inherited,
+    RowDelta,
+    WindowUse,
+    WordContexts,
+)
 from embedding.exchange.protocol import Ack, PulledRows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.errors import YeoronError
@@ -41,10 +47,12 @@ class Close:
 
     window, until  that one, and the one that is read next (Unix seconds of their starts); None:
                    there is none, or nobody knows
+    inherited      text of dead processes that this one speaks for
     """
 
     window: int
     until: int | None = None
+    inherited: tuple[Inherited, ...] = ()
 
 
 @dataclass(frozen=True)

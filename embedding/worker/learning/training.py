@@ -8,31 +8,17 @@ from functools import partial
 from typing import Protocol
 
 from embedding.exchange.payload import WindowUse
-from embedding.kernel.records import IntArray, Table, WindowUnit
+from embedding.kernel.records import IntArray, Table
 from embedding.models.base import BlockLoss, Trainer
-from embedding.models.config import ModelConfig
-from embedding.worker.config import NodeConfig
 from embedding.worker.learning.combining import Steps, steps_of
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.observing import Observer
 from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.replaying import Replaying
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Prepared, StepResult, Trained
 from embedding.worker.learning.wordtables import WordTables
 from embedding.worker.words.rarewords import RowCounts
-
-
-@dataclass(frozen=True)
-class LearnerSetup:
-    """Whose learner it is, and what it learns.
-
-    unit  of the windows that its counts are booked in
-    """
-
-    node: str
-    model: ModelConfig
-    config: NodeConfig
-    unit: WindowUnit
 
 
 @dataclass(frozen=True)

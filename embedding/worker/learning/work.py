@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embedding.exchange.payload import (
     BlockCounts,
+    ContextSums,
     CountGroup,
+    HandIn,
     RowDelta,
     WindowUse,
     WordContexts,
     summed,
 )
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import Push, nothing_read
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.worker.corpus.counting import progress
@@ -33,6 +35,7 @@ class Work:
     rare      what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
     uses      how words were used, of each window that was closed
+    portion   first parts of that, which travel alone
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -44,6 +47,7 @@ class Work:
     minibatches: Minibatches | None = None
     uses: tuple[WindowUse, ...] = ()
     replayed: int = 0
+    portion: tuple[ContextSums, ...] = ()
 
     @classmethod
     def of(cls, trained: Trained) -> Work:
@@ -75,6 +79,20 @@ class Work:
             replayed=self.replayed + other.replayed,
         )
 
+    def in_portions(self, most_bytes: int) -> list[Work]:
+        """This work, behind those parts of its uses that it would be too large with."""
+        size, parts, portions = 0, list[ContextSums](), list[Work]()
+        uses = []
+        for use in self.uses:
+            for part in (piece for whole in use.sums for piece in _pieces(whole, most_bytes)):
+                if parts and size + part.nbytes > most_bytes:
+                    portions.append(replace(_NOTHING, portion=tuple(parts)))
+                    size, parts = 0, []
+                parts.append(part)
+                size += part.nbytes
+            uses.append(replace(use, sums=()))
+        return [*portions, replace(self, uses=tuple(uses), portion=tuple(parts))]
+
     def push(
         self,
         node: str,
@@ -82,8 +100,13 @@ class Work:
         clock: int,
         deltas: tuple[RowDelta, ...],
         unit: WindowUnit,
+        first: int,
+        life: str,
     ) -> Push:
-        """As it travels, learnt now on rows as they were at `clock`."""
+        """As it travels, learnt now on rows as they were at `clock`.
+
+        first  number of the push with the first portion of its uses; life: mark of the process
+        """
         blocks = self.blocks
         return Push(
             node=node,
@@ -99,8 +122,10 @@ class Work:
             offset=blocks[-1].offset if blocks else "",
             rare=self.rare,
             minibatches=self.minibatches,
-            usage=tuple(part for use in self.uses for part in use.sums),
+            usage=self.portion,
             shifts=tuple(part for use in self.uses for part in use.shifts),
+            hand_ins=tuple(HandIn(use.window, first, use.inherited) for use in self.uses),
+            life=life,
             replayed=self.replayed,
             phrases=tuple(phrase for block in blocks for phrase in block.phrases),
         )
@@ -109,6 +134,16 @@ class Work:
     def keys(self) -> tuple[str, ...]:
         """Of every document."""
         return tuple(key for block in self.blocks for key in block.keys)
+
+
+_NOTHING = Work((), nothing_read(), 0, 0.0, 0)
+
+
+def _pieces(part: ContextSums, most_bytes: int) -> Iterator[ContextSums]:
+    step = max(1, most_bytes * len(part.ids) // max(1, part.nbytes))
+    for at in range(0, max(1, len(part.ids)), step):
+        own = slice(at, at + step)
+        yield replace(part, ids=part.ids[own], sums=part.sums[own], documents=part.documents[own])
 
 
 def joined(parts: Sequence[BlockCounts]) -> BlockCounts:

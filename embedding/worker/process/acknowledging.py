@@ -10,6 +10,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from embedding.exchange.client import ParameterClient
@@ -50,6 +51,8 @@ class Acknowledgements:
         self._client = client
         self._offset = offset
         self._unacknowledged = unacknowledged
+        self._wanted: dict[str, Any] = {}
+        self._last: dict[str, Any] | None = None
 
     def begin(self, sequence: int, stop: threading.Event) -> None:
         """Tell a crawler what processes before this one had pushed, once none of it can be lost.
@@ -72,6 +75,14 @@ class Acknowledgements:
         """Tell a reader where to begin, behind the last block that the server has, and how large
         blocks are."""
         self._report({"block_tokens": block_tokens})
+
+    def want(self, lost: Sequence[tuple[str, str]], since: float | None) -> None:
+        """Ask a crawler for text of dead processes, as `Rereading.follow` takes it."""
+        wanted = {"lost": [list(text) for text in lost], "since": since}
+        if self._unacknowledged is not None and wanted != self._wanted:
+            self._wanted = wanted
+            if self._last is not None:
+                self._report(self._last)
 
     def learnt(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
@@ -100,8 +111,9 @@ class Acknowledgements:
         self._report({"durable": unacknowledged.confirmed(self._client.confirmed)})
 
     def _report(self, more: dict[str, Any]) -> None:
+        self._last = more
         with contextlib.suppress(PeerLost, QueueClosed):
-            self._queue.send_report({"offset": self._offset, **more})
+            self._queue.send_report({"offset": self._offset, **self._wanted, **more})
 
 
 def secure(client: ParameterClient, stop: threading.Event) -> None:

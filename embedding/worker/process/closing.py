@@ -2,55 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from embedding.exchange.payload import Inherited
+from embedding.exchange.protocol import Ask
+from embedding.kernel.errors import RefusedError
 from embedding.worker.learning.ticks import Close
+
+MOST_REFUSALS = 3
+"""Of one window, which the server refuses: then the node ends, and says why."""
+_REMEMBERED = 16
+"""Windows of which is known what was handed in."""
+
+Inherits = Callable[[Ask], Sequence[Inherited] | None]
+"""Whose text a node speaks for in a window that is asked for; None: it has yet to read some of it
+again."""
+
+
+@dataclass
+class _Given:
+    """What was read of a window when it was handed in last; `tries` since the server took it."""
+
+    documents: int
+    inherited: tuple[Inherited, ...]
+    tries: int = 1
 
 
 class Closings:
-    """Of a node; `reads`: whether it reads any window again.
+    """Of a node.
 
-    A stream's window is read once more when the server says that it is complete.
+    A window of a stream is read once more when the server asks for it: once, and again when more
+    of it was read since.
+
+    reads     whether it reads any window again
+    seen      documents of a window that were read
+    inherits  whose text else it has read
     """
 
-    def __init__(self, *, reads: bool) -> None:
+    def __init__(
+        self,
+        *,
+        reads: bool,
+        seen: Callable[[int], int] = lambda _: 0,
+        inherits: Inherits = lambda _: (),
+    ) -> None:
         self._reads = reads
-        self._complete: int | None = None
-        self._given: int | None = None
-        self._acknowledged: int | None = None
+        self._seen = seen
+        self._inherits = inherits
+        self._asks: Sequence[Ask] = ()
+        self._given: dict[int, _Given] = {}
 
-    def complete(self, window: int | None) -> None:
-        """The latest window that the server waits for; None: none."""
-        self._complete = window
+    def asked(self, asks: Sequence[Ask]) -> None:
+        """What the server waits for, or could amend."""
+        self._asks = asks
 
     def due(self, unconverged: int | None) -> Close | None:
-        """The window of a stream to read now, before `unconverged`, which is still rehearsed."""
-        window, given = self._complete, self._given
-        if not self._reads or window is None or (given is not None and given >= window):
+        """The window of a stream to read now; before it is learnt to the end only when the server
+        waits for that no longer.
+
+        unconverged  the first window that is still rehearsed
+        """
+        for ask in self._asks if self._reads else ():
+            rehearsed = unconverged is None or unconverged > ask.window
+            if (rehearsed or ask.overdue) and (close := self._close(ask)) is not None:
+                return close
+        return None
+
+    def _close(self, ask: Ask) -> Close | None:
+        inherited = self._inherits(ask)
+        if inherited is None:
             return None
-        return None if unconverged is not None and unconverged <= window else Close(window)
+        given = self._given.get(ask.window)
+        if given is None:
+            due = bool(inherited) or self._seen(ask.window) > 0 or not ask.lost
+            return Close(ask.window, inherited=tuple(inherited)) if due else None
+        # What was spoken for once is so in each later word on the window.
+        known = {(one.life, one.source): one for one in given.inherited}
+        known |= {(one.life, one.source): one for one in inherited}
+        more = tuple(known.values()) != given.inherited or self._seen(ask.window) > given.documents
+        again = more or given.documents < 0
+        return Close(ask.window, inherited=tuple(known.values())) if again else None
 
     def give(self, close: Close) -> Close:
         """It is read now, and not again: the next tick is asked for before this one has begun."""
-        self._given = close.window
+        before = self._given.pop(close.window, None)
+        tries = 1 if before is None or before.documents >= 0 else before.tries + 1
+        self._given[close.window] = _Given(self._seen(close.window), close.inherited, tries)
+        while len(self._given) > _REMEMBERED:
+            del self._given[next(iter(self._given))]
         return close
 
     def of_corpus(self, window: int | None, until: int | None) -> Close | None:
         """The window of a corpus that is over, to be read now; until: the next one, if any."""
-        return Close(window, until) if self._reads and window is not None else None
-
-    def acknowledge(self, window: int) -> None:
-        """The server has what was read."""
-        self._acknowledged = window
-
-    def go_back(self) -> None:
-        """The server refused something: what it has not, is read again."""
-        self._given = self._acknowledged
-
-    @property
-    def latest(self) -> int | None:
-        """The latest window whose second reading the server has; -1: none yet.
-
-        None: this node never reads a window again. The server takes no snapshot before it knows.
-        """
-        if not self._reads:
+        if not self._reads or window is None:
             return None
-        return -1 if self._acknowledged is None else self._acknowledged
+        return Close(window, until)
+
+    def go_back(self, refused: RefusedError) -> None:
+        """The server refused something: what it may not have is read again; raises `refused` when
+        that was tried often enough."""
+        for given in self._given.values():
+            if given.tries >= MOST_REFUSALS:
+                raise refused
+            given.documents = -1

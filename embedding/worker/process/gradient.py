@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import psutil
 
 from embedding.exchange.connecting import connect
+from embedding.exchange.payload import Inherited
+from embedding.exchange.protocol import Ask
 from embedding.kernel.errors import (
     BehindError,
     ExchangeError,
@@ -96,6 +99,7 @@ class GradientProcess:
         self.transport = make_transport(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
+        self._again = 0
         self._share = 1.0
         self.rehearsals = rehearsals_of(spec, welcome)
         self.learner = make_learner(
@@ -107,7 +111,12 @@ class GradientProcess:
             rehearses=self.rehearsals.any,
             trainer=trainer,
         )
-        self.closings = Closings(reads=self.learner.observer.usage is not None)
+        usage = self.learner.observer.usage
+        self.closings = (
+            Closings(reads=False)
+            if usage is None
+            else Closings(reads=True, seen=usage.past.seen, inherits=self._inherits)
+        )
         self.acknowledgements = Acknowledgements(
             queue, self.client, welcome.offset, self.learner.turn.unacknowledged
         )
@@ -175,7 +184,7 @@ class GradientProcess:
         lexicon = self.learner.lexicon
         if lexicon.look_ahead is not None:
             given = lexicon.look_ahead.ticks(given, lexicon.has)
-        for blocks in given:
+        for blocks in map(self._fresh, given):
             if blocks:
                 self._idle = False
                 window = window_of(blocks, self.learner.setup.unit)
@@ -195,6 +204,15 @@ class GradientProcess:
         if corpus:
             yield from self._ended(None)
 
+    def _fresh(self, blocks: Sequence[TokenBlock] | None) -> Sequence[TokenBlock] | None:
+        """Those to learn; what is read again for how it uses words is remembered."""
+        again = [block for block in blocks or () if block.life]
+        if not again:
+            return blocks
+        self.learner.remember_again(again)
+        self._again += sum(block.n_documents for block in again)
+        return [block for block in blocks or () if not block.life]
+
     def _ended(self, until: int | None) -> Iterator[Order | Close]:
         """A window of a corpus is over: learn it to the end, then read it once more.
 
@@ -208,6 +226,34 @@ class GradientProcess:
     def _closing(self) -> Close | None:
         """The window of a stream to read once more: complete, as the server says, and converged."""
         return self.closings.due(self.rehearsals.unconverged)
+
+    def _inherits(self, ask: Ask) -> list[Inherited] | None:
+        """Text of dead processes in the sources that this node reads now; None while some of it is
+        yet to be read again."""
+        report, usage = self.queue.latest_report() or {}, self.learner.observer.usage
+        again, sources = report.get("again"), report.get("sources") or {}
+        if again is None or usage is None:
+            return []
+        lost = [text for text in ask.lost if text[1] in sources]
+        begun = {tuple(text) for text in again["begun"]}
+        if again["left"] or self._again < again["put"] or not begun.issuperset(lost):
+            return None
+        unit = self.learner.setup.unit
+        gone = Counter(
+            (life, source) for life, source, at in again["gone"] if unit.start(at) == ask.window
+        )
+        return [Inherited(*text, usage.past.seen(ask.window, *text), gone[text]) for text in lost]
+
+    def _remembered_since(self, asks: Sequence[Ask]) -> float | None:
+        """Event time (Unix seconds) from which on text is remembered; None: nobody knows yet."""
+        window = self.rehearsals.window
+        known = [ask.window for ask in asks] + ([] if window is None else [window])
+        if not known:
+            return None
+        start = min(known)
+        for _ in range(self.spec.node.past_windows):
+            start = self.learner.setup.unit.start(start - 1)
+        return float(start)
 
     def _read(self, window: int, tokens: int) -> None:
         self.rehearsals.read(window, tokens)
@@ -259,7 +305,7 @@ class GradientProcess:
         self.acknowledgements.confirm()
         counters = self.counters
         if learnt.close is not None:
-            self.closings.acknowledge(learnt.close.window)
+            self._flush()  # a snapshot waits for it
             self._report()
             return
         if learnt.order is not None:
@@ -297,7 +343,7 @@ class GradientProcess:
         self.counters.last_error = str(error)
         welcome = self.client.hello()
         self.learner.restart(welcome.clock, welcome.sequence)
-        self.closings.go_back()
+        self.closings.go_back(error)
 
     @property
     def block_tokens(self) -> int:
@@ -357,14 +403,16 @@ class GradientProcess:
                     "topology": self.transport.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.past.mixing.weights,
-                    "closed": self.closings.latest,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
                     "peak_memory_bytes": peak_memory(),
                 }
             )
-            self.closings.complete(asked if self.spec.corpus is None else None)
+            if self.spec.corpus is None:
+                self.closings.asked(asked)
+                lost = sorted({text for ask in asked for text in ask.lost})
+                self.acknowledgements.want(lost, self._remembered_since(asked))
         except (UnavailableError, RefusedError) as error:
             self.counters.last_error = str(error)
 

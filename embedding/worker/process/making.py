@@ -26,7 +26,8 @@ from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.paced import at_a_pace
-from embedding.worker.learning.training import LearnerSetup, MakeTraining
+from embedding.worker.learning.setup import LearnerSetup
+from embedding.worker.learning.training import MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.peers import CorpusPeers
@@ -106,7 +107,14 @@ def make_learner(
         transport,
         trainer,
         memory,
-        LearnerSetup(spec.name, model, spec.node, unit),
+        LearnerSetup(
+            *(spec.name, model, spec.node, unit),
+            life="" if extras.usage is None else spec.incarnation,
+            # Portions belong together by the mark of their process.
+            most_bytes=min(LearnerSetup.most_bytes, spec.exchange.max_message_bytes // 4)
+            if spec.incarnation
+            else spec.exchange.max_message_bytes,
+        ),
         start=start,
         extras=extras,
         kind=_kind(client, welcome),

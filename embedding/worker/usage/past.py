@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from embedding.crawl.keys import key_digest
 from embedding.exchange.pasttexts import PastDocuments, PastWindows, of_corpus
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import CodeArray, IntArray, TokenBlock, WindowUnit
@@ -37,7 +38,7 @@ class PastTexts:
         self.tokens = 0
         self._unit = unit
         self._held: dict[int, deque[PastDocuments]] = {}
-        self._documents = 0
+        self._seen: Counter[tuple[int, str, str]] = Counter()
         self._late: dict[str, int] | None = {} if names_late_words else None
 
     @classmethod
@@ -51,15 +52,16 @@ class PastTexts:
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
         for block, table in zip(blocks, tables, strict=True):
-            numbers = line_numbers(block.keys)
+            numbers = _numbers(block.keys)
             whole = PastDocuments(
                 block.source,
                 self._rows(block, table)[block.codes] if len(table) else block.codes,
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
-                self._units(block, numbers),
+                _units(block, numbers),
                 block.voices if len(block.voices) else np.full(block.n_documents, -1, np.int64),
                 numbers,
+                block.life,
             )
             starts = window_starts(block, self._unit)
             for start in np.unique(starts).tolist():
@@ -67,7 +69,17 @@ class PastTexts:
                 one = whole if len(which) == len(starts) else whole.take(which)
                 self._held.setdefault(start, deque()).append(one)
                 self.tokens += len(one.ids)
+                self._seen[start, block.source, block.life] += len(which)
         self._shorten()
+
+    def seen(self, window: int, life: str = "", source: str | None = None) -> int:
+        """Documents of a window that were remembered once, of the node itself or of a process
+        that died."""
+        return sum(
+            n
+            for (start, name, mark), n in self._seen.items()
+            if start == window and mark == life and source in (None, name)
+        )
 
     def find_late_words(self, rows: Callable[[Sequence[str]], IntArray]) -> None:
         """Words that got a row since they were read have it from now on, in all of their mentions.
@@ -130,28 +142,34 @@ class PastTexts:
                 found[at] = _LATE - late.setdefault(block.words[at], len(late))
         return found
 
-    def _units(self, block: TokenBlock, numbers: IntArray) -> IntArray:
-        """int64 [d]: by author where that is known, so that one voice is in one unit.
-
-        Else by line of the corpus, whichever node reads it; else by turns.
-        """
-        n = block.n_documents
-        if len(block.voices):
-            marks = np.maximum(block.voices, ~block.voices).astype(np.uint64)
-        elif n and numbers.min() >= 0:
-            marks = numbers.astype(np.uint64)
-        else:
-            marks = (self._documents + np.arange(n)).astype(np.uint64)
-        self._documents += n
-        units: IntArray = (mixed(marks) % np.uint64(UNITS)).astype(np.int64)
-        return units
-
     def _shorten(self) -> None:
         while self.tokens > self.most or len(self._held) > self.windows + 1:
             oldest = min(self._held)
             self.tokens -= len(self._held[oldest].popleft().ids)
             if not self._held[oldest]:
                 del self._held[oldest]
+                gone = [key for key in self._seen if key[0] < oldest]
+                for key in gone:
+                    del self._seen[key]
+
+
+def _numbers(keys: Sequence[str]) -> IntArray:
+    """int64 [n], not negative: the line of a corpus, or a number of its own of an address."""
+    numbers = line_numbers(keys)
+    for at in np.flatnonzero(numbers < 0).tolist():
+        numbers[at] = key_digest(keys[at])
+    return numbers
+
+
+def _units(block: TokenBlock, numbers: IntArray) -> IntArray:
+    """int64 [d]: by author where that is known, so that one voice is in one unit.
+
+    Else by the document itself, whichever node reads it, and when.
+    """
+    # The sign of a voice says whether its author is known.
+    marks = np.maximum(block.voices, ~block.voices) if len(block.voices) else numbers
+    units: IntArray = (mixed(marks.astype(np.uint64)) % np.uint64(UNITS)).astype(np.int64)
+    return units
 
 
 def _with_rows(part: PastDocuments, place: CodeArray) -> PastDocuments:

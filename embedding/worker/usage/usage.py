@@ -17,6 +17,7 @@ known; the sums of each unit travel. A passage that several documents hold count
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.pasttexts import PastDocuments, joined
-from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, WindowUse
+from embedding.exchange.pasttexts import PastDocuments, joined, of_corpus
+from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, Inherited, WindowUse
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
@@ -57,7 +58,10 @@ Rows = Callable[[IntArray], FloatArray]
 
 
 class UsageReader:
-    """Remembers what a node reads, and reads it again when a window closes. Not thread-safe."""
+    """Remembers what a node reads, and reads it again when a window closes.
+
+    Text may be remembered by one thread while another closes a window.
+    """
 
     def __init__(self, window: int, past: PastTexts, peers: CorpusPeers | None = None) -> None:
         """window: words on each side that are contexts; peers: None: no other node's text is read.
@@ -67,6 +71,7 @@ class UsageReader:
         self.window = window
         self.past = past
         self.peers = peers
+        self._lock = threading.Lock()
 
     @classmethod
     def of(
@@ -82,8 +87,9 @@ class UsageReader:
         return cls(model.window, past, peers)
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
-        """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
-        self.past.add(blocks, tables)
+        """Remember text; tables: for each block int64 [W], the row id of each word."""
+        with self._lock:
+            self.past.add(blocks, tables)
 
     def leave(self, window: int, until: int | None) -> list[tuple[int, PastTexts]]:
         """A window is over: those to read now, each with the text to read.
@@ -95,24 +101,51 @@ class UsageReader:
         return self.peers.leave(window, until, self.past)
 
     def close(
-        self, window: int, lexicon: NodeLexicon, rows: Rows, past: PastTexts | None = None
+        self,
+        window: int,
+        lexicon: NodeLexicon,
+        rows: Rows,
+        past: PastTexts | None = None,
+        inherited: Sequence[Inherited] = (),
     ) -> WindowUse:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
-        past  the text; None: what this node remembers
+        past       the text; None: what this node remembers
+        inherited  text of dead processes that it speaks for: what others handed in of the window
+                   is read with later windows alone
 
         UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
         vectors from counts, the window, the one before it, all older ones, and what its busiest
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
         past = self.past if past is None else past
+        with self._lock:
+            return self._close(window, lexicon, rows, past, inherited)
+
+    def _close(
+        self,
+        window: int,
+        lexicon: NodeLexicon,
+        rows: Rows,
+        past: PastTexts,
+        inherited: Sequence[Inherited],
+    ) -> WindowUse:
+        ours = {(one.life, one.source) for one in inherited}
+        use = WindowUse(window, tuple(inherited))
+        # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
             for at, start in enumerate([window, *past.before(window)])
-            for stretch in past.of_window(start)
+            for stretch in of_corpus(
+                [
+                    one
+                    for one in past.of_window(start)
+                    if start != window or not one.life or (one.life, one.source) in ours
+                ]
+            )
         ]
         if not any(time == 1 for time, _ in read):
-            return WindowUse()
+            return use
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
@@ -120,7 +153,7 @@ class UsageReader:
         ids = np.flatnonzero(place[:-1])  # the last place is that of -1
         ids = ids[positions(lexicon.ids, ids) >= 0]
         if not len(ids):
-            return WindowUse()
+            return use
         place[:] = -1
         place[ids] = np.arange(len(ids))
         tokens = place[whole.ids]
@@ -163,7 +196,7 @@ class UsageReader:
             )
         )
         shift = context_shift(window, pairs, ids, by_counts.says)
-        return WindowUse(sums, () if shift is None else (shift,))
+        return replace(use, sums=sums, shifts=() if shift is None else (shift,))
 
     def _sums(
         self, empty: ContextSums, texts: PastDocuments, documents: IntArray, contexts: Contexts

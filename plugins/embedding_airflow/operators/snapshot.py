@@ -60,17 +60,31 @@ class CutSnapshot(YeoronOperator):
 class ChosenSnapshots(YeoronOperator):
     """The snapshots that a run is about: those of the asset's events, else the param's.
 
-    Airflow gathers events that arrive close together into one run, so there may be several.
+    Airflow gathers events that arrive close together into one run, so there may be several. A
+    snapshot that was amended since its event stands for itself in its newest revision.
     Result: a list of snapshot ids, oldest window first, without repetition.
+
+    unreported  with the events also each snapshot or revision that has no report, and the one
+                after it, which is compared with it: Airflow leaves events out while a run is under
+                way, and the server amends snapshots without one
     """
+
+    def __init__(self, *, unreported: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.unreported = unreported
 
     def work(self, settings: Settings, context: Context) -> list[str]:
         """Ids, each of which the store holds."""
         from embedding.snapshots.store import SnapshotStore
 
         store = SnapshotStore(settings.snapshot_store)
-        wanted = asked_ids(context) or [str(context["params"].get("snapshot_id") or "latest")]
+        events = asked_ids(context)
         held = [ref.id for ref in store.list()]
+        newest = {_label(name): name for name in held}
+        wanted = [name if name in held else newest.get(_label(name), name) for name in events]
+        wanted = wanted or [str(context["params"].get("snapshot_id") or "latest")]
+        if events and self.unreported:
+            wanted += _unreported(held, settings)
         if "latest" in wanted:
             if not held:
                 raise AirflowFailException(
@@ -87,6 +101,23 @@ class ChosenSnapshots(YeoronOperator):
                 "`yeoron snapshot list` shows what is there."
             )
         return chosen
+
+
+def _label(snapshot: str) -> str:
+    """The window's label in an id."""
+    return snapshot.rpartition("-")[0]
+
+
+def _unreported(held: list[str], settings: Settings) -> list[str]:
+    """Snapshots without a report, each with the one after it."""
+    from embedding.trends.storage import saved
+
+    reported = set(saved(settings.paths.trends))
+    return [
+        name
+        for at, name in enumerate(held)
+        if name not in reported or (at and held[at - 1] not in reported)
+    ]
 
 
 def asked_ids(context: Context) -> list[str]:

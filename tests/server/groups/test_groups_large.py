@@ -10,13 +10,15 @@ from threads import ThreadFleet
 
 from embedding.exchange.groups.chunking import cut, whole_again
 from embedding.exchange.groups.entry import merged
-from embedding.exchange.payload import UNITS, ContextSums
+from embedding.exchange.payload import UNITS, ContextSums, HandIn
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import SourceProgress
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
+from embedding.server.words.usage import added_up
 from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -59,18 +61,27 @@ def test_a_message_in_pieces_is_whole_again() -> None:
         whole_again(sizes, pieces[:-1])
 
 
-def test_the_use_of_words_is_added_up_however_long_it_gathers() -> None:
-    def push(sequence: int, source: str = "뉴스") -> Push:
-        part = ContextSums(7, source, 1, ints(2, 5), np.ones((2, DIM), "f4"), np.ones(2, "f4"))
-        return Push("n1", sequence, 0, usage=(part,))
+def test_of_what_a_process_hands_in_the_last_word_goes_on() -> None:
+    def push(
+        sequence: int, value: float = 0.0, first: int | None = None, read: bool = False
+    ) -> Push:
+        sums = np.full((2, DIM), value, "f4")
+        part = ContextSums(7, "뉴스", 1, ints(2, 5), sums, np.ones(2, "f4"))
+        return Push(
+            *("n1", sequence, 0),
+            usage=(part,) if value else (),
+            hand_ins=() if first is None else (HandIn(7, first),),
+            progress=(SourceProgress("뉴스", 1, 9, 8.0, 7, ()),) if read else (),
+            life="a",
+        )
 
-    found = merged([push(1), push(2), push(3, "게시판"), push(4)])
-    assert [(each.source, each.part, each.ids.tolist()) for each in found.usage] == [
-        ("뉴스", 1, [2, 5]),
-        ("게시판", 1, [2, 5]),
-    ]
-    assert found.usage[0].sums[0, 0] == 3.0
-    assert found.usage[0].documents.tolist() == [3.0, 3.0]
+    portions = [push(1, 1.0), push(2, 2.0, first=1), push(3, 3.0), push(4, 4.0, first=3)]
+    found = merged([push(5, read=True), *portions])
+    assert found.life == "a"
+    assert [float(one.sums[0, 0]) for one in found.usage] == [3.0, 4.0]
+    assert found.hand_ins == (HandIn(7, 3),)
+    more = merged([*portions, push(5, read=True)])
+    assert more.hand_ins == (), "text came after it: it is to be handed in again"
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -99,7 +110,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             assert b.link.failed is None
             assert read(leader, ids[:3])[:, 0].tolist() == [1.0] * 3
             assert leader.state.vocabulary.counts(ids).tolist() == [3.0] * 600
-            (used,) = leader.state.accounts.usage.held([0])
+            (used,) = added_up(leader.state.accounts.usage.held([0]))
             assert used.documents[used.places].shape == (600, UNITS)
             assert used.documents.sum() == 1800
         place = leader.state.ledger.of("n2").offset

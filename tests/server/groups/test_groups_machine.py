@@ -48,7 +48,7 @@ class Line:
     def __init__(self, world: World) -> None:
         self.world = world
         self.session = NodeSession(
-            world.leader, extras=[partial(GroupCalls, world.groups, world.leader)]
+            world.leader, extras=[partial(GroupCalls, world.groups, world.leader, lambda _: [])]
         )
 
     def open(self) -> None: ...

@@ -8,8 +8,10 @@ import pytest
 
 from embedding.kernel.records import Window
 from embedding.server.snapshotting.convergence import WindowConvergence
+from embedding.server.words.readers import Wait
 
 JUNE = Window(datetime(2020, 6, 1, tzinfo=UTC), datetime(2020, 7, 1, tzinfo=UTC))
+MAY_WINDOW = Window(datetime(2020, 5, 1, tzinfo=UTC), JUNE.start)
 MAY = datetime(2020, 5, 1, tzinfo=UTC).timestamp()
 START, END = JUNE.start.timestamp(), JUNE.end.timestamp()
 
@@ -102,15 +104,38 @@ def test_without_a_limit_none_waits() -> None:
     assert convergence.ended(JUNE) == {}
 
 
-def test_it_waits_until_each_node_has_read_how_words_were_used() -> None:
-    told = Told()
-    convergence = WindowConvergence(told, 60.0)
-    assert convergence.latest is None
-    for node, closed in (("n1", int(START)), ("n2", -1), ("n3", None)):
-        told.reports[node] = 1.0, {"closed": closed}
+def test_it_waits_without_a_limit_until_all_is_handed_in_and_says_for_whom(caplog) -> None:
+    caplog.set_level("INFO")
+    waits = {JUNE: Wait(("n2",)), MAY_WINDOW: Wait()}
+    convergence = WindowConvergence(Told(), 60.0, lambda window: waits[window])
     assert not convergence.may_cut(JUNE, 1.0)
-    assert convergence.latest == int(START), "nodes are asked to close it"
-    told.reports["n2"] = 2.0, {"closed": int(START)}
+    assert convergence.waiting == [JUNE]
+    assert convergence.overdue(JUNE), "there is nothing to rehearse"
+    assert not convergence.may_cut(JUNE, 100_000.0)
+    sentence = "window 2020-06 waits for n2 to hand in how it used words."
+    assert convergence.sentences == {"2020-06": sentence}
+    assert [r.message for r in caplog.records] == [sentence] * 2
+    for second in range(50):
+        convergence.may_cut(JUNE, 100_000.0 + second)
+    assert len(caplog.records) == 2, "it is said once a minute"
+    waits[JUNE] = Wait(lost=(("a", "뉴스"),))
+    assert not convergence.may_cut(JUNE, 100_050.0)
+    assert "the node that takes 뉴스 over to read again" in caplog.records[-1].message
+    waits[JUNE] = Wait()
+    assert convergence.may_cut(JUNE, 100_051.0)
+    assert convergence.ended(JUNE) == {"settled": 1.0}
+    assert convergence.waiting == []
+    assert convergence.sentences == {}
+
+
+def test_a_person_may_have_it_cut_without_what_is_not_handed_in() -> None:
+    convergence = WindowConvergence(Told(), 60.0, lambda _: Wait(("n2",)))
+    assert not convergence.may_cut(JUNE, 1.0)
+    convergence.force(JUNE)
     assert convergence.may_cut(JUNE, 2.0)
-    convergence.ended(JUNE)
-    assert convergence.latest is None
+
+
+def test_the_use_of_words_is_waited_for_also_where_nothing_is_rehearsed() -> None:
+    convergence = WindowConvergence(Told(), 0.0, lambda _: Wait(("n2",)))
+    assert not convergence.may_cut(JUNE, 1.0)
+    assert convergence.overdue(JUNE)

@@ -15,6 +15,7 @@ from embedding.exchange.payload import (
     BlockCounts,
     ContextSums,
     CountGroup,
+    HandIn,
     RowDelta,
 )
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push
@@ -25,7 +26,8 @@ from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
-from embedding.server.words.usage import UsageSums
+from embedding.server.words.usage import SourceUsage, UsageSums, added_up
+from embedding.snapshots.format import Missing
 from embedding.snapshots.store import SnapshotStore
 
 DIM = 3
@@ -52,11 +54,12 @@ class Server:
         self.state = ServerState(self.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
         self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
         self.ids = self.state.words.admit(["말", "글", "봄", "꽃"], np.ones(4, dtype=np.int64))
-        self.sequence = 0
 
-    def push(self, *parts: ContextSums, **changes) -> Push:
-        self.sequence += 1
-        push = replace(Push("n0", self.sequence, 0, usage=parts), **changes)
+    def push(self, *parts: ContextSums, node: str = "n0", **changes) -> Push:
+        if node not in self.state.ledger.nodes:
+            self.state.hello(node, version=PROTOCOL_VERSION, digest="", clock=0)
+        sequence = self.state.ledger.of(node).accepted + 1
+        push = replace(Push(node, sequence, 0, usage=parts), **changes)
         self.state.push(push)
         return push
 
@@ -64,13 +67,17 @@ class Server:
     def usage(self) -> UsageSums:
         return self.state.accounts.usage
 
+    def sums(self, *starts: int) -> list[SourceUsage]:
+        return added_up(self.usage.held(starts))
+
 
 def test_sums_add_up_by_window_source_time_and_unit():
     server = Server()
     first = server.push(use(0, [0, 1], 1.0), use(5, [0], 2.0), use(0, [0], 7.0, "글판"))
     server.state.push(first)  # sent again: it is counted once
-    server.push(use(0, [0], 4.0), use(0, [2], 5.0, window=NEXT), use(UNITS + 1, [3], 6.0))
-    board, news, before = server.usage.held([AT])
+    more = use(0, [0], 4.0), use(0, [2], 5.0, window=NEXT), use(UNITS + 1, [3], 6.0)
+    server.push(*more, node="n1")
+    board, news, before = server.sums(AT)
     assert (board.source, news.source, before.source) == ("글판", "뉴스", "뉴스")
     assert (board.time, news.time, before.time) == (0, 0, 1)
     assert news.ids.tolist() == [0, 1]
@@ -81,9 +88,49 @@ def test_sums_add_up_by_window_source_time_and_unit():
     assert news.places.tolist() == [0, 1]
     assert before.ids.tolist() == [3]
     assert before.sums[before.units[before.places][0, 1], 0] == 6.0
-    (other,) = server.usage.held([NEXT])
+    (other,) = server.sums(NEXT)
     assert other.ids.tolist() == [2]
-    assert server.usage.describe() == {"held": 4, "before": 1, "dropped": 0, "units": UNITS}
+    assert server.usage.describe() == {"held": 5, "before": 1, "dropped": 0, "units": UNITS}
+
+
+def test_a_process_says_all_of_a_window_in_portions_and_the_last_word_counts():
+    server = Server()
+
+    def portion(*parts, first: int | None = None, life: str = "a") -> Push:
+        ends = () if first is None else (HandIn(AT, first),)
+        return server.push(*parts, hand_ins=ends, life=life)
+
+    portion(use(0, [0], 9.0))  # of a try that it gave up
+    portion(use(0, [0], 1.0), use(0, [0], 1.0, window=NEXT))
+    assert server.usage.held([AT, NEXT]) == [], "nothing counts before all is there"
+    portion(use(0, [1], 2.0), first=2)
+    assert value_of(server) == {0: 1.0, 1: 2.0}
+    portion(use(0, [0, 1, 2], 3.0), first=4)
+    assert value_of(server) == {0: 3.0, 1: 3.0, 2: 3.0}, "it takes the place of what was said"
+    portion(use(0, [3], 5.0), life="b", first=5)
+    assert value_of(server) == {0: 3.0, 1: 3.0, 2: 3.0, 3: 5.0}
+    server.usage.drop(AT, "a", "뉴스")
+    assert value_of(server) == {3: 5.0}
+    portion(use(0, [0], 1.0), life="b")
+    server.usage.begin("n0", "c")
+    assert not any(portion for _, _, _, portion, _ in server.usage.facts()), "nobody ends it"
+
+
+def value_of(server: Server) -> dict[int, float]:
+    one = server.sums(AT)[0]
+    values = one.sums[one.units[one.places][:, 0], 0]
+    return dict(zip(one.ids.tolist(), values.tolist(), strict=True))
+
+
+def test_the_sums_do_not_depend_on_who_was_first():
+    values = (0.1, 1_000.0, -0.3, 7.7)
+    found = []
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)):
+        server = Server()
+        for at in order:
+            server.push(use(0, [0], values[at]), node=f"n{at}")
+        found.append(value_of(server))
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(tmp_path):
@@ -113,18 +160,20 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     assert usage.tables == 1
     assert [opened.words[row] for row in usage.busiest.rows] == ["말"]
     assert usage.busiest.pairs[0].nonzero()[0].tolist() == [3]
-    assert not server.usage.parts()
-    server.push(use(0, [0], 1.0))
-    assert not server.usage.parts()
+    server.push(use(0, [0], 1.0), node="n1")
+    assert value_of(server)[0] == 4.0, "for a revision"
+    server.state.accounts.forget([AT])
+    server.push(use(0, [0], 1.0), node="n1")
+    assert not server.usage.held([AT])
     snapshotter.close()
 
 
 def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
     server = Server()
     for value in (40_000.0, 30_000.0, 1.5):
-        server.push(use(0, [0] if value > 2 else [1], value))
+        server.push(use(0, [0] if value > 2 else [1], value), node=f"n{value}")
     server.push(use(0, [1], 2.0))
-    (found,) = server.usage.held([AT])
+    (found,) = server.sums(AT)
     assert found.sums[found.units[found.places, 0], 0].tolist() == [60_000.0, 3.5]
     assert found.documents[found.places, 0].tolist() == [4.0, 4.0]
 
@@ -132,17 +181,16 @@ def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
 def test_the_bound_holds_and_says_what_was_passed_over():
     server = Server(usage_words=2)
     server.push(use(0, [0], 1.0))
-    server.push(use(0, [0, 1, 2], 1.0), use(0, [3], 1.0, "글판"))
+    server.push(use(0, [0, 1, 2], 1.0), use(UNITS, [0, 1, 2], 1.0), node="n1")
     assert len(server.usage) == 2
-    assert server.usage.dropped == 2
-    server.push(use(UNITS, [0, 1, 2], 1.0))
-    assert server.usage.dropped == 3, "as many words as of the window itself"
+    assert server.usage.dropped[AT] == 3, "as many words as of the window itself"
+    assert server.state.missing([AT]) == (Missing(part="usage", reason="usage_limit"),)
 
 
 def test_nothing_is_kept_where_it_is_not_wanted():
     server = Server(usage=False)
     server.push(use(0, [0], 1.0))
-    assert not server.usage.parts()
+    assert not server.usage.facts()
 
 
 def test_sums_survive_a_restart():
@@ -156,8 +204,8 @@ def test_sums_survive_a_restart():
     content = assemble(server.state, collected, copy)
     again = ServerState(server.config, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     restore(again, content, "memory")
-    kept, back = server.usage.held([AT, NEXT]), again.accounts.usage.held([AT, NEXT])
-    assert [(one.source, one.time) for one in kept] == [("뉴스", 0), ("뉴스", 2), ("글판", 0)]
+    kept, back = server.sums(AT, NEXT), added_up(again.accounts.usage.held([AT, NEXT]))
+    assert [(one.source, one.time) for one in kept] == [("글판", 0), ("뉴스", 0), ("뉴스", 2)]
     for one, other in zip(kept, back, strict=True):
         assert (one.source, one.time) == (other.source, other.time)
         assert np.array_equal(one.ids, other.ids)
@@ -171,33 +219,34 @@ def test_sums_of_another_layout_are_passed_over():
     server.push(use(0, [0, 1], 1.5))
     kept = server.usage.content()
     other = UsageSums(DIM + 1, wanted=True, limit=9)
-    other.restore(server.usage.parts(), kept)
-    assert not other.parts()
+    other.restore(server.usage.facts(), kept)
+    assert not other.facts()
     older = {name.replace("documents", "pairs"): array for name, array in kept.items()}
     other = UsageSums(DIM, wanted=True, limit=9)
-    other.restore(server.usage.parts(), older)
-    assert not other.parts()
-    other.restore(server.usage.parts(), kept)
+    other.restore(server.usage.facts(), older)
+    assert not other.facts()
+    other.restore(server.usage.facts(), kept)
     assert len(other) == 2
 
 
-def test_a_checkpoint_with_a_sum_for_each_unit_opens():
+def test_a_checkpoint_with_the_sums_of_all_nodes_opens():
     server = Server()
-    server.push(use(0, [0, 1], 1.5), use(3, [1], 2.5))
-    kept = server.usage.content()
-    (one,) = server.usage.held([AT])
-    older = kept | {"usage.0.sums": one.sums[one.units[one.places]]}
-    assert older["usage.0.sums"].shape == (2, UNITS, DIM)
+    server.push(use(0, [0, 1], 1.5), use(3, [1], 2.5), use(UNITS, [1], 3.5))
+    arrays = {}
+    before = server.sums(AT)
+    for number, one in enumerate(before):
+        documents = one.documents[one.places]
+        arrays[f"usage.{number}.ids"] = one.ids
+        arrays[f"usage.{number}.documents"] = documents
+        arrays[f"usage.{number}.sums"] = one.sums[one.units[one.places][documents > 0]]
     other = UsageSums(DIM, wanted=True, limit=9)
-    other.restore(server.usage.parts(), older)
-    for name, array in other.content().items():
-        assert np.array_equal(array, kept[name]), name
-
-
-def test_memory_goes_with_the_units_that_words_have():
-    server = Server()
-    server.push(*(use(0, [word], 1.0) for word in range(4)), use(3, [1], 2.5))
-    assert len(server.usage.content()["usage.0.sums"]) == 5, "not 4 words in 16 units"
+    other.restore([[AT, one.source, one.time] for one in before], arrays)
+    for one, back in zip(before, added_up(other.held([AT])), strict=True):
+        assert (one.source, one.time) == (back.source, back.time)
+        assert np.array_equal(one.documents[one.places], back.documents[back.places])
+        for unit in range(UNITS):
+            mine, theirs = (each.sums[each.units[each.places, unit]] for each in (one, back))
+            assert np.array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize(
@@ -221,4 +270,4 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
     server = Server()
     with pytest.raises(RefusedError, match=reason):
         server.push(replace(use(0, [0], 1.0), **change))
-    assert not server.usage.parts()
+    assert not server.usage.facts()

@@ -19,8 +19,8 @@ from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Close
-from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 

@@ -25,8 +25,8 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.offset import Offset
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import hash_seed
-from embedding.worker.learning.training import LearnerSetup
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
 Make = Callable[..., Learner]

@@ -14,6 +14,7 @@ from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
+from embedding.server.words.usage import added_up
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.config import NodeConfig
@@ -21,7 +22,7 @@ from embedding.worker.learning import rehearsal
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.rehearsal import INITIAL_TOKENS, replay_ratio
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
 WORDS = [f"말{i}" for i in range(12)]
@@ -194,7 +195,7 @@ def counted(server: ParameterServer) -> dict[str, object]:
         "usage": [
             (one.source, one.documents.tolist(), one.sums.tolist())
             for start in state.accounts.windows.windows()
-            for one in state.accounts.usage.held([start])
+            for one in added_up(state.accounts.usage.held([start]))
         ],
         "by_window": [
             state.accounts.windows.table(start).to_pydict()

@@ -31,7 +31,7 @@ from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, BUCKETS = 16, 3000

@@ -24,8 +24,8 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
-from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]

@@ -23,8 +23,8 @@ from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.paced import at_a_pace
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
-from embedding.worker.learning.training import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20

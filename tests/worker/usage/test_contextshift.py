@@ -155,7 +155,7 @@ def test_a_window_that_was_cut_is_forgotten_and_a_restart_forgets_nothing():
     early, late = (ContextShift(w, *_shift([5], [1.0], [[7]], [[0, 1, 1]])) for w in (1, 2))
     held.learnt(Push("n", 1, 0, shifts=(early, late)), {0})
     again = ContextShifts(wanted=True)
-    again.restore(held.windows(), held.content())
+    again.restore(held.facts(), held.content())
     for one in (held, again):
         one.free(1)
         assert one.held({1}) is None

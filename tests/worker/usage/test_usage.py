@@ -219,19 +219,19 @@ def test_a_million_copies_of_one_document_say_no_more_than_one():
     usage = reader(most=10**6)
     for _ in range(20):
         keep(usage, block(["abcdefgh"] * 500, 9))
-    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse(int(9 * DAY))
 
 
 def test_a_window_without_text_says_nothing():
     usage = reader()
     keep(usage, block(["abc"] * 9, 8))
-    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse(int(9 * DAY))
 
 
 def test_unknown_words_and_words_that_are_gone_say_nothing():
     usage = reader()
     keep(usage, block(["가나다"] * 9, 9))
-    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse(int(9 * DAY))
 
 
 def test_what_is_remembered_is_bounded():

@@ -14,7 +14,7 @@ from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.noise import NoiseWords, _repeat
 

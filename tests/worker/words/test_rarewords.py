@@ -25,7 +25,7 @@ from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
-from embedding.worker.learning.training import LearnerSetup
+from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.rarewords import RareWords, RowCounts
 
 

@@ -1,0 +1,214 @@
+"""Who read text of a window, and who has handed in how it used words: a pure state machine.
+
+A window is complete once every process that read text of it has handed in its use. Only a dead
+process ends the wait for it. While any node lives, the window then waits for the one that takes
+the text over: it reads the text again and speaks for the dead process.
+
+A process is known by its mark (`life`), drawn when it starts; that of a node which greeted last is
+the one that lives. Nothing here knows of clocks: whoever asks says which nodes are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from embedding.exchange.payload import HandIn, Inherited
+from embedding.snapshots.format import Missing
+
+Text = tuple[str, str]
+"""What a process, by its mark, read of a source."""
+
+
+@dataclass
+class WindowReader:
+    """One process in one window.
+
+    read    documents by source; open: those that it read since it handed in
+    handed  whether it ever did
+    """
+
+    node: str
+    read: dict[str, int] = field(default_factory=dict)
+    open: dict[str, int] = field(default_factory=dict)
+    handed: bool = False
+
+
+@dataclass(frozen=True)
+class Heir:
+    """The process that speaks for text of a dead one, and how much of it could be read again."""
+
+    life: str
+    text: Inherited
+
+
+@dataclass(frozen=True)
+class Wait:
+    """For whom a window waits.
+
+    readers  nodes that live and have not handed in all that they read
+    lost     text of dead processes that a living node has yet to read again
+    """
+
+    readers: tuple[str, ...] = ()
+    lost: tuple[Text, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.readers or self.lost)
+
+
+class WindowReaders:
+    """Of all windows that are not forgotten. Not thread-safe: the server's lock guards it.
+
+    moves  sources go to other nodes when theirs dies; those of a corpus do not
+    """
+
+    def __init__(self, *, moves: bool = True) -> None:
+        self._moves = moves
+        self._windows: dict[int, dict[str, WindowReader]] = {}
+        self._heirs: dict[int, dict[Text, Heir]] = {}
+        self._lives: dict[str, str] = {}
+        self._greeted: set[str] = set()
+
+    @property
+    def nodes(self) -> set[str]:
+        """Those that read text of any window."""
+        return {one.node for readers in self._windows.values() for one in readers.values()}
+
+    def greet(self, node: str, life: str) -> None:
+        """A process speaks for its node from now on; the one before it is dead."""
+        self._lives[node] = life
+        self._greeted.add(node)
+
+    def read(self, window: int, node: str, life: str, source: str, documents: int) -> None:
+        """A process pushed documents of a window; one without a mark never hands anything in."""
+        if not life:
+            return
+        self._heard(node, life)
+        reader = self._windows.setdefault(window, {}).setdefault(life, WindowReader(node))
+        for counts in (reader.read, reader.open):
+            counts[source] = counts.get(source, 0) + documents
+
+    def hand_in(self, node: str, life: str, given: HandIn) -> list[Text]:
+        """A process handed in all that it read of a window; of whom it speaks beside itself."""
+        self._heard(node, life)
+        own = self._windows.get(given.window, {}).get(life)
+        if own is not None:
+            own.open.clear()
+            own.handed = True
+        heirs = self._heirs.setdefault(given.window, {})
+        heirs.update({(one.life, one.source): Heir(life, one) for one in given.inherited})
+        return [(one.life, one.source) for one in given.inherited if one.documents]
+
+    def _heard(self, node: str, life: str) -> None:
+        """The nodes of other servers greet these."""
+        if node not in self._greeted:
+            self._lives[node] = life
+
+    def wait(self, window: int, living: Collection[str], *, complete: bool = True) -> Wait:
+        """For whom a window waits while these nodes are there; where none is, for nobody.
+
+        complete  its texts were read: without that a node reads on and would be waited for without
+                  end, and is to hand in once
+        """
+        alive = {self._lives.get(node) for node in living}
+        readers, heirs = self._windows.get(window, {}), self._heirs.get(window, {})
+        waits = {
+            one.node
+            for life, one in readers.items()
+            if one.open and life in alive and (complete or not one.handed)
+        }
+        lost: set[Text] = set()
+        for life, one in readers.items():
+            if life in alive or not living or not self._moves:
+                continue
+            for source in one.open:
+                # What a dead heir spoke for goes with its own text of that source.
+                behind = {text for text, heir in heirs.items() if heir.life == life}
+                lost |= {text for text in behind if text[1] == source}
+                if (life, source) not in heirs:
+                    lost.add((life, source))
+        spoken_for = {text for text, heir in heirs.items() if heir.life in alive}
+        return Wait(tuple(sorted(waits)), tuple(sorted(lost - spoken_for)))
+
+    def missing(self, window: int, living: Collection[str]) -> tuple[Missing, ...]:
+        """What nobody has handed in, as the snapshot says it."""
+        alive = {self._lives.get(node) for node in living}
+        heirs = self._heirs.get(window, {})
+        found: dict[str, dict[str, int]] = {}
+        for life, one in self._windows.get(window, {}).items():
+            for source, documents in one.open.items():
+                heir = heirs.get((life, source))
+                reason = "usage_not_handed_in" if life in alive else "node_lost"
+                if heir is not None:
+                    gone = heir.text.gone
+                    _count(found, "document_gone", source, gone)
+                    if heir.text.documents:
+                        # It takes the place of what the dead one handed in of that source.
+                        documents = one.read[source] - heir.text.documents
+                    documents -= gone
+                _count(found, reason, one.node, documents)
+        return tuple(
+            Missing(
+                part="usage",
+                reason=reason,
+                where=tuple(sorted(by)),
+                documents=sum(by.values()),
+            )
+            for reason, by in sorted(found.items())
+        )
+
+    def forget(self, window: int) -> None:
+        """Nothing is handed in for it any more."""
+        self._windows.pop(window, None)
+        self._heirs.pop(window, None)
+
+    def erase(self, source: str) -> None:
+        """Nobody has to hand anything in of a source."""
+        for readers in self._windows.values():
+            for one in readers.values():
+                one.read.pop(source, None)
+                one.open.pop(source, None)
+        for window, heirs in self._heirs.items():
+            self._heirs[window] = {text: heir for text, heir in heirs.items() if text[1] != source}
+
+    def facts(self) -> dict[str, Any]:
+        """For a checkpoint, JSON-safe."""
+        return {
+            "windows": {
+                str(window): {
+                    life: [one.node, dict(one.read), dict(one.open), one.handed]
+                    for life, one in readers.items()
+                }
+                for window, readers in self._windows.items()
+            },
+            "heirs": {
+                str(window): [
+                    [heir.life, source_life, source, heir.text.documents, heir.text.gone]
+                    for (source_life, source), heir in heirs.items()
+                ]
+                for window, heirs in self._heirs.items()
+            },
+            "lives": dict(self._lives),
+        }
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint; older ones know nothing of it."""
+        for window, readers in facts.get("windows", {}).items():
+            self._windows[int(window)] = {
+                life: WindowReader(node, dict(read), dict(left), handed)
+                for life, (node, read, left, handed) in readers.items()
+            }
+        for window, heirs in facts.get("heirs", {}).items():
+            self._heirs[int(window)] = {
+                (life, source): Heir(heir, Inherited(life, source, *counts))
+                for heir, life, source, *counts in heirs
+            }
+        self._lives.update(facts.get("lives", {}))
+
+
+def _count(found: dict[str, dict[str, int]], reason: str, where: str, documents: int) -> None:
+    if documents > 0:
+        by = found.setdefault(reason, {})
+        by[where] = by.get(where, 0) + documents

@@ -1,0 +1,109 @@
+"""kill -9, SIGSTOP and restarts between the last document and the snapshot: words are used as in a
+run that nobody disturbed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crawlkills import NODE, Crawl, crawling_at, documents
+from embedding.kernel.records import Window, WindowUnit
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import SnapshotStore
+from yeoron_simweb.testing import running
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+FEBRUARY = Window(datetime(2020, 2, 1, tzinfo=UTC), datetime(2020, 3, 1, tzinfo=UTC))
+READER = NODE.model_copy(update={"rehearsal_passes": 0.0})
+
+
+def used(snapshot: Snapshot) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
+    """By word and source: documents that use it, and the sum of their vectors from counts, over all
+    units. In which unit an author's documents are each process draws anew."""
+    assert snapshot.usage is not None
+    now = snapshot.usage.reread[0]
+    return {
+        (snapshot.words[row], source): (
+            float(now.pairs[at].sum()),
+            (np.asarray(now.means[at], np.float64) * now.pairs[at][:, None]).sum(axis=0),
+        )
+        for at, (row, source) in enumerate(zip(now.rows.tolist(), now.sources, strict=True))
+    }
+
+
+def learnt(found: Crawl) -> None:
+    found.start("n0")
+    found.until(lambda: found.learnt() == 270, "all is learnt")
+    found.until(lambda: found.open() == 0, "everything is acknowledged")
+
+
+def snapshot_of(found: Crawl) -> Snapshot:
+    ref = found.client.cut(FEBRUARY)
+    return SnapshotStore(str(found.folder / "snapshots")).open(ref.id)
+
+
+@pytest.fixture(scope="module")
+def base() -> Iterator[str]:
+    with running(None, documents()) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(base: str, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with crawling_at(base, folder, READER, window=WindowUnit.MONTH) as found:
+        learnt(found)
+        return snapshot_of(found)
+
+
+@pytest.mark.parametrize(
+    "troubles",
+    [("node",), ("process", "server"), ("stop", "server", "node")],
+    ids="-".join,
+)
+def test_the_use_of_words_is_that_of_an_undisturbed_run(
+    base: str, tmp_path: Path, undisturbed: Snapshot, troubles: tuple[str, ...]
+) -> None:
+    with (
+        crawling_at(base, tmp_path, READER, window=WindowUnit.MONTH) as found,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        learnt(found)
+        if "stop" in troubles:
+            for each in found.processes("n0"):
+                each.send_signal(signal.SIGSTOP)
+        cut = pool.submit(snapshot_of, found)
+        if "stop" in troubles:
+            found.until(lambda: bool(found.client.status()["waits"]), "it says for whom it waits")
+            time.sleep(2)
+            assert not cut.done()
+            for each in found.processes("n0"):
+                each.send_signal(signal.SIGCONT)
+        for trouble in troubles:
+            if trouble == "process":
+                found.kill_one("n0", random.Random(3))
+            if trouble == "server":
+                found.kill_server()
+                found.serve()
+            if trouble == "node":
+                found.kill("n0")
+                found.start("n0")
+        now, before = cut.result(600), undisturbed
+        assert now.manifest.documents == before.manifest.documents
+        assert now.manifest.missing == ()
+        theirs = used(before)
+        assert {key: n for key, (n, _) in used(now).items()} == {
+            key: n for key, (n, _) in theirs.items()
+        }
+        for key, (n, sums) in used(now).items():
+            # Words may have other row ids, and are then added up in another order.
+            assert np.allclose(sums, theirs[key][1], atol=0.01 * n + 0.01), key
+        assert found.learnt() == 270, "what is read again is not counted"
