@@ -12,6 +12,7 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
+    accounts,
     assistant,
     backup,
     beginning,
@@ -73,6 +74,7 @@ for _group in (
     reporting,
     exporting,
     tokens,
+    accounts,
     assistant,
     rollback,
     rotating,

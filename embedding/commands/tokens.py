@@ -16,7 +16,7 @@ from embedding.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from embedding.web.tokens import AccessTokens
+    from embedding.web.tokens import AccessToken, AccessTokens
 
 NameArgument = Annotated[
     str, typer.Argument(help="Name of the token, such as that of the program that uses it.")
@@ -49,7 +49,11 @@ def list_tokens(as_json: Json = False) -> None:
 
     Example: `yeoron token list --json`
     """
-    found = _tokens().list()
+    print_access(_tokens().list(), as_json=as_json)
+
+
+def print_access(found: list[AccessToken], *, as_json: bool) -> None:
+    """Print a list of tokens or of accounts."""
     if as_json:
         print_json([vars(one) for one in found])
         return

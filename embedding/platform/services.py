@@ -39,12 +39,7 @@ def mlflow_service(settings: Settings) -> Service:
         name="mlflow",
         command=_yeoron("mlflow"),
         ready=f"{settings.mlflow_url}/health",
-        environment={
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-            "DO_NOT_TRACK": "true",
-            # Background jobs are for hosted features that nobody here uses; they cost 0.5 GB.
-            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        },
+        environment={"DO_NOT_TRACK": "true"},
     )
 
 
@@ -72,7 +67,11 @@ def dask_scheduler(settings: Settings) -> Service:
         ready=f"http://127.0.0.1:{settings.ports.dask_dashboard}/health",
         # A node is a task for weeks: that its worker was killed for the fourth time says nothing
         # against it.
-        environment={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"},
+        environment={
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000",
+            # Otherwise in /tmp, under a name that another user of the machine can take first.
+            "DASK_TEMPORARY_DIRECTORY": str(settings.paths.home.resolve() / "dask"),
+        },
     )
 
 

@@ -27,7 +27,7 @@ pytest.importorskip("mlflow")
 PASSWORD = "p@ss/word:of%the-platform"
 
 
-def answered(headers: dict[str, str], path: str = "/api/x", kind: str = "http") -> list[Any]:
+def answered(headers: dict[str, str], path: str = "/version", kind: str = "http") -> list[Any]:
     """What a caller with such headers hears; "in" where the application behind was asked."""
     heard: list[Any] = []
 
@@ -39,9 +39,13 @@ def answered(headers: dict[str, str], path: str = "/api/x", kind: str = "http") 
 
     async def receive() -> Any: ...
 
-    guard = LoginRequired(behind, "admin", PASSWORD, frozenset({"http://127.0.0.1:5000"}))
+    def role_of(name: str, password: str) -> str | None:
+        return "operator" if (name, password) == ("admin", PASSWORD) else None
+
+    guard = LoginRequired(behind, role_of, frozenset({"http://127.0.0.1:5000"}))
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    asyncio.run(guard({"type": kind, "path": path, "headers": raw}, receive, send))
+    scope = {"type": kind, "method": "GET", "path": path, "headers": raw}
+    asyncio.run(guard(scope, receive, send))
     return heard[:1]
 
 
