@@ -68,9 +68,13 @@ def _own_environment() -> dict[str, str]:
 
 
 def keep_private() -> None:
-    """A service's files are its owner's alone, and so are those of whatever it starts."""
-    from embedding.kernel.private import write_privately
+    """A service's files are its owner's alone, and so are those of whatever it starts.
 
+    It may open as many files as the system allows.
+    """
+    from embedding.kernel.private import raise_descriptor_limit, write_privately
+
+    raise_descriptor_limit()
     write_privately()
 
 

@@ -199,10 +199,12 @@ def web(
     import uvicorn
 
     from embedding.exchange.token import private
+    from embedding.kernel.connections import BoundedProtocol
     from embedding.web.app import create_app
     from embedding.web.config import WebConfig
     from embedding.web.login import ensure_token
 
+    keep_private()
     given = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
     changes = {name: value for name, value in given.items() if value is not None}
     page = validate(WebConfig, {**dict(settings().page), **changes}, "yeoron web")
@@ -217,5 +219,7 @@ def web(
         port=page.port,
         ssl_certfile=page.tls_cert,
         ssl_keyfile=page.tls_key,
+        http=BoundedProtocol,
+        ws="none",
         log_level="warning",
     )

@@ -247,4 +247,7 @@ def serve(settings: Settings) -> None:
     """Answer on loopback until a signal ends this process."""
     import uvicorn
 
-    uvicorn.run(mlflow_app(settings), host="127.0.0.1", port=settings.ports.mlflow)
+    from embedding.kernel.connections import BoundedProtocol
+
+    app, port = mlflow_app(settings), settings.ports.mlflow
+    uvicorn.run(app, host="127.0.0.1", port=port, http=BoundedProtocol, ws="none")

@@ -251,3 +251,29 @@ def test_on_loopback_too_a_server_asks_who_calls(tmp_path):
                 ask(line(tmp_path), name, body)
         assert ask(line(tmp_path), "status", {})["policy"] == "ssp"
         assert ask(line(tmp_path, operator=True), "configure", {"policy": "asp"})["policy"] == "asp"
+
+
+def test_idle_connections_to_its_pages_stop_neither_nodes_nor_checkpoints(tmp_path):
+    """A stranger of this machine reaches the port of the pages; the descriptors are the server's."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(0, resource.RLIMIT_NOFILE, (hard, hard))
+    with serving(tmp_path, "--listen", "127.0.0.1:0") as (process, location, status):
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+        # Few are left, as in a shell that allows 256.
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (256, hard))
+        host, port = status.removeprefix("http://").partition("/")[0].split(":")
+        idle = []
+        try:
+            for count in range(400):
+                idle.append(socket.create_connection((host, int(port)), timeout=10))
+                if count % 2:
+                    idle[-1].sendall(b"GET /status HTTP/1.1\r\n")
+            with ParameterClient(location, node="n", config=line(tmp_path, operator=True)) as one:
+                assert one.hello().epoch > 0
+                one.checkpoint(wait=True)
+            page = httpx.get(status, trust_env=False, timeout=30)
+            assert page.json()["policy"] == "ssp"
+        finally:
+            for one in idle:
+                one.close()
+    assert "Too many open files" not in (tmp_path / "stderr").read_text()
