@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,9 +30,8 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         self._arm()
         if len(self.connections) > MOST:
-            waiting = [one for one in self.connections if _is_waiting(one)]
-            oldest = min(waiting, key=lambda one: one._timer.when())
-            oldest.transport.abort()
+            known = (one for one in self.connections if isinstance(one, BoundedProtocol))
+            min(known, key=lambda one: one.ends).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -62,6 +62,11 @@ class BoundedProtocol(H11Protocol):
         self._await_body()
 
     @property
+    def ends(self) -> float:
+        """When it is closed, on the loop's clock, if no request comes; one is answered: never."""
+        return math.inf if self._answering or self._timer is None else self._timer.when()
+
+    @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
@@ -86,7 +91,3 @@ class BoundedProtocol(H11Protocol):
             self._arm()  # not the client is slow, but who takes the body
         else:
             self.transport.abort()
-
-
-def _is_waiting(one: object) -> bool:
-    return isinstance(one, BoundedProtocol) and not one._answering and one._timer is not None

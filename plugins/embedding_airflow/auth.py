@@ -158,9 +158,7 @@ class AccountAuthManager(SimpleAuthManager):
 
         return app
 
-    def _tried(
-        self, request: Request, tries: Tries, name: str, password: str
-    ) -> AccountUser | int:
+    def _tried(self, request: Request, tries: Tries, name: str, password: str) -> AccountUser | int:
         """The user; or, for what is wrong, the seconds that this client has to wait."""
         user = self.log_in(name, password)
         if user is not None:

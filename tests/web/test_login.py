@@ -151,7 +151,9 @@ def test_any_cookie_is_refused_without_an_error(tmp_path_factory, cookie):
 def test_the_login_page_speaks_both_languages(alone, language):
     client, _ = alone
     page = client.get("/login", params={"lang": language}).text
-    for text in {"en": ("Name", "Password or token"), "ko": ("이름", "비밀번호 또는 토큰")}[language]:
+    for text in {"en": ("Name", "Password or token"), "ko": ("이름", "비밀번호 또는 토큰")}[
+        language
+    ]:
         assert f">{text}</label>" in page
 
 
