@@ -43,7 +43,7 @@ def mlflow_service(settings: Settings) -> Service:
     )
 
 
-_PAGES = ("--preload", "embedding.platform.dask_pages")
+_PAGES = ("--preload", "embedding.kernel.dask_pages")
 
 
 def _known(settings: Settings) -> tuple[str, ...]:

@@ -405,7 +405,10 @@ def test_a_server_that_is_not_there(store, make, monkeypatch):
     store.publish(make())
     with pytest.raises(PlatformError, match=r"MLflow at http://127\.0\.0\.1") as caught:
         track(store, tracking_uri=address, device="cpu")
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(
+        "it does not answer: is the platform running (`yeoron status`)?"
+    )
+    assert "secret" not in str(caught.value)
 
 
 def test_a_deleted_experiment_is_named(store, make, uri):
