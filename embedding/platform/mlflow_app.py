@@ -195,11 +195,11 @@ def _listed_app(routes: Iterable[Route]) -> App:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     init_fastapi_security(app)
     for route in artifact_router.routes:
-        path = re.sub(r"\{(\w+):path\}", r"<path:\1>", route.path)  # type: ignore[attr-defined]
-        if all((method, path) in listed for method in route.methods):  # type: ignore[attr-defined]
+        path = re.sub(r"\{(\w+):path\}", r"<path:\1>", route.path)
+        if all((method, path) in listed for method in route.methods):
             app.router.routes.append(route)
     app.mount("/", _EfficientWSGIMiddleware(_listed_flask(listed)))
-    return app  # type: ignore[return-value]
+    return app
 
 
 def _listed_flask(listed: set[Route]) -> Flask:

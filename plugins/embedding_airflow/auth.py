@@ -89,12 +89,9 @@ class AccountAuthManager(SimpleAuthManager):
     def is_authorized_dag(self, *, method: Any, user: SimpleAuthManagerUser, **more: Any) -> bool:
         """Everybody sees DAGs; operators start and change them."""
         del more
-        return self._is_authorized(
-            method=method,
-            allow_get_role=SimpleAuthManagerRole.VIEWER,
-            allow_role=SimpleAuthManagerRole.OP,
-            user=user,
-        )
+        viewer, operator = SimpleAuthManagerRole.VIEWER, SimpleAuthManagerRole.OP
+        needed = viewer if method == "GET" else operator
+        return bool(self._is_authorized(method=method, allow_role=needed, user=user))
 
     def is_authorized_hitl_task(
         self, *, assigned_users: set[Any], user: SimpleAuthManagerUser
@@ -102,7 +99,7 @@ class AccountAuthManager(SimpleAuthManager):
         """Operators answer what a task asks."""
         del assigned_users
         role = SimpleAuthManagerRole.OP
-        return self._is_authorized(method="POST", allow_role=role, user=user)
+        return bool(self._is_authorized(method="POST", allow_role=role, user=user))
 
     def get_url_login(self, **kwargs: Any) -> str:
         """The login page."""
