@@ -12,7 +12,6 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
-    accounts,
     assistant,
     backup,
     beginning,
@@ -74,7 +73,6 @@ for _group in (
     reporting,
     exporting,
     tokens,
-    accounts,
     assistant,
     rollback,
     rotating,

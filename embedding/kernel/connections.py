@@ -8,7 +8,7 @@ import math
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST = 64
+MOST_CONNECTIONS = 64
 """Connections of one server."""
 SILENT_S = 10.0
 """Seconds that a connection may take for the head of a request, may be silent within its body, or
@@ -19,7 +19,7 @@ class BoundedProtocol(H11Protocol):
     """uvicorn's HTTP, of which nobody can take all descriptors of a process.
 
     uvicorn itself waits for a request for ever. Here a connection that sends none is closed, and
-    where there are `MOST`, the one that has waited longest makes room for a new one: whoever sends
+    where there are `MOST_CONNECTIONS`, the one that has waited longest makes room for a new one: whoever sends
     a request at once is answered, however many others do nothing.
     """
 
@@ -29,7 +29,7 @@ class BoundedProtocol(H11Protocol):
         """Take a connection, in place of another one where there are too many."""
         super().connection_made(transport)
         self._arm()
-        if len(self.connections) > MOST:
+        if len(self.connections) > MOST_CONNECTIONS:
             known = (one for one in self.connections if isinstance(one, BoundedProtocol))
             min(known, key=lambda one: one.ends).transport.abort()
 

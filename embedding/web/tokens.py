@@ -20,7 +20,7 @@ from embedding.kernel.private import ensure_secret
 
 TOKEN_PREFIX = "yeoron_"  # noqa: S105 - no secret
 """Every token begins so: whoever finds one knows what it opens."""
-READER, ANALYST, OPERATOR = ROLES = ("reader", "analyst", "operator")
+READER, ANALYST, OPERATOR = ACCESS_ROLES = ("reader", "analyst", "operator")
 """Each may do what the ones before it may. A reader reads; an analyst writes notes, the shared
 list, alerts and the mailed report; an operator changes sources, DAGs, runs and models."""
 LONGEST_TOKEN_NAME = 80
@@ -50,7 +50,7 @@ class RoleError(YeoronError):
 
 def allows(role: str, needed: str) -> bool:
     """Whether a role may do what `needed` may."""
-    return role in ROLES and ROLES.index(role) >= ROLES.index(needed)
+    return role in ACCESS_ROLES and ACCESS_ROLES.index(role) >= ACCESS_ROLES.index(needed)
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class AccessTokens:
                 f"{self._kind} {name[:LONGEST_TOKEN_NAME]!r}: a name of 1 to {LONGEST_TOKEN_NAME} "
                 "printable characters without a colon is accepted, and no space at its ends."
             )
-        if role not in ROLES:
-            raise InputError(f"role {role[:40]!r}: {', '.join(ROLES)} are accepted.")
+        if role not in ACCESS_ROLES:
+            raise InputError(f"role {role[:40]!r}: {', '.join(ACCESS_ROLES)} are accepted.")
         prefix = TOKEN_PREFIX if self._kind == "token" else ""
         token = prefix + secrets.token_urlsafe(32)
         with self._opened() as database:

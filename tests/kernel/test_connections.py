@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from embedding.kernel import connections
-from embedding.kernel.connections import MOST, BoundedProtocol
+from embedding.kernel.connections import MOST_CONNECTIONS, BoundedProtocol
 from waiting import until
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -117,8 +117,10 @@ def test_however_many_do_nothing_others_are_answered(
 ) -> None:
     monkeypatch.setattr(connections, "SILENT_S", 600.0)
     with ExitStack() as stack:
-        idle = [opened(port, stack) for _ in range(3 * MOST)]
+        idle = [opened(port, stack) for _ in range(3 * MOST_CONNECTIONS)]
         for one in idle[::2]:
             one.sendall(HALF)
         assert answer(port, content=b"abc").text == "3"
-        assert all(closed(one) for one in idle[:MOST]), "those that waited longest made room"
+        assert all(closed(one) for one in idle[:MOST_CONNECTIONS]), (
+            "those that waited longest made room"
+        )

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from embedding.trends.team import TeamStore
 from embedding.web.app import create_app
-from embedding.web.tokens import ANALYST, OPERATOR, READER, ROLES, accounts, allows
+from embedding.web.tokens import ANALYST, OPERATOR, READER, ACCESS_ROLES, accounts, allows
 
 FORMS = {
     "/team/watch": {"word": "코로나", "who": "가람"},
@@ -46,7 +46,7 @@ def as_role(config, tmp_path, client_of) -> Callable[[str], httpx.Client]:
     return made
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ACCESS_ROLES)
 def test_everybody_reads_and_analysts_write(as_role, tmp_path, role) -> None:
     client = as_role(role)
     for path in READ:
@@ -89,7 +89,7 @@ def test_without_a_role_a_login_only_reads(config, tmp_path, client_of) -> None:
 
 
 def test_each_role_may_what_the_ones_before_may() -> None:
-    assert [(one, two) for one in ROLES for two in ROLES if allows(one, two)] == [
+    assert [(one, two) for one in ACCESS_ROLES for two in ACCESS_ROLES if allows(one, two)] == [
         (READER, READER),
         (ANALYST, READER),
         (ANALYST, ANALYST),
