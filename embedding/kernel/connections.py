@@ -18,9 +18,9 @@ may read nothing of its answer."""
 class BoundedProtocol(H11Protocol):
     """uvicorn's HTTP, of which nobody can take all descriptors of a process.
 
-    uvicorn itself waits for a request for ever. Here a connection that sends none is closed, and
-    where there are `MOST_CONNECTIONS`, the one that has waited longest makes room for a new one: whoever sends
-    a request at once is answered, however many others do nothing.
+    uvicorn itself waits for a request for ever. Here a connection that sends none is closed. Where
+    there are `MOST_CONNECTIONS`, the one that has waited longest makes room for a new one, so that
+    whoever sends a request at once is answered, however many others do nothing.
     """
 
     _timer: asyncio.TimerHandle | None = None

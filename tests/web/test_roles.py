@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from embedding.trends.team import TeamStore
 from embedding.web.app import create_app
-from embedding.web.tokens import ANALYST, OPERATOR, READER, ACCESS_ROLES, accounts, allows
+from embedding.web.tokens import ACCESS_ROLES, ANALYST, OPERATOR, READER, accounts, allows
 
 FORMS = {
     "/team/watch": {"word": "코로나", "who": "가람"},
