@@ -7,8 +7,9 @@ somebody logs in, DAGs are for operators, and a login ends with the account that
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -22,6 +23,7 @@ from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import (
 )
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.api_fastapi.core_api.security import is_safe_url
+from airflow.configuration import conf
 from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import RedirectResponse, Response
 
@@ -32,16 +34,16 @@ from embedding.web.live import Stream
 from embedding.web.login import Tries, read_form
 from embedding.web.reader import Reader
 from embedding.web.site import STATIC_TYPES, Site
-from embedding.web.tokens import AccessTokens, accounts, digest_of
+from embedding.web.tokens import AccessTokens, accounts
 from embedding_airflow.environment import USER
 from embedding_airflow.roles import AIRFLOW_ROLES
 
 _OPENED_BY = "yeoron"
-"""Claim of a token: the digest of the secret that opened it, cut."""
+"""Claim of a token: which secret opened it."""
 
 
 class AccountUser(SimpleAuthManagerUser):
-    """A user, and the digest of what was shown at the login."""
+    """A user, and what says which secret was shown at the login."""
 
     def __init__(self, *, username: str, role: str, opened_by: str) -> None:
         super().__init__(username=username, role=role)
@@ -54,20 +56,24 @@ class AccountAuthManager(SimpleAuthManager):
     def init(self) -> None:
         """Nothing to prepare: the accounts are looked up when they are needed."""
 
+    @cached_property
+    def _people(self) -> AccessTokens:
+        return accounts(load_settings().page.accounts)
+
     def log_in(self, name: str, password: str) -> AccountUser | None:
         """The user of a name and a password that belong together."""
         if name == USER:
             known = hmac.compare_digest(password.encode(), _password().encode())
-            return self._user(USER, digest_of(password)) if known else None
-        found = _people().log_in(name, password)
+            return self._user(USER, _mark()) if known else None
+        found = self._people.log_in(name, password)
         return None if found is None else self._user(found.name, found.digest)
 
     def _user(self, name: str, digest: str) -> AccountUser | None:
-        """The user whose secret has this digest now."""
+        """The user whose secret is the one that this digest or mark is of."""
         if name == USER:
-            same = hmac.compare_digest(digest, digest_of(_password()))
+            same = hmac.compare_digest(digest, _mark())
             return AccountUser(username=USER, role="admin", opened_by=digest) if same else None
-        found = _people().find(digest)
+        found = self._people.find(digest)
         if found is None or found.name != name:
             return None
         return AccountUser(username=name, role=AIRFLOW_ROLES[found.role], opened_by=digest)
@@ -174,10 +180,15 @@ def _site() -> Site:
     return Site(config, reader, Answers(config, reader), Stream(None, 1.0), None)
 
 
+def _mark() -> str:
+    """Says in a token which password of the platform's own login opened it.
+
+    Keyed: that password may be a chosen one, which a plain digest would let somebody guess.
+    """
+    key = conf.get_mandatory_value("api_auth", "jwt_secret").encode()
+    return hmac.new(key, _password().encode(), hashlib.sha256).hexdigest()
+
+
 def _password() -> str:
     """The password of the platform's own login."""
     return platform_login(Path(SimpleAuthManager.get_generated_password_file()).parent)[1]
-
-
-def _people() -> AccessTokens:
-    return accounts(load_settings().page.accounts)
