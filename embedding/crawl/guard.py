@@ -69,21 +69,8 @@ class SystemResolver:
 
 
 _USUAL_PORTS = (80, 443)
-_OTHER_SERVICES = frozenset(
-    (
-        *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22),
-        *(23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101),
-        *(102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135),
-        *(137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515),
-        *(526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636),
-        *(989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060),
-        *(5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
-    )
-)
-"""Ports of services that are not the web's, which browsers refuse too (Fetch standard, bad port).
-
-https://fetch.spec.whatwg.org/#port-blocking
-"""
+_PRIVILEGED = 1024
+"""Below it each port belongs to a service, such as mail at 25: of them the web has two."""
 
 
 class AddressGuard:
@@ -127,7 +114,7 @@ class AddressGuard:
 
         Raises FetchError (`port`, `private_address`, `dns`).
         """
-        if port in _OTHER_SERVICES and not self.trusts(host, port):
+        if port < _PRIVILEGED and port not in _USUAL_PORTS and not self.trusts(host, port):
             raise FetchError("port", f"{host}:{port}: a port of another service than the web.")
         try:
             found = await self._resolver(host, port)
