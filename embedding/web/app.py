@@ -66,8 +66,9 @@ def create_app(
 ) -> FastAPI:
     """Build the application.
 
-    dependencies  put before every route except `/health`, e.g. Airflow's login. Without any, the
-                  page asks for the token in `config.token_file` (made when missing).
+    dependencies  put before every route except `/health`, e.g. Airflow's login. They may set
+                  `request.state.login_name` and `role`; without a role people only read. Without
+                  any, the page asks for an account, or the token in `config.token_file`.
     crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
     channels      of notices (`NotifyConfig.channels`)
 
