@@ -532,6 +532,7 @@ class Settings(BaseSettings):
             "team": self.paths.home / "team.json",
             "headlines_file": self.paths.home / "headlines.db",
             "tokens": self.paths.home / "web-tokens.sqlite",
+            "accounts": self.paths.home / "accounts.sqlite",
             "source_weights": self.node.source_weights,
             "chromium": self.crawl.browser,
         }

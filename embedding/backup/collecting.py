@@ -28,7 +28,7 @@ Checkpoint = Callable[[], None]
 """Has the running server write a checkpoint of what is there now, and waits for it."""
 
 _TRIES = 10
-_PLAIN = ("rejected-sources.json", "web-token", "web-tokens.sqlite", "team.json")
+_PLAIN = ("rejected-sources.json", "web-token", "web-tokens.sqlite", "accounts.sqlite", "team.json")
 _AIRFLOW = ("secrets.json", "passwords.json")
 """The key that Airflow's database is encrypted with, and the login."""
 

@@ -67,9 +67,13 @@ def _settings_of_what_runs() -> Settings:
 
 
 def keep_private() -> None:
-    """A service's files are its owner's alone, and so are those of whatever it starts."""
-    from embedding.kernel.private import write_privately
+    """A service's files are its owner's alone, and so are those of whatever it starts.
 
+    It may open as many files as the system allows.
+    """
+    from embedding.kernel.private import raise_descriptor_limit, write_privately
+
+    raise_descriptor_limit()
     write_privately()
 
 

@@ -17,7 +17,7 @@ PANELS = {
     "From a file of texts": ("import", "train", "simweb"),
     "What changed": ("trends", "report", "export", "web", "mcp", "token"),
     "Sources": ("sources", "crawl"),
-    "The platform": ("up", "status", "down", "live", "rotate", "invite", "database"),
+    "The platform": ("up", "status", "down", "live", "account", "rotate", "invite", "database"),
     "Snapshots": ("snapshot", "evaluate"),
     "Keep, undo, erase": ("backup", "restore", "rollback", "forget", "retain"),
     "Single services and measurements": ("serve", "node", "bench"),

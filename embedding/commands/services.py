@@ -200,10 +200,12 @@ def web(
     import uvicorn
 
     from embedding.exchange.token import private
+    from embedding.kernel.connections import BoundedProtocol
     from embedding.web.app import create_app
     from embedding.web.config import WebConfig
     from embedding.web.login import ensure_token
 
+    keep_private()
     given = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
     changes = {name: value for name, value in given.items() if value is not None}
     chosen = settings_of()
@@ -218,6 +220,8 @@ def web(
             create_app(page, crawl=chosen.crawl, channels=chosen.notify.channels),
             ssl_certfile=page.tls_cert,
             ssl_keyfile=page.tls_key,
+            http=BoundedProtocol,
+            ws="none",
             log_level="warning",
         )
         uvicorn.Server(served).run(sockets=[listener])

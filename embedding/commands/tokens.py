@@ -1,4 +1,4 @@
-"""`yeoron token make|list|withdraw`: who may read the page's answers with a program."""
+"""`yeoron token` and `yeoron account`: which programs and which people the page answers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ if TYPE_CHECKING:
     from embedding.web.tokens import AccessTokens
 
 NameArgument = Annotated[
-    str, typer.Argument(help="Name of the token, such as that of the program that uses it.")
+    str, typer.Argument(help="Name of the person, or of the program that uses the token.")
 ]
+_ONCE = "It is shown this once; keep it like a password."
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    group = typer.Typer(
+    programs = typer.Typer(
         help="Tokens with which programs read `/api/v1` and `/feed.atom`.", no_args_is_help=True
     )
-    group.command("make")(make)
-    group.command("list")(list_tokens)
-    group.command("withdraw")(withdraw)
-    app.add_typer(group, name="token")
+    programs.command("make")(make)
+    people = typer.Typer(
+        help="People who may log in to the trends page, Airflow and MLflow.", no_args_is_help=True
+    )
+    people.command("add")(add)
+    for group, name in ((programs, "token"), (people, "account")):
+        group.command("list")(list_access)
+        group.command("withdraw")(withdraw)
+        app.add_typer(group, name=name)
 
 
 def make(name: NameArgument) -> None:
@@ -39,17 +45,39 @@ def make(name: NameArgument) -> None:
 
     Example: `yeoron token make dashboard`
     """
-    token = _tokens().make(name)
-    print_line("It is shown this once; keep it like a password.", to=errors)
+    from embedding.web.tokens import AccessTokens
+
+    token = AccessTokens(settings_of().page.tokens).make(name)
+    print_line(_ONCE, to=errors)
     print_line(token)
 
 
-def list_tokens(as_json: Json = False) -> None:
-    """List the tokens: their role, and when they were made, last used and withdrawn.
+def add(
+    name: NameArgument,
+    role: Annotated[
+        str, typer.Option(help="reader, analyst or operator; each may what the ones before may.")
+    ] = "reader",
+) -> None:
+    """Add an account and print its password once.
 
-    Example: `yeoron token list --json`
+    A reader reads. An analyst also writes notes, the shared list, alerts and the mailed report.
+    An operator also starts DAGs, and changes runs and models.
+
+    Example: `yeoron account add garam --role analyst`
     """
-    found = _tokens().list()
+    from embedding.web.tokens import accounts
+
+    password = accounts(settings_of().page.accounts).make(name, role)
+    print_line(_ONCE, to=errors)
+    print_line(password)
+
+
+def list_access(context: typer.Context, as_json: Json = False) -> None:
+    """List them: their role, and when they were made, last used and withdrawn.
+
+    Examples: `yeoron token list --json` · `yeoron account list`
+    """
+    found = _of(context).list()
     if as_json:
         print_json([vars(one) for one in found])
         return
@@ -64,16 +92,19 @@ def list_tokens(as_json: Json = False) -> None:
     console.print(table)
 
 
-def withdraw(name: NameArgument) -> None:
-    """Withdraw a token. Its next question is refused.
+def withdraw(context: typer.Context, name: NameArgument) -> None:
+    """Withdraw one. The next question of a program is refused; a person's sessions end.
 
-    Example: `yeoron token withdraw dashboard`
+    Examples: `yeoron token withdraw dashboard` · `yeoron account withdraw garam`
     """
-    _tokens().withdraw(name)
+    _of(context).withdraw(name)
     print_line(f"{name}: withdrawn.")
 
 
-def _tokens() -> AccessTokens:
-    from embedding.web.tokens import AccessTokens
+def _of(context: typer.Context) -> AccessTokens:
+    """What the group of this command is about."""
+    from embedding.web.tokens import AccessTokens, accounts
 
-    return AccessTokens(settings_of().page.tokens)
+    page = settings_of().page
+    people = context.parent is not None and context.parent.info_name == "account"
+    return accounts(page.accounts) if people else AccessTokens(page.tokens)

@@ -42,7 +42,7 @@ class CrawlConfig(Config):
     """Seconds that a robots.txt is believed; RFC 9309 allows at most a day."""
     allow_private_hosts: tuple[str, ...] = ()
     """Hosts that may have private, loopback or link-local addresses: `name:port`, or `name` for its
-    ports 80 and 443."""
+    ports 80 and 443. Only sources that are at one of them may name them."""
     queue: int = Field(64, gt=0)
     """Documents that wait for the consumer before fetching pauses."""
     extract_processes: int = Field(1, ge=0)

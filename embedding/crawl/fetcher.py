@@ -54,8 +54,8 @@ class Request:
     """Seconds to wait for the host's next turn; beyond it FetchError (`host_busy`) is raised."""
     proxy: str | None = field(default=None, repr=False)
     cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
-    cookie_host: str = ""
-    """The only host that `cookies` are sent to."""
+    source: str = ""
+    """Address of the source that asks: only its host gets `cookies`; empty: a person asks."""
     etag: str | None = None
     last_modified: str | None = None
     method: str = "GET"
@@ -114,6 +114,7 @@ class Fetcher:
 
     async def _polite(self, request: Request) -> Response:
         """One hop with robots and rate."""
+        self._guard.check_exception(request.url, request.source)
         verdict = await self.robots.verdict(request.url, request.proxy)
         if verdict.trouble:
             raise FetchError(
@@ -221,7 +222,7 @@ class Fetcher:
             headers["if-none-match"] = request.etag
         if request.last_modified:
             headers["if-modified-since"] = request.last_modified
-        if request.cookies and host_of(request.url) == request.cookie_host:
+        if request.cookies and host_of(request.url) == host_of(request.source):
             headers["cookie"] = "; ".join(f"{k}={v}" for k, v in request.cookies.items())
         return headers
 

@@ -17,6 +17,7 @@ from functools import partial
 
 import httpcore
 
+from embedding.crawl.addresses import host_of
 from embedding.kernel.errors import FetchError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -68,6 +69,8 @@ class SystemResolver:
 
 
 _USUAL_PORTS = (80, 443)
+_PRIVILEGED = 1024
+"""Below it each port belongs to a service, such as mail at 25: of them the web has two."""
 
 
 class AddressGuard:
@@ -91,8 +94,28 @@ class AddressGuard:
         name = host.lower()
         return f"{name}:{port}" in self._allowed or (name in self._allowed and port in _USUAL_PORTS)
 
+    def check_exception(self, address: str, source: str) -> None:
+        """Refuse an exception to whoever comes from elsewhere; raises FetchError.
+
+        What a page of the public web names must not be asked in a private network. Sources at an
+        exception reach all exceptions.
+
+        source  address of the source that wants `address`; empty: no source, a person named it
+        """
+        if source and self.trusts(*_place(address)) and not self.trusts(*_place(source)):
+            raise FetchError(
+                "private_address",
+                f"{address}: an exception of crawl.allow_private_hosts, which is for sources that "
+                "are such exceptions themselves.",
+            )
+
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Addresses that may be connected to; raises FetchError (`private_address`, `dns`)."""
+        """Addresses that may be connected to.
+
+        Raises FetchError (`port`, `private_address`, `dns`).
+        """
+        if port < _PRIVILEGED and port not in _USUAL_PORTS and not self.trusts(host, port):
+            raise FetchError("port", f"{host}:{port}: a port of another service than the web.")
         try:
             found = await self._resolver(host, port)
         except (OSError, UnicodeError) as error:
@@ -110,13 +133,19 @@ class AddressGuard:
     async def judge_named(self, host: str, port: int) -> None:
         """The same judgement for a name that somebody else will resolve.
 
-        A name that is unknown here passes. Raises FetchError (`private_address`).
+        A name that is unknown here passes. Raises FetchError (`port`, `private_address`).
         """
         try:
             await self.addresses(host, port)
         except FetchError as error:
             if error.reason != "dns":
                 raise
+
+
+def _place(address: str) -> tuple[str, int]:
+    """Host and port of a web address; no host where it is none."""
+    host, _, port = host_of(address).rpartition(":")
+    return host.strip("[]"), int(port or 0)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):

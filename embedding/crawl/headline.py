@@ -57,7 +57,7 @@ def _state(error: FetchError) -> HeadlineState:
         return "gone"
     if error.status in _LOGIN:
         return "login"
-    if error.reason in ("robots", "private_address"):
+    if error.reason in ("robots", "private_address", "port"):
         return "refused"
     if error.retry_after is not None or error.reason in ("host_busy", "timeout", "connect"):
         return "later"

@@ -159,7 +159,7 @@ class PageRequests:
         return self._first if frame.parent_frame is None and frame.url in _EMPTY else frame.url
 
     def _own(self, url: str) -> bool:
-        return host_of(url) == self._request.cookie_host
+        return host_of(url) == host_of(self._request.source)
 
 
 def _headers(found: Response) -> dict[str, str]:

@@ -21,6 +21,7 @@ REASONS = {
     "no_browser": "A rendered source without a Chromium; it is skipped.",
     "not_html": "An image or another file that is no page.",
     "parse": "The page or listing cannot be read.",
+    "port": "An address at a port of another service than the web.",
     "private_address": "A private address, which the crawler never asks.",
     "protocol": "The answer is not a valid HTTP exchange.",
     "redirect_loop": "A circle of redirects, too many of them, or one to no web address.",

@@ -29,7 +29,7 @@ _LEARN = 20.0
 """Items before anything is expected of a source."""
 _NEW_NORMAL = 7 * 86400.0
 """Seconds of an alarm after which what the source does now is what it does."""
-_BLOCKED = ("http_4xx", "login", "robots", "robots_unreadable", "private_address")
+_BLOCKED = ("http_4xx", "login", "robots", "robots_unreadable", "private_address", "port")
 
 
 class Event(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from embedding.crawl.addresses import canonical, host_of
+from embedding.crawl.addresses import canonical
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
@@ -70,7 +70,7 @@ class SourceWeb:
             rate=self._source.rate,
             proxy=self._source.proxy_address,
             cookies=self._source.cookie_values,
-            cookie_host=host_of(self._source.url),
+            source=self._source.url,
         )
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:

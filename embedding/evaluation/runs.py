@@ -68,8 +68,21 @@ def reported(tracking_uri: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        reason = "it does not answer: is the platform running (`yeoron status`)?"
+        if not _unanswered(error):
+            reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
         raise PlatformError(f"MLflow at {_without_password(tracking_uri)}: {reason}") from error
+
+
+def _unanswered(error: BaseException | None) -> bool:
+    """Whether an error comes from a connection that nobody took, or on which nothing came."""
+    from requests import exceptions
+
+    while error is not None:
+        if isinstance(error, exceptions.ConnectionError | exceptions.Timeout):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 EXPERIMENT_KIND = "mlflow.experimentKind"

@@ -24,6 +24,12 @@ def leave_no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
 
+def raise_descriptor_limit() -> None:
+    """Let this process and those that it starts open as many files as the system allows them."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def write_privately() -> None:
     """What this process and those it starts make from now on is their owner's alone."""
     os.umask(UMASK)

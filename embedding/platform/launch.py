@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from embedding.kernel.logs import FORMAT_VARIABLE
+from embedding.kernel.private import raise_descriptor_limit
 
 
 def launch(file: Path, name: str) -> None:
@@ -22,6 +23,7 @@ def launch(file: Path, name: str) -> None:
     environment = {**os.environ, **service["environment"]}
     if environment.get(FORMAT_VARIABLE) == "json":
         _log_as_json(name)
+    raise_descriptor_limit()
     os.execve(command[0], command, environment)  # noqa: S606
 
 

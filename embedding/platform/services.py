@@ -39,12 +39,7 @@ def mlflow_service(settings: Settings) -> Service:
         name="mlflow",
         command=_yeoron("mlflow"),
         ready=f"{settings.mlflow_url}/health",
-        environment={
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-            "DO_NOT_TRACK": "true",
-            # Background jobs are for hosted features that nobody here uses; they cost 0.5 GB.
-            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        },
+        environment={"DO_NOT_TRACK": "true"},
     )
 
 
@@ -55,7 +50,7 @@ _SELDOM = {
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
 }
 """A node is one task for weeks: Dask would look 150 times a second where it stands."""
-_PAGES = ("--preload", "embedding.platform.dask_pages")
+_PAGES = ("--preload", "embedding.kernel.dask_pages")
 
 
 def _known(settings: Settings) -> tuple[str, ...]:
@@ -78,7 +73,12 @@ def dask_scheduler(settings: Settings) -> Service:
         ),
         ready=f"http://127.0.0.1:{settings.ports.dask_dashboard}/health",
         # That a node's worker was killed for the fourth time says nothing against the node.
-        environment={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000", **_SELDOM},
+        environment={
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000",
+            # Otherwise in /tmp, under a name that another user of the machine can take first.
+            "DASK_TEMPORARY_DIRECTORY": str(settings.paths.home.resolve() / "dask"),
+            **_SELDOM,
+        },
     )
 
 

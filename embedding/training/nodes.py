@@ -31,9 +31,11 @@ QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
+    "distributed.scheduler.preload": ["embedding.kernel.dask_pages"],
+    "distributed.worker.preload": ["embedding.kernel.dask_pages"],
 }
 """The cluster does not watch its threads: it would do so a hundred times a second, in the process
-that is the parameter server."""
+that is the parameter server. Its HTTP servers answer to names of this machine only."""
 
 
 def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> list[NodeSpec]:

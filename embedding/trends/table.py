@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -284,8 +285,14 @@ def as_csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
+_FORMULA = re.compile(r"(^|;)(?=[=+\-@\t\r])")
+
+
 def csv_cell(value: object) -> object:
-    """A spreadsheet runs a cell that starts with = + - or @; a leading quote keeps it text."""
-    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
-        return "'" + value
+    """A spreadsheet runs a cell that starts with = + - or @; a leading quote keeps it text.
+
+    Where a semicolon divides cells, what follows one begins a cell.
+    """
+    if isinstance(value, str):
+        return _FORMULA.sub(r"\1'", value)
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -40,12 +41,13 @@ from embedding.web.reader import Reader
 from embedding.web.site import STATIC_TYPES, Site
 from embedding.web.teampage import team_routes
 from embedding.web.token_access import TokenAccess, TokenGuard, TooManyError, bears_token
-from embedding.web.tokens import AccessTokens, TokenRefusedError
+from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, accounts
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 3
 """Seconds after which an answer that is being computed is asked for again."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 OPENAPI = "/api/v1/openapi.json"
 _ABOUT = """What Yeoron's page shows, for programs: read only.
 
@@ -64,8 +66,9 @@ def create_app(
 ) -> FastAPI:
     """Build the application.
 
-    dependencies  put before every route except `/health`, e.g. Airflow's login. Without any, the
-                  page asks for the token in `config.token_file` (made when missing).
+    dependencies  put before every route except `/health`, e.g. Airflow's login. They may set
+                  `request.state.login_name` and `role`; without a role people only read. Without
+                  any, the page asks for an account, or the token in `config.token_file`.
     crawl         how the crawler fetches: headlines of documents are fetched so; None: they are not
     channels      of notices (`NotifyConfig.channels`)
 
@@ -74,7 +77,9 @@ def create_app(
     config = config or WebConfig()
     login = None
     if not dependencies:
-        login = Login(ensure_token(config.token_file), config.session_hours)
+        token = ensure_token(config.token_file)
+        known = accounts(config.accounts)
+        login = Login(token, known, config.accounts, config.session_hours)
     stream = Stream(config.status_url, config.status_timeout_s)
     reader = Reader(config)
     headlines = None
@@ -176,16 +181,17 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
         form = await read_form(request)
         target = local_path(form.get("next", "/"))
         client = request.client.host if request.client else ""
+        who = login.accepts(form.get("name", ""), form.get("token", ""))
+        if who is not None:
+            response = RedirectResponse(site.links(request).root + target, 303)
+            login.start(request, response, who)
+            return response
         if wait := login.tries.wait(client):
             answer = site.render(request, "login.html", 429, next=target, wrong=True, wait=wait)
             answer.headers["Retry-After"] = str(wait)
             return answer
-        if not login.accepts(form.get("token", "")):
-            login.tries.note(client)
-            return site.render(request, "login.html", 403, next=target, wrong=True, wait=0)
-        response = RedirectResponse(site.links(request).root + target, 303)
-        login.start(request, response)
-        return response
+        login.tries.note(client)
+        return site.render(request, "login.html", 403, next=target, wrong=True, wait=0)
 
     @app.post("/logout")
     def log_out(request: Request) -> Response:
@@ -238,6 +244,8 @@ def _errors(app: FastAPI, site: Site) -> None:
             # Where the store lies on this machine is nothing to a reader of the page.
             sentence = str(error).replace(site.config.snapshots, "the store")
             return answer(request, 404, "snapshot_missing", sentence)
+        if isinstance(error, RoleError):
+            return answer(request, 403, f"needs_{error.needed}", str(error))
         if isinstance(error, InputError):
             key = error.key if isinstance(error, FilterError | TeamError) else "bad_address"
             return answer(request, 400, key, str(error))
@@ -250,6 +258,12 @@ def _faults(app: FastAPI, answer: Callable[..., Response]) -> None:
     @app.exception_handler(ModuleNotFoundError)
     def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
         return answer(request, 501, "server_error", f"{error.name} is not installed here.")
+
+    @app.exception_handler(OSError)
+    def not_kept(request: Request, error: OSError) -> Response:
+        if error.errno not in _NO_ROOM:
+            raise error
+        return answer(request, 507, "disk_full", "the disk is full; nothing was kept.")
 
     @app.exception_handler(Exception)
     def unknown_error(request: Request, _: Exception) -> Response:

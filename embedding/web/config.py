@@ -64,6 +64,10 @@ class WebConfig(Config):
     """Digests of the tokens with which programs read (`yeoron token`); made (mode 600) when
     missing."""
 
+    accounts: Path = Path("var/web/accounts.sqlite")
+    """Digests of the passwords of people (`yeoron account`), and their sessions; made (mode 600)
+    when missing."""
+
     requests_per_minute: int = Field(default=600, ge=1, le=10_000)
     """Answers that one token may have in a minute; beyond it a program waits."""
 
@@ -104,6 +108,7 @@ class WebConfig(Config):
 
     headlines_file: Path = Path("var/headlines.db")
     """Where headlines are kept, if they are."""
+
     chromium: Path | None = None
     """Chromium that prints reports as PDF; left out: `crawl.browser`, else the system's."""
 

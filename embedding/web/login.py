@@ -1,8 +1,11 @@
-"""Login of the page when it is served alone: a token from a file, a signed cookie."""
+"""Login of the page when it is served alone: a token from a file or an account, and sessions.
+
+A session is a row in the file of accounts, so that it ends when somebody logs out, and with the
+secret that opened it.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 import time
@@ -15,6 +18,7 @@ from starlette.responses import Response
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.private import ensure_secret
+from embedding.web.tokens import OPERATOR, Access, AccessTokens, digest_of, opened
 
 COOKIE = "yeoron_session"
 _SHORTEST = 16
@@ -23,6 +27,8 @@ MOST_TRIES = 10
 """Wrong tokens of one client in `TRY_SECONDS`; after them it waits."""
 TRY_SECONDS = 60.0
 MOST_CLIENTS = 10_000
+_SESSIONS = """CREATE TABLE IF NOT EXISTS session (
+    digest TEXT PRIMARY KEY, opened_by TEXT NOT NULL, expires INTEGER NOT NULL)"""
 
 
 class LoginRequiredError(Exception):
@@ -79,26 +85,39 @@ class Tries:
 
 
 class Login:
-    """Checks the token and signs sessions; another token ends all sessions."""
+    """Checks secrets and keeps sessions.
 
-    def __init__(self, token: str, hours: float) -> None:
-        self._token = token.encode()
-        self._key = hashlib.sha256(b"yeoron session\0" + self._token).digest()
-        self._seconds = hours * 3600.0
+    token     opens the page without a name, as operator: whoever has it can read the home
+    accounts  of people
+    sessions  file in which sessions are kept
+    """
+
+    def __init__(self, token: str, accounts: AccessTokens, sessions: Path, hours: float) -> None:
+        self._owner = Access(digest_of(token), "", OPERATOR)
+        self._accounts = accounts
+        self._sessions = sessions
+        self._seconds = int(hours * 3600)
         self.tries = Tries()
 
-    def accepts(self, token: str) -> bool:
-        """Whether it is the token (compared in constant time)."""
-        return hmac.compare_digest(token.strip().encode(), self._token)
+    def accepts(self, name: str, secret: str) -> Access | None:
+        """Who that is; None where name and secret are not accepted."""
+        if name.strip():
+            return self._accounts.log_in(name, secret)
+        known = hmac.compare_digest(digest_of(secret), self._owner.digest)
+        return self._owner if known else None
 
-    def start(self, request: Request, response: Response) -> None:
+    def start(self, request: Request, response: Response, who: Access) -> None:
         """Give the browser a session."""
-        expires = int(time.time() + self._seconds)
-        body = f"{expires}.{secrets.token_hex(8)}"
+        session = secrets.token_urlsafe(32)
+        now = int(time.time())
+        with opened(self._sessions, _SESSIONS) as database:
+            database.execute("DELETE FROM session WHERE expires <= ?", (now,))
+            row = (digest_of(session), who.digest, now + self._seconds)
+            database.execute("INSERT INTO session VALUES (?, ?, ?)", row)
         response.set_cookie(
             COOKIE,
-            f"{body}.{self._sign(body)}",
-            max_age=int(self._seconds),
+            session,
+            max_age=self._seconds,
             path=_path(request),
             secure=request.url.scheme == "https",
             httponly=True,
@@ -106,24 +125,30 @@ class Login:
         )
 
     def end(self, request: Request, response: Response) -> None:
-        """Take the session away."""
+        """End the session."""
+        with opened(self._sessions, _SESSIONS) as database:
+            known = (digest_of(request.cookies.get(COOKIE, "")),)
+            database.execute("DELETE FROM session WHERE digest = ?", known)
         response.delete_cookie(COOKIE, path=_path(request), httponly=True, samesite="strict")
 
     def require(self, request: Request) -> None:
         """A dependency: raises LoginRequiredError unless the session is valid."""
-        if not self.valid(request.cookies.get(COOKIE, "")):
+        found = self.who(request.cookies.get(COOKIE, ""))
+        if found is None:
             raise LoginRequiredError
+        request.state.login_name, request.state.role = found.name, found.role
 
-    def valid(self, cookie: str) -> bool:
-        """Whether a cookie was signed here and has not expired."""
-        body, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(signature.encode(), self._sign(body).encode()):
-            return False
-        expires = body.partition(".")[0]
-        return expires.isdecimal() and int(expires) > time.time()
-
-    def _sign(self, body: str) -> str:
-        return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+    def who(self, session: str) -> Access | None:
+        """Whose session it is; None where it ended, or what opened it is not accepted any more."""
+        if not session:
+            return None
+        with opened(self._sessions, _SESSIONS) as database:
+            row = database.execute(
+                "SELECT opened_by, expires FROM session WHERE digest = ?", (digest_of(session),)
+            ).fetchone()
+        if row is None or row[1] <= time.time():
+            return None
+        return self._owner if row[0] == self._owner.digest else self._accounts.find(row[0])
 
 
 async def read_form(request: Request) -> dict[str, str]:

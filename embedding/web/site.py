@@ -28,6 +28,7 @@ from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader, label_of
 from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose
+from embedding.web.tokens import ANALYST, READER, allows
 
 log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
@@ -135,6 +136,11 @@ class Site:
         """The name of whoever is logged in, as the login before this page says it; else empty."""
         return str(getattr(request.state, "login_name", "") or "")
 
+    @staticmethod
+    def may(request: Request, needed: str) -> bool:
+        """Whether the role of whoever is logged in allows what `needed` may do."""
+        return allows(str(getattr(request.state, "role", READER)), needed)
+
     def shared(self) -> TeamShared:
         """What the team shares; nothing where the file cannot be read, which the log says."""
         if self.team is None:
@@ -206,6 +212,7 @@ class Site:
             team=None if self.team is None else self.shared(),
             channels=self.channels,
             login_name=self.login_name(request),
+            may_write=self.may(request, ANALYST),
             typed_name=_typed_name(request),
             here=_here(request),
             longest_note=LONGEST_NOTE,

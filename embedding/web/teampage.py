@@ -21,6 +21,7 @@ from embedding.web.handout.writing import FORMATS
 from embedding.web.login import local_path, read_body
 from embedding.web.pages import latest_known, nothing
 from embedding.web.site import NAME_COOKIE, Site
+from embedding.web.tokens import ANALYST, RoleError
 from embedding.web.watchview import watch_line
 
 LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
@@ -39,37 +40,44 @@ def team_routes(site: Site, team: TeamStore, guards: Sequence[Depends]) -> APIRo
 
     @routes.post("/watch")
     async def watch(request: Request) -> Response:
-        form = await read_posted(request)
+        form = await _ordered(site, request)
         team.watch(form.get("word", ""), _who(site, request, form), alert="alert" in form)
         return _back(site, request, form)
 
     @routes.post("/unwatch")
     async def unwatch(request: Request) -> Response:
-        form = await read_posted(request)
+        form = await _ordered(site, request)
         team.unwatch(form.get("word", ""))
         return _back(site, request, form)
 
     @routes.post("/report")
     async def report(request: Request) -> Response:
-        form = await read_posted(request)
+        form = await _ordered(site, request)
         chosen, language = form.get("format", ""), site.words(request).language
         team.mail_report(chosen, language, _who(site, request, form))
         return _back(site, request, form)
 
     @routes.post("/note")
     async def note(request: Request) -> Response:
-        form = await read_posted(request)
+        form = await _ordered(site, request)
         kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
         team.note(kind, about, text, _who(site, request, form))
         return _back(site, request, form)
 
     @routes.post("/unnote")
     async def unnote(request: Request) -> Response:
-        form = await read_posted(request)
+        form = await _ordered(site, request)
         team.remove_note(form.get("id", ""), site.login_name(request) or None)
         return _back(site, request, form)
 
     return routes
+
+
+async def _ordered(site: Site, request: Request) -> dict[str, str]:
+    """The fields of a form of somebody who may change what the team shares; else RoleError."""
+    if not site.may(request, ANALYST):
+        raise RoleError(ANALYST)
+    return await read_posted(request)
 
 
 async def read_posted(request: Request) -> dict[str, str]:

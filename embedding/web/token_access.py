@@ -45,13 +45,13 @@ class TokenGuard:
     def require(self, request: Request) -> None:
         """A dependency: raises TokenRefusedError, or TooManyError for who asks too fast."""
         client = request.client.host if request.client else ""
-        with self._lock:
-            if wait := self._wrong.wait(client):
-                raise TooManyError(wait, "too many wrong tokens came from here")
         try:
-            known = self._tokens.check(token_of(request.scope))
+            # Before the client is looked at: all programs of one machine have one address.
+            known = self._tokens.check(token_of(request.scope)).digest
         except TokenRefusedError:
             with self._lock:
+                if wait := self._wrong.wait(client):
+                    raise TooManyError(wait, "too many wrong tokens came from here") from None
                 self._wrong.note(client)
             raise
         with self._lock:

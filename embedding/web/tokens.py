@@ -1,4 +1,7 @@
-"""Tokens with which programs read the page's answers: made once, kept as digests, withdrawn."""
+"""Secrets that open the page: tokens of programs, and accounts of people with their roles.
+
+Each is made once, kept as a digest, and withdrawn.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,19 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError, YeoronError
 from embedding.kernel.private import ensure_secret
 
 TOKEN_PREFIX = "yeoron_"  # noqa: S105 - no secret
 """Every token begins so: whoever finds one knows what it opens."""
-READER = "reader"
-"""The one role there is: reads what the page shows."""
+READER, ANALYST, OPERATOR = ACCESS_ROLES = ("reader", "analyst", "operator")
+"""Each may do what the ones before it may. A reader reads; an analyst writes notes, the shared
+list, alerts and the mailed report; an operator changes sources, DAGs, runs and models."""
 LONGEST_TOKEN_NAME = 80
 _NOTED_S = 60
 """Seconds between two notes of when a token was used last."""
@@ -36,6 +40,28 @@ class TokenRefusedError(Exception):
         self.day = day
 
 
+class RoleError(YeoronError):
+    """Somebody may not do this; `needed` is the role that may."""
+
+    def __init__(self, needed: str) -> None:
+        super().__init__(f"this needs the role {needed}: ask whoever runs this platform for it.")
+        self.needed = needed
+
+
+def allows(role: str, needed: str) -> bool:
+    """Whether a role may do what `needed` may."""
+    return role in ACCESS_ROLES and ACCESS_ROLES.index(role) >= ACCESS_ROLES.index(needed)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who showed an accepted secret, and the digest of it."""
+
+    digest: str
+    name: str
+    role: str
+
+
 @dataclass(frozen=True)
 class AccessToken:
     """One token as it is listed; nobody can read the token itself again."""
@@ -51,33 +77,41 @@ class AccessTokens:
     """The tokens in a SQLite file of mode 600, which several processes may use.
 
     What is kept is the SHA-256 of a token: 256 random bits need no salt and no slow hash.
+
+    kind  what one of them is called: `token` of a program, `account` of a person
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, clock: Callable[[], float] = time.time, kind: str = "token"
+    ) -> None:
         self._path = path
         self._clock = clock
+        self._kind = kind
 
-    def make(self, name: str) -> str:
-        """A new token of the role reader, which is shown this once.
+    def make(self, name: str, role: str = READER) -> str:
+        """A new token or password, which is shown this once.
 
-        Raises InputError for a name that is empty, too long or in use.
+        Raises InputError for a name that is empty, too long or in use, and for an unknown role.
         """
-        if not name.strip() or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
+        if name != name.strip() or not 0 < len(name) <= LONGEST_TOKEN_NAME or _unsayable(name):
             raise InputError(
-                f"token {name[:LONGEST_TOKEN_NAME]!r}: a name of 1 to {LONGEST_TOKEN_NAME} "
-                "printable characters is accepted."
+                f"{self._kind} {name[:LONGEST_TOKEN_NAME]!r}: a name of 1 to {LONGEST_TOKEN_NAME} "
+                "printable characters without a colon is accepted, and no space at its ends."
             )
-        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        if role not in ACCESS_ROLES:
+            raise InputError(f"role {role[:40]!r}: {', '.join(ACCESS_ROLES)} are accepted.")
+        prefix = TOKEN_PREFIX if self._kind == "token" else ""
+        token = prefix + secrets.token_urlsafe(32)
         with self._opened() as database:
             # The lock comes before the look, so that two processes do not take one name.
             database.execute("BEGIN IMMEDIATE")
             known = "SELECT 1 FROM token WHERE name = ? AND withdrawn IS NULL"
             if database.execute(known, (name,)).fetchone():
                 raise InputError(
-                    f"token {name!r}: there is one of this name; withdraw it first, or take "
+                    f"{self._kind} {name!r}: there is one of this name; withdraw it first, or take "
                     "another name."
                 )
-            row = (name, _digest(token), READER, self._now())
+            row = (name, digest_of(token), role, self._now())
             database.execute("INSERT INTO token VALUES (?, ?, ?, ?, NULL, NULL)", row)
         return token
 
@@ -99,7 +133,7 @@ class AccessTokens:
         if name not in current:
             known = ", ".join(current) or "none"
             raise InputError(
-                f"token {name[:LONGEST_TOKEN_NAME]!r}: there is none; there are: {known}."
+                f"{self._kind} {name[:LONGEST_TOKEN_NAME]!r}: there is none; there are: {known}."
             )
         with self._opened() as database:
             database.execute(
@@ -107,17 +141,26 @@ class AccessTokens:
                 (self._now(), name),
             )
 
-    def check(self, token: str) -> str:
-        """The digest of a token that is accepted, and a note that it was used.
+    def find(self, digest: str) -> Access | None:
+        """Whose secret has this digest, where it is still accepted."""
+        if not self._path.exists():
+            return None
+        accepted = "SELECT digest, name, role FROM token WHERE digest = ? AND withdrawn IS NULL"
+        with self._opened() as database:
+            row = database.execute(accepted, (digest,)).fetchone()
+        return row and Access(*row)
 
-        Raises TokenRefusedError with a sentence for one that is not.
+    def check(self, token: str) -> Access:
+        """Whose token it is, and a note that it was used.
+
+        Raises TokenRefusedError with a sentence for one that is not accepted.
         """
-        digest = _digest(token)
+        digest = digest_of(token)
         found = None
         if self._path.exists():
             with self._opened() as database:
                 found = database.execute(
-                    "SELECT used, withdrawn FROM token WHERE digest = ?", (digest,)
+                    "SELECT used, withdrawn, name, role FROM token WHERE digest = ?", (digest,)
                 ).fetchone()
                 now = self._now()
                 if found and found[1] is None and now - (found[0] or 0) >= _NOTED_S:
@@ -131,31 +174,57 @@ class AccessTokens:
             raise TokenRefusedError(
                 "token_withdrawn", f"this token was withdrawn on {day}: ask for a new one.", day
             )
-        return digest
+        return Access(digest, found[2], found[3])
+
+    def log_in(self, name: str, secret: str) -> Access | None:
+        """Whose account it is; None where name and secret do not belong together."""
+        try:
+            found = self.check(secret)
+        except TokenRefusedError:
+            return None
+        return found if found.name == name.strip() else None
 
     def _now(self) -> int:
         return int(self._clock())
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        """The database, its changes kept at the end of the block."""
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        return opened(self._path, _TABLE)
+
+
+def accounts(path: Path, clock: Callable[[], float] = time.time) -> AccessTokens:
+    """The accounts of people in a file."""
+    return AccessTokens(path, clock, "account")
+
+
+@contextmanager
+def opened(path: Path, table: str) -> Iterator[sqlite3.Connection]:
+    """A private database with this table, its changes kept at the end of the block.
+
+    Raises ConfigError where the file cannot be used.
+    """
+    try:
+        ensure_secret(path, "")
+        database = sqlite3.connect(path, timeout=10.0)
         try:
-            ensure_secret(self._path, "")
-            database = sqlite3.connect(self._path, timeout=10.0)
-            try:
-                with database:
-                    database.execute(_TABLE)
-                    yield database
-            finally:
-                database.close()
-        except (OSError, sqlite3.Error) as error:
-            raise ConfigError(
-                f"tokens {self._path}: cannot be used: {error}; a writable file is accepted."
-            ) from error
+            with database:
+                database.execute(table)
+                yield database
+        finally:
+            database.close()
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(
+            f"tokens {path}: cannot be used: {error}; a writable file is accepted."
+        ) from error
 
 
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.strip().encode("utf-8", "replace")).hexdigest()
+def digest_of(secret: str) -> str:
+    """What is kept of a secret: its SHA-256 in hexadecimal."""
+    return hashlib.sha256(secret.strip().encode("utf-8", "replace")).hexdigest()
+
+
+def _unsayable(name: str) -> bool:
+    """Whether a login cannot carry this name: HTTP Basic ends it at a colon."""
+    return ":" in name or not name.isprintable()
 
 
 def _time(seconds: int) -> datetime:

@@ -76,8 +76,7 @@ def _sections(
             "parallelism": parallelism,
             "dags_are_paused_at_creation": False,
             "fernet_key": keys["fernet"],
-            "auth_manager": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager"
-            ".SimpleAuthManager",
+            "auth_manager": "embedding_airflow.auth.AccountAuthManager",
             "simple_auth_manager_users": f"{USER}:admin",
             "simple_auth_manager_passwords_file": home / "passwords.json",
             "simple_auth_manager_all_admins": False,

@@ -126,12 +126,14 @@ def _build_page() -> ASGIApp:
 
     from embedding.settings import load_settings
     from embedding.web.app import create_app
+    from embedding_airflow.roles import role_of
 
     logged_in = Depends(get_user)
 
     def named(request: Request, user: Any = logged_in) -> None:
-        """Notes carry the name of the login."""
+        """Notes carry the name of the login, and its role says who may write them."""
         request.state.login_name = user.get_name()
+        request.state.role = role_of(user)
 
     settings = load_settings()
     app: ASGIApp = create_app(

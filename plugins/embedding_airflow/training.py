@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.errors import ConfigError
+from embedding_airflow.choices import choices
 
 if TYPE_CHECKING:
     from embedding.evaluation.comparison import CurvePoint
@@ -98,7 +99,7 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
     model = {**settings.model.model_dump(), "model": setting["model"], "dim": setting["dim"]}
     given = {
         **{key: setting[key] for key in ("nodes", "tokens", "epochs")},
-        "corpus": Path(setting["corpus"]) if setting["corpus"] else generated_corpus(settings),
+        "corpus": _offered(settings, setting["corpus"]) or generated_corpus(settings),
         "out": store,
         "model": model,
         "sync": {**settings.sync.model_dump(), "policy": setting["policy"]},
@@ -197,6 +198,22 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
     if "nll" in judged:
         figures["held_out_loss"] = judged["nll"]
     return figures
+
+
+def _offered(settings: Settings, corpus: str | None) -> Path | None:
+    """The file that was chosen; whoever starts a DAG must not read others of this machine.
+
+    Raises ConfigError for a file that is neither offered nor in the home.
+    """
+    if not corpus:
+        return None
+    path, home = Path(corpus).resolve(), settings.paths.home.resolve()
+    if path.is_relative_to(home) or path in {Path(one).resolve() for one in choices().corpora}:
+        return path
+    raise ConfigError(
+        f"corpus {corpus}: a file of the folder $YEORON_DATA, of a source or below {home} is "
+        "accepted; the form lists them."
+    )
 
 
 def generated_corpus(settings: Settings) -> Path:

@@ -264,11 +264,11 @@ def test_the_time_limit(place, streamed, dag_bag, on_timeout, state):
     assert states(dag_run)["crawl"] == {state}
 
 
-def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
+def test_settings_are_compared_under_one_parent(place, dag_bag):
     """Three real trainings: a parent run in MLflow and one child for each setting that can work."""
     from mlflow import MlflowClient
 
-    corpus = tmp_path / "corpus.txt"
+    corpus = place.settings.paths.home / "corpus.txt"
     lines = [one["text"] for one in world.documents(5, 600, datetime(2020, 2, 1, tzinfo=UTC), 20)]
     corpus.write_text("\n".join(lines), encoding="utf-8")
     conf = {
@@ -341,7 +341,8 @@ def test_combinations_that_cannot_work_are_left_out_with_their_reason(place):
 def test_a_setting_that_fails_fails_the_comparison_and_names_it(place, dag_bag):
     from mlflow import MlflowClient
 
-    conf = {"corpus": "no-such-corpus.txt", "policies": ["bsp"], "dims": [8]}
+    missing = str(place.settings.paths.home / "no-such-corpus.txt")
+    conf = {"corpus": missing, "policies": ["bsp"], "dims": [8]}
     dag_run = run(dag_bag, "compare_training", conf)
     assert dag_run.state == "failed"
     assert states(dag_run) == {

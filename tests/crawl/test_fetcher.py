@@ -113,6 +113,24 @@ async def test_a_redirect_to_a_private_address_is_never_followed(
     assert other_site.asked == []
 
 
+async def test_a_source_elsewhere_reaches_no_exception(
+    site: Any, other_site: Any, quick: Any, reply: Any
+) -> None:
+    """Not by an address that it lists, and not by a redirect."""
+    site.answers = {
+        "/a": reply("a"),
+        "/away": reply("", "302 Found", location=f"{other_site.base}/b"),
+    }
+    other_site.answers["/b"] = reply("b")
+    async with fetching(quick(site.host, other_site.host)) as fetcher:
+        stranger = {"source": "https://press.example/list"}
+        assert (await refused(fetcher, f"{site.base}/a", **stranger)).reason == "private_address"
+        assert (await refused(fetcher, f"{site.base}/away", **stranger)).reason == "private_address"
+        assert site.asked == []
+        own = Request(f"{site.base}/away", source=f"{site.base}/list")
+        assert (await fetcher.fetch(own)).body == b"b"
+
+
 async def test_a_name_that_turns_private_between_two_looks_gains_nothing(
     other_site: Any, quick: Any
 ) -> None:
@@ -255,7 +273,7 @@ async def test_cookies_go_to_their_host_only_and_none_are_kept(
     site.answers["/c"] = reply("c")
     other_site.answers["/b"] = reply("b")
     async with fetching(quick(site.host, other_site.host)) as fetcher:
-        mine = {"cookies": {"k": "v"}, "cookie_host": site.host}
+        mine = {"cookies": {"k": "v"}, "source": f"{site.base}/list"}
         await fetcher.fetch(Request(f"{site.base}/a", **mine))
         await fetcher.fetch(Request(f"{site.base}/c"))
     sent = dict(zip(site.asked, (h.get("cookie") for h in site.headers), strict=True))

@@ -72,7 +72,7 @@ async def test_an_exception_without_a_port_is_one_for_the_usual_ports() -> None:
     guard = AddressGuard(("Intranet.example", "[::1]:8080"), resolve)
     assert [guard.trusts("intranet.example", port) for port in (80, 443)] == [True, True]
     assert await guard.addresses("intranet.example", 443)
-    for port in (22, 5000, 8815):
+    for port in (2222, 5000, 8815):
         with pytest.raises(FetchError, match=f"as in intranet.example:{port}"):
             await guard.addresses("intranet.example", port)
     assert guard.trusts("::1", 8080)
@@ -87,3 +87,33 @@ async def test_a_name_that_does_not_resolve() -> None:
         await AddressGuard((), resolve).addresses("nowhere.example", 80)
     assert caught.value.reason == "dns"
     assert caught.value.retry_after is not None
+
+
+@pytest.mark.parametrize("port", [0, 22, 25, 587, 1023])
+async def test_ports_of_other_services_are_not_asked(port: int) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["8.8.8.8"]
+
+    with pytest.raises(FetchError) as caught:
+        await AddressGuard((), resolve).addresses("example.org", port)
+    assert caught.value.reason == "port"
+    with pytest.raises(FetchError, match="another service"):
+        await AddressGuard((), resolve).judge_named("example.org", port)
+    for usual in (80, 443, 1024, 8080, 8443):
+        assert await AddressGuard((), resolve).addresses("example.org", usual)
+
+
+def test_an_exception_is_for_sources_that_are_exceptions() -> None:
+    guard = AddressGuard(("intranet.example", "10.0.0.7:8080", "[::1]:8080"))
+    inside = ("http://intranet.example/a", "https://intranet.example/", "http://10.0.0.7:8080/b")
+    for address in (*inside, "http://[::1]:8080/"):
+        guard.check_exception(address, "http://intranet.example/list")
+        guard.check_exception(address, "http://10.0.0.7:8080/list")
+        guard.check_exception(address, "")
+        with pytest.raises(FetchError) as caught:
+            guard.check_exception(address, "https://press.example/list")
+        assert caught.value.reason == "private_address"
+    guard.check_exception("https://other.example/", "https://press.example/list")
+    with pytest.raises(FetchError):
+        guard.check_exception("http://intranet.example/", "http://10.0.0.7:9999/list")
+    guard.check_exception("http://intranet.example:99999/", "https://press.example/list")

@@ -27,6 +27,8 @@ from waiting import until
 
 mlflow = pytest.importorskip("mlflow")
 
+USER, PASSWORD = "admin", "of-the-platform"
+
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -436,7 +438,10 @@ def test_a_server_that_is_not_there(store, make, monkeypatch):
     store.publish(make())
     with pytest.raises(PlatformError, match=r"MLflow at http://127\.0\.0\.1") as caught:
         track(store, tracking_uri=address, device="cpu")
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(
+        "it does not answer: is the platform running (`yeoron status`)?"
+    )
+    assert "secret" not in str(caught.value)
 
 
 def test_a_deleted_experiment_is_named(store, make, uri):
@@ -472,20 +477,21 @@ def test_mlflow_is_not_imported_with_the_module():
 
 @pytest.fixture(scope="module")
 def server(database: Path, tmp_path_factory: pytest.TempPathFactory):
-    """`mlflow server` on a free port of the loopback, for all tests that need one."""
+    """MLflow as the platform serves it, for all tests that need one: its address with the login."""
     folder = tmp_path_factory.mktemp("server")
-    shutil.copy(database, folder / "mlflow.db")
     port = lasting_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"]
-    command += ["--port", str(port), "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"]
-    command += ["--artifacts-destination", str(folder / "artifacts")]
+    settings = folder / "yeoron.toml"
+    settings.write_text(f'[paths]\nhome = "{folder}"\n[ports]\nmlflow = {port}\n')
+    for name in ("airflow", "mlflow"):
+        (folder / name).mkdir()
+    shutil.copy(database, folder / "mlflow" / "mlflow.db")
+    (folder / "airflow" / "passwords.json").write_text(f'{{"{USER}": "{PASSWORD}"}}')
+    command = [sys.executable, "-m", "embedding.cli", "--settings", str(settings), "mlflow"]
     log = (folder / "server.log").open("w")
-    # As the platform starts it: its jobs are eight processes more, and nothing here is one.
-    env = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    process = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
+    process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
         _wait(f"http://127.0.0.1:{port}/health", process, 240)
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://{USER}:{PASSWORD}@127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:
@@ -509,19 +515,22 @@ def _wait(url: str, process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_the_address_that_is_given_opens_on_the_runs(store, make, server):
+def test_the_address_that_is_given_opens_on_the_runs(store, make, server, tmp_path_factory):
     """Also before the first run: the experiment is made then, once, for models of one's own."""
     from embedding.platform.addresses import experiment_url
     from embedding.settings import Settings
 
     port = int(server.rpartition(":")[2])
-    settings = Settings(ports={"mlflow": port}, evaluation={"experiment": "여론"})
+    home = tmp_path_factory.getbasetemp() / "server0"
+    settings = Settings(
+        paths={"home": home}, ports={"mlflow": port}, evaluation={"experiment": "여론"}
+    )
     url = experiment_url(settings)
     assert experiment_url(settings) == url
     store.publish(make())
     tracked = track(store, tracking_uri=server, experiment="여론")
     view = f"viewStateShareKey={views.SNAPSHOTS_VIEW}"
-    assert url == f"{server}/#/experiments/{tracked.experiment_id}/runs?{view}"
+    assert url == f"{settings.mlflow_url}/#/experiments/{tracked.experiment_id}/runs?{view}"
     experiment = runs.connect(server).get_experiment(tracked.experiment_id)
     assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
     away = Settings(ports={"mlflow": lasting_port()})
@@ -554,12 +563,22 @@ def test_mlflow_shows_the_columns_and_charts_of_a_view(store, make, server):
     }
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS], timeout=PATIENCE)
-        page = browser.new_page(viewport={"width": 2_400, "height": 900})
+        login = {"username": USER, "password": PASSWORD}
+        page = browser.new_page(viewport={"width": 2_400, "height": 900}, http_credentials=login)
         page.set_default_timeout(PATIENCE)
+        refused: list[str] = []
+        page.on("response", lambda one: refused.append(one.url) if one.status >= 400 else None)
         for address, texts in shown.items():
-            _open_view(page, server + address, texts[0])
+            _open_view(page, server.replace(f"{USER}:{PASSWORD}@", "") + address, texts[0])
             for text in texts:
                 expect(page.get_by_text(text, exact=True).first).to_be_visible(timeout=PATIENCE)
+        asked = {url.partition("/mlflow/")[2].split("?")[0] for url in refused}
+        assert asked <= {
+            "gateway-proxy",
+            "users/current",
+            "assistant/config",
+            "assistant/providers",
+        }, "a page needs a route that is not served"
         browser.close()
 
 

@@ -15,6 +15,7 @@ from embedding.kernel.certificates import ensure_certificate
 from embedding.kernel.ports import lasting_port
 from embedding.platform.services import dask_services
 from embedding.settings import Settings
+from embedding.training.nodes import local_cluster
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -73,3 +74,25 @@ def test_a_page_of_another_site_reads_nothing(pages: list[str]) -> None:
                 assert (answer.status_code, answer.text) == (200, "ok")
         for path in ("/status", "/info/main/workers.html"):
             assert client.get(pages[0] + path).status_code == 200, "the dashboard still works"
+
+
+def test_those_of_a_training_neither(tmp_path: Path) -> None:
+    """`yeoron train` has them within its process, for its scheduler and each worker."""
+    with local_cluster(2, tmp_path) as client:
+        pages = [
+            worker["services"]["dashboard"]
+            for worker in client.scheduler_info()["workers"].values()
+        ]
+        pages.append(client.cluster.scheduler.http_server.port)
+        for port in pages:
+            for host, code in (*((name, 400) for name in STRANGE), *((name, 200) for name in OURS)):
+                url = f"http://127.0.0.1:{port}/health"
+                answer = httpx.get(url, headers={"Host": f"{host}:1"}, trust_env=False, timeout=60)
+                assert answer.status_code == code, host
+    assert len(set(pages)) == 3
+
+
+def test_the_scheduler_keeps_its_files_in_the_home(tmp_path: Path) -> None:
+    """In /tmp another user could have taken its folder, and kept it from starting."""
+    scheduler = dask_services(Settings(paths={"home": tmp_path}))[0]
+    assert scheduler.environment["DASK_TEMPORARY_DIRECTORY"] == str(tmp_path / "dask")

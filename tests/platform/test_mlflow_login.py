@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import httpx
 import pytest
 
 from embedding.evaluation.runs import connect, experiment_id, reported
+from embedding.kernel.connections import MOST_CONNECTIONS
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.ports import lasting_port
 from embedding.platform.addresses import experiment_url
@@ -27,7 +30,7 @@ pytest.importorskip("mlflow")
 PASSWORD = "p@ss/word:of%the-platform"
 
 
-def answered(headers: dict[str, str], path: str = "/api/x", kind: str = "http") -> list[Any]:
+def answered(headers: dict[str, str], path: str = "/version", kind: str = "http") -> list[Any]:
     """What a caller with such headers hears; "in" where the application behind was asked."""
     heard: list[Any] = []
 
@@ -39,9 +42,13 @@ def answered(headers: dict[str, str], path: str = "/api/x", kind: str = "http") 
 
     async def receive() -> Any: ...
 
-    guard = LoginRequired(behind, "admin", PASSWORD, frozenset({"http://127.0.0.1:5000"}))
+    def role_of(name: str, password: str) -> str | None:
+        return "operator" if (name, password) == ("admin", PASSWORD) else None
+
+    guard = LoginRequired(behind, role_of, frozenset({"http://127.0.0.1:5000"}))
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    asyncio.run(guard({"type": kind, "path": path, "headers": raw}, receive, send))
+    scope = {"type": kind, "method": "GET", "path": path, "headers": raw}
+    asyncio.run(guard(scope, receive, send))
     return heard[:1]
 
 
@@ -143,6 +150,21 @@ def test_clients_with_the_login_read_and_write(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_idle_connections_keep_nobody_out(running: Settings) -> None:
+    with ExitStack() as stack:
+        idle = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", running.ports.mlflow)))
+            for _ in range(MOST_CONNECTIONS + 10)
+        ]
+        answer = httpx.get(f"{running.mlflow_url}/health", trust_env=False, timeout=60)
+        assert answer.text == "OK"
+        idle[-1].settimeout(60)
+        assert idle[0].recv(1) == b"", "the one that waited longest made room"
+        assert idle[-1].recv(1) == b"", "nobody waits for a request for ever"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_nobody_else_does(running: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     base = running.mlflow_url
     search = "/api/2.0/mlflow/experiments/search?max_results=1"
@@ -166,5 +188,5 @@ def test_nobody_else_does(running: Settings, monkeypatch: pytest.MonkeyPatch) ->
         done = client.post(create, json={"name": "theirs"}, auth=known, headers=theirs)
         assert done.status_code == 403
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with pytest.raises(PlatformError, match="401"), reported(base):
+    with pytest.raises(PlatformError, match="login of the platform is needed"), reported(base):
         experiment_id(connect(base), "theirs")

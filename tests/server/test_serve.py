@@ -23,7 +23,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect
-from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.errors import ConfigError, FencedError, RefusedError
 from embedding.settings import Settings
 from waiting import until
 
@@ -229,7 +229,7 @@ def test_a_last_checkpoint_that_finds_no_room_is_said_and_is_no_good_end(tmp_pat
 
 def test_on_loopback_too_a_server_asks_who_calls(tmp_path):
     """Nodes may train, operators may change the training, strangers may not even look."""
-    with serving(tmp_path) as (_, location, _):
+    with serving(tmp_path, "--listen", "127.0.0.1:0") as (_, location, _):
         for name in ("node-token", "operator-token"):
             assert (tmp_path / "var" / "secrets" / name).stat().st_mode & 0o777 == 0o600
 
@@ -240,14 +240,54 @@ def test_on_loopback_too_a_server_asks_who_calls(tmp_path):
             finally:
                 channel.close()
 
-        changes = (("rollback", {"to": "nothing"}), ("configure", {"policy": "asp"}))
+        window = {"start": "1970-01-01T00:00+00:00", "end": "1970-02-01T00:00+00:00"}
+        changes = (
+            ("rollback", {"to": "nothing"}),
+            ("configure", {"policy": "asp"}),
+            ("cut", window),
+        )
         for name, body in (*changes, ("status", {}), ("fence", {"node": "n", "life": "x"})):
             with pytest.raises(RefusedError, match="the token is missing or wrong"):
                 ask(ExchangeConfig(), name, body)
-        with ParameterClient(location, node="n", config=line(tmp_path)) as client:
+        with ParameterClient(
+            location, node="n", config=line(tmp_path), incarnation="its own mark"
+        ) as client:
             client.hello()
+            # Who takes over reads the mark in the frontier; it is shown nowhere else.
+            ask(line(tmp_path), "fence", {"node": "n", "life": "another mark"})
+            client.vocabulary()
+            assert "its own mark" not in str(ask(line(tmp_path), "status", {}))
+            ask(line(tmp_path), "fence", {"node": "n", "life": "its own mark"})
+            with pytest.raises(FencedError):
+                client.vocabulary()
         for name, body in changes:
             with pytest.raises(RefusedError, match=f"{name}: an operator's token is needed"):
                 ask(line(tmp_path), name, body)
         assert ask(line(tmp_path), "status", {})["policy"] == "ssp"
         assert ask(line(tmp_path, operator=True), "configure", {"policy": "asp"})["policy"] == "asp"
+
+
+def test_idle_connections_to_its_pages_stop_neither_nodes_nor_checkpoints(tmp_path):
+    """Any user of this machine reaches that port; the descriptors are the server's."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(0, resource.RLIMIT_NOFILE, (hard, hard))
+    with serving(tmp_path, "--listen", "127.0.0.1:0") as (process, location, status):
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+        # Few are left, as in a shell that allows 256.
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (256, hard))
+        host, port = status.removeprefix("http://").partition("/")[0].split(":")
+        idle = []
+        try:
+            for count in range(400):
+                idle.append(socket.create_connection((host, int(port)), timeout=10))
+                if count % 2:
+                    idle[-1].sendall(b"GET /status HTTP/1.1\r\n")
+            with ParameterClient(location, node="n", config=line(tmp_path, operator=True)) as one:
+                assert one.hello().epoch > 0
+                one.checkpoint(wait=True)
+            page = httpx.get(status, trust_env=False, timeout=30)
+            assert page.json()["policy"] == "ssp"
+        finally:
+            for one in idle:
+                one.close()
+    assert "Too many open files" not in (tmp_path / "stderr").read_text()

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from embedding.exchange.payload import UNITS
@@ -161,6 +163,15 @@ def test_a_word_that_looks_like_a_formula_stays_text(store, report, planted, tmp
     hostile = planted.make_store(str(tmp_path), planted.Plan(born=born))
     text = table.ranking_csv(build_report(hostile), "born")
     assert "\n1,'=SUM," in text
+
+
+@pytest.mark.parametrize("divider", [",", ";"])
+@given(st.text("ab;=+-@,\"'\t\n ", max_size=12))
+def test_no_cell_begins_a_formula_whatever_divides_cells(divider, word):
+    text = table.as_csv(["word"], [[word]])
+    for row in csv.reader(io.StringIO(text), delimiter=divider):
+        for cell in row:
+            assert cell[:1] not in {"=", "+", "-", "@", "\t"}, text
 
 
 def test_an_unknown_ranking_is_refused(report):

@@ -81,6 +81,7 @@ def config(planted, tmp_path_factory) -> WebConfig:
         reports=root / "trends",
         evidence=root / "evidence",
         token_file=root / "token",
+        accounts=root / "accounts.sqlite",
         axes=(AxisConfig(name="sentiment", positive=BRIGHT, negative=DARK),),
         watch=("마스크",),
     )

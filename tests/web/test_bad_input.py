@@ -121,7 +121,10 @@ def test_a_token_that_was_withdrawn(own, asking, language, sentence) -> None:
 
 @pytest.mark.parametrize(
     ("language", "sentence"),
-    [("ko", "이 페이지를 띄운 사람이 알고 있습니다."), ("en", "Whoever started this page has it.")],
+    [
+        ("ko", "알려 준 토큰을 붙여 넣어도 됩니다."),
+        ("en", "can leave the name empty and paste the token that `yeoron web` printed."),
+    ],
 )
 def test_an_address_that_needs_a_login(own, asking, language, sentence) -> None:
     one = asking(create_app(own), language)

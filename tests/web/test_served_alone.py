@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
 from embedding.kernel.certificates import make_certificate
+from embedding.kernel.connections import MOST_CONNECTIONS
 from embedding.kernel.ports import address_of, lasting_port, listen_on
 from waiting import until
 
@@ -55,6 +58,16 @@ def test_with_a_certificate_it_speaks_tls(tmp_path):
 
     try:
         until(answers)
+        # Idle connections, of which each has done its handshake, are not kept.
+        with ExitStack() as stack:
+            idle = []
+            for _ in range(MOST_CONNECTIONS + 10):
+                plain = socket.create_connection(("127.0.0.1", port), timeout=60)
+                idle.append(
+                    stack.enter_context(known.wrap_socket(plain, server_hostname="127.0.0.1"))
+                )
+            assert answers()
+            assert idle[0].recv(1) == b"", "the one that waited longest made room"
     finally:
         process.kill()
         process.wait(300)

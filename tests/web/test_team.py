@@ -108,6 +108,7 @@ def test_a_form_of_another_site_changes_nothing(shared, client_of, headers) -> N
 def test_the_login_names_who_wrote(shared, client_of) -> None:
     def named(request: Request) -> None:
         request.state.login_name = request.headers.get("x-login", "")
+        request.state.role = "analyst"
 
     one = client_of(create_app(shared, dependencies=[Depends(named)]))
     one.headers.update({**SAME, "x-login": "garam"})

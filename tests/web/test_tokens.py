@@ -120,12 +120,14 @@ def test_in_an_address_a_token_opens_the_feed_alone(alone, tokens):
     assert alone.get("/feed.atom", params={"token": "wrong"}).status_code == 401
 
 
-def test_who_guesses_waits(alone):
+def test_who_guesses_waits_and_the_others_do_not(alone, tokens):
     for _ in range(MOST_TRIES):
         assert alone.get("/api/v1/moved", headers=bearer(f"{TOKEN_PREFIX}no")).status_code == 401
     answer = alone.get("/api/v1/moved", headers=bearer(f"{TOKEN_PREFIX}no"))
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
+    good = bearer(tokens.make("a"))
+    assert alone.get("/api/v1/moved", headers=good).status_code == 200
 
 
 def test_a_token_may_ask_so_often(own, tokens, client_of):

@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from embedding.kernel.connections import BoundedProtocol
 from embedding.kernel.errors import ExchangeError, PlatformError
 from embedding.kernel.ports import LOOPBACK_NAMES, bracketed
 
@@ -62,6 +63,8 @@ class HttpService:
             log_config=None,
             access_log=False,
             lifespan="off",
+            http=BoundedProtocol,
+            ws="none",
             timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)

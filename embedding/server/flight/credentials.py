@@ -65,7 +65,8 @@ def read_credentials(config: ServerConfig) -> Credentials:
 def own_line(config: ServerConfig) -> ExchangeConfig:
     """How a server reaches others of its training: with its own secret, authority and limits."""
     return ExchangeConfig(
-        token_file=config.token_file,
+        # A group asks its leader to cut windows, which is an operator's call.
+        token_file=config.operator_token_file or config.token_file,
         tls_ca=config.tls_ca or config.tls_cert,
         tls_cert=None if config.tls_client_ca is None else config.tls_cert,
         tls_key=None if config.tls_client_ca is None else config.tls_key,

@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 
 _MAX_BODY = 8 * 1024 * 1024
 
-OPERATOR_CALLS = frozenset({"configure", "rollback"})
-"""Control calls that change a training; no node makes them."""
+OPERATOR_CALLS = frozenset({"configure", "cut", "rollback"})
+"""Control calls that change a training or publish; no node makes them."""
 
 ControlCall = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""

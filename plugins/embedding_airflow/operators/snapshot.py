@@ -36,7 +36,7 @@ class CutSnapshot(YeoronOperator):
         client = ParameterClient(
             settings.server_location,
             node="airflow",
-            config=settings.line(),
+            config=settings.line(operator=True),
         )
         try:
             ref = client.cut(window)
