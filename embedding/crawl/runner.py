@@ -216,6 +216,7 @@ class SourceRunner:
             title=one.title,
             author=one.author,
             language=self.source.language,
+            inline=True,
         )
 
     async def fetch_forever(self) -> None:
