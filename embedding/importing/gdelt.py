@@ -14,7 +14,7 @@ _BLOCK = 1 << 20
 _COLUMNS = 27
 _DATE, _SOURCE, _EXTRAS = 1, 3, 26
 """V2.1DATE, V2SOURCECOMMONNAME, V2EXTRASXML of the GKG 2.1 codebook."""
-_TITLE = re.compile(r"<PAGE_TITLE>(.*?)</PAGE_TITLE>", re.DOTALL)
+_TITLE = re.compile(r"<PAGE_TITLE>([^<]*+(?:<(?!/?PAGE_TITLE>)[^<]*+)*+)</PAGE_TITLE>")
 
 
 @READERS.register("gkg", ReaderTraits(noun="GDELT's GKG", suffixes=(".gkg",), named=True))

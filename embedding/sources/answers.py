@@ -7,13 +7,11 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from lxml import html
-from lxml.etree import LxmlError
-
 from embedding.sources.base import Found
 from embedding.sources.config import AUTO, SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.links import join
+from embedding.sources.markup import plain_text
 from embedding.sources.shapes import Shape, find_shape
 
 ANSWER_FIELDS = ("id", "link", "title", "time", "text", "author")
@@ -21,7 +19,6 @@ _LONGEST = 100_000
 """Characters of one field."""
 _LARGEST = 4 * 1024 * 1024
 """Bytes of an answer that is looked into."""
-_MARKUP = re.compile(r"<(?:p|br|div|span|a|b|i|img|strong|em|ul|li|blockquote)\b[^>]*>", re.I)
 
 
 class PageAnswers:
@@ -95,15 +92,4 @@ def _found(item: Any, shape: Shape, url: str) -> Found:
         for name in ANSWER_FIELDS
     }
     link = join(url, values["link"])
-    return Found(**{**values, "link": link, "text": _plain(values["text"])})
-
-
-def _plain(text: str) -> str:
-    """The words of a text that is written in HTML; any other text as it is."""
-    if not _MARKUP.search(text):
-        return text
-    try:
-        root = html.fragment_fromstring(re.sub(r"<br\b[^>]*>|</p>|</div>", "\n", text), "div")
-    except (LxmlError, ValueError):
-        return text
-    return str(root.text_content()).strip()
+    return Found(**{**values, "link": link, "text": plain_text(values["text"])})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_MARKUP = re.compile(r"<[a-zA-Z/!][^>]*>|&(?:[a-z]{2,8}|#\d+);")
-_BREAK = re.compile(r"<(?:br|/p|/div|/li|/h[1-6]|/tr|/blockquote)\b[^>]*>", re.IGNORECASE)
+_MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>|&(?:[a-zA-Z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
+_BREAK = re.compile(r"<(?:br|/p|/div|/li|/h[1-6]|/tr|/blockquote)\b[^<>]*>", re.IGNORECASE)
 
 
 def plain_text(text: str) -> str:

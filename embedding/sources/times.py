@@ -8,6 +8,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+_LONGEST = 200
+"""Characters of a time; what is longer is none."""
 _KOREAN = re.compile(
     r"(?P<year>\d{4})\s*[년./-]\s*(?P<month>\d{1,2})\s*[월./-]\s*(?P<day>\d{1,2})\s*[일.]?"
     r"(?:\s*\(?[월화수목금토일]\)?(?:요일)?)?"
@@ -43,7 +45,7 @@ def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) ->
         return None
     if isinstance(value, int | float):
         return _checked(_from_unix(float(value)))
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > _LONGEST:
         return None
     text = " ".join(value.split())[:120]
     if not text:
