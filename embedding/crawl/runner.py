@@ -18,6 +18,7 @@ from embedding.crawl.arrivals import ReadDocument
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Response
 from embedding.crawl.frontier import Claim
+from embedding.crawl.keys import item_key
 from embedding.crawl.patience import Patience
 from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
@@ -169,7 +170,10 @@ class SourceRunner:
     async def _take_some(self, found: Sequence[Inline]) -> int:
         """Take those that are not known yet; what is not handed on in the end is taken back."""
         rows = [
-            (canonical(one.key), one.published_at.timestamp() if one.published_at else None)
+            (
+                item_key(one.key, self.source.url),
+                one.published_at.timestamp() if one.published_at else None,
+            )
             for one in found
         ]
         left = set(

@@ -124,3 +124,20 @@ async def test_a_server_that_wants_a_login_or_less_haste(
     await crawl(crawler, enough)
     assert any("status 422" in one for one in said), said
     frontier.close()
+
+
+async def test_a_post_that_names_an_article_of_another_site_hides_nothing(
+    site: Any, quick: Any, reply: Any, tmp_path: Path
+) -> None:
+    """The author's server chooses that address; all else of the timeline is read once."""
+    site.answers = server = Timelines(site.base, reply)
+    article = "https://press.example.kr/politics/1"
+    server.posts[-1]["url"] = article
+    korean = [one for one in server.posts if one["language"] == "ko"]
+    frontier = Frontier(f"sqlite:///{tmp_path}/f.db")
+    crawler = Crawler([source(site.base)], quick(site.host, poll_share=1.0), frontier)
+    found = await crawl(crawler, lambda found: len(found) >= len(korean) and len(site.asked) > 8)
+    assert len(found) == len(korean)
+    assert article not in {one.url for one in found}
+    assert frontier.discover("press", [(article, None)], 1.0) == 1
+    frontier.close()
