@@ -99,6 +99,14 @@ def everything(snapshot: Snapshot) -> None:
     assert snapshot.phrases
 
 
+def test_a_manifest_nested_without_end_breaks_its_own_snapshot_alone(folder, make):
+    whole, ref = folder.publish(make(month=1)), folder.publish(make(month=2))
+    nested = '{"format": ' + '{"a": ' * 5_000 + "1" + "}" * 5_001
+    (Path(ref.uri) / "manifest.json").write_text(nested)
+    assert folder.list() == [whole]
+    assert "nested too deeply" in folder.broken()[ref.id]
+
+
 def test_a_file_is_validated_once_a_process_while_it_does_not_change(folder, make):
     ref = folder.publish(make())
     assert folder.open(ref.id).words
