@@ -67,7 +67,6 @@ class PathsConfig(Config):
 
     @property
     def snapshots(self) -> Path:
-        """The snapshot store."""
         return self.home / "snapshots"
 
     @property

@@ -158,7 +158,6 @@ class Folder:
             ) from error
 
     def fetch(self, name: str) -> Path:
-        """The directory itself."""
         path = self.root / name
         if not path.is_dir():
             raise SnapshotError(f"snapshot {name}: there is none of that name in {self.root}.")

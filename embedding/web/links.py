@@ -25,7 +25,6 @@ class PagePaths:
     kept: tuple[tuple[str, str], ...] = ()
 
     def front(self) -> str:
-        """The latest window."""
         return self._keeping(f"{self.root}/")
 
     def view(self, name: str) -> str:
