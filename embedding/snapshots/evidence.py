@@ -263,7 +263,9 @@ class EvidenceStore:
                 continue
             pairs = {(r["url"], r["word"]) for _, t, _ in old for r in t.to_pylist() if r["url"]}
             listed = sorted(pairs)
-            mask = named([url for url, _ in listed], [word for _, word in listed])
+            urls, words = [url for url, _ in listed], [word for _, word in listed]
+            page = np.unique(np.array(urls, dtype=object), return_inverse=True)[1]
+            mask = named(page, unlinked_hashes(urls, words, key))
             kept = {pair for pair, good in zip(listed, mask.tolist(), strict=True) if good}
             for path, table, marks in old:
                 blank = [(r["url"], r["word"]) not in kept for r in table.to_pylist()]
@@ -293,32 +295,26 @@ class EvidenceStore:
             path.unlink(missing_ok=True)
 
 
-def named(pages: Sequence[str], words: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """bool [n]: which pairs of a page and a word that it holds may name the page.
-
-    The `NAMED` of each page whose hash of both is smallest: always the same of one text, whichever
-    of its words have a vector by then.
+def named(pages: IntArray, choice: IntArray) -> npt.NDArray[np.bool_]:
+    """bool [n]: which pairs of a page and a word that it holds may name the page: the `NAMED` of
+    each page whose choice is smallest, which is a hash of both. So they are the same whichever
+    words have a vector by then.
     """
-    place = np.unique(np.asarray(pages, dtype=object), return_inverse=True)[1]
-    pairs = np.stack([place, unlinked_hashes(pages, words, b"")])
-    once, own = np.unique(pairs, axis=1, return_inverse=True)
+    once, own = np.unique(np.stack([pages, choice]), axis=1, return_inverse=True)
     rank = np.arange(once.shape[1]) - np.searchsorted(once[0], once[0])
     chosen: npt.NDArray[np.bool_] = (rank < NAMED)[own.ravel()]
     return chosen
 
 
 def unlinked_hashes(pages: Sequence[str], words: Sequence[str], key: bytes) -> IntArray:
-    """int64 [n]: one for each pair of a page and a word. Without the key (16 bytes; none: anybody
-    makes the same) nobody can say which pairs belong to one page, nor find those of a known page.
+    """int64 [n]: one for each pair of a page and a word. Without the key (16 bytes) nobody can say
+    which pairs belong to one page, nor find those of a page that he knows.
     """
     pairs = zip(pages, words, strict=True)
-    return np.fromiter((_hash(page, word, key) for page, word in pairs), np.int64, len(pages))
-
-
-def _hash(page: str, word: str, key: bytes) -> int:
-    """63 bits."""
-    pair = f"{page}\0{word}".encode(errors="replace")
-    return int.from_bytes(hashlib.blake2b(pair, digest_size=8, key=key).digest(), "big") >> 1
+    texts = [f"{page}\0{word}".encode(errors="replace") for page, word in pairs]
+    digests = [hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts]
+    hashes: IntArray = (np.frombuffer(b"".join(digests), ">u8") >> np.uint64(1)).astype(np.int64)
+    return hashes
 
 
 def sampled(table: pa.Table) -> pa.Table:
@@ -361,12 +357,12 @@ def _unlinked(table: pa.Table, sketch: int, key: bytes) -> pa.Table:
     groups: dict[tuple[str, str, int], list[int]] = {}
     for row in rows:
         groups.setdefault((row["word"], row["source"], row["day"]), []).append(row["hash"])
+    fresh = unlinked_hashes([str(r["hash"]) for r in rows], [r["word"] for r in rows], key)
     hashes = []
-    for row in rows:
+    for row, value in zip(rows, fresh.tolist(), strict=True):
         group = groups[row["word"], row["source"], row["day"]]
         # Of a full day the largest hash says how many documents there were.
-        scale = max(group) / _HASHES if len(group) >= sketch else 1.0
-        hashes.append(int(_hash(str(row["hash"]), row["word"], key) * scale))
+        hashes.append(int(value * max(group) / _HASHES) if len(group) >= sketch else value)
     at = table.schema.get_field_index("hash")
     return table.set_column(at, EVIDENCE_SCHEMA.field("hash"), pa.array(hashes, pa.int64()))
 

@@ -22,6 +22,7 @@ from embedding.snapshots.evidence import (
     sampled,
     unlinked_hashes,
 )
+from embedding.worker.corpus.authors import mixed, name_marks
 
 logger = logging.getLogger(__name__)
 
@@ -70,23 +71,24 @@ def _rows_of(block: TokenBlock, ids: IntArray, key: bytes) -> pa.Table:
     code = np.asarray(block.codes, dtype=np.int64)
     pairs = np.unique((document * len(block.words) + code)[linked[document]])
     at, word = np.divmod(pairs, max(len(block.words), 1))
-    pages = [page_of(each) for each in block.keys]
+    pages = np.array([page_of(each) for each in block.keys], dtype=object)
     # Of all words, with or without a row: a document read again later names no others.
-    open_to_all = named([pages[i] for i in at], [block.words[i] for i in word])
+    choice = mixed(mixed(name_marks(pages.tolist()))[at] ^ name_marks(block.words)[word])
+    place = np.unique(pages, return_inverse=True)[1]
+    open_to_all = named(place[at], (choice >> np.uint64(1)).astype(np.int64))
     if len(block.inline):
         open_to_all &= block.inline[at] == 0
     known = np.asarray(ids)[word] >= 0
     at, word, open_to_all = at[known], word[known], open_to_all[known]
-    own = [pages[i] for i in at]
-    words = [block.words[i] for i in word]
+    own, words = pages[at], [block.words[i] for i in word]
     days = block.published[at] // DAY
     return pa.table(
         {
             "word": pa.array(words, pa.string()),
             "source": pa.array([block.source] * len(words), pa.string()),
             "day": pa.array(days.astype(np.int32)),
-            "hash": pa.array(unlinked_hashes(own, words, key)),
-            "url": pa.array(np.where(open_to_all, np.array(own, dtype=object), ""), pa.string()),
+            "hash": pa.array(unlinked_hashes(own.tolist(), words, key)),
+            "url": pa.array(np.where(open_to_all, own, ""), pa.string()),
             "published": pa.array(days * DAY),
         },
         schema=EVIDENCE_SCHEMA,
