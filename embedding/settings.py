@@ -67,6 +67,7 @@ class PathsConfig(Config):
 
     @property
     def snapshots(self) -> Path:
+        """The snapshot store."""
         return self.home / "snapshots"
 
     @property

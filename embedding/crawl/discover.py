@@ -50,6 +50,7 @@ class Discovery:
     refused: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
         return {
             "candidates": [each.to_dict() for each in self.candidates],
             "dropped": self.dropped,
@@ -273,10 +274,12 @@ class _Probe:
         self._extractor = extractor
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
+        """See `Web.get`."""
         page: FetchedPage = await self._get(Request(url, accept=accept))
         return page
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
+        """See `Web.listing`."""
         return await self._extractor.listing(source, page)
 
     async def render(
@@ -292,4 +295,5 @@ class _Probe:
         return False
 
     def clock(self) -> EventClock:
+        """The present."""
         return EventClock()

@@ -72,6 +72,7 @@ class Extractor:
         return decode(await self._ask(url, header, body))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
+        """See `read_listing`; raises FetchError."""
         if self._processes == 0:
             return await self._in_thread(page.url, read_listing, source, page)
         return decode_listing(await self._ask(page.url, *ask_listing(source, page)))
@@ -130,4 +131,5 @@ class Extractor:
             await child.end()
 
     async def close(self) -> None:
+        """End all processes."""
         await asyncio.gather(*map(self._end, list(self._started)), return_exceptions=True)

@@ -63,6 +63,7 @@ class SystemResolver:
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     def close(self) -> None:
+        """Let the threads go."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -79,6 +80,7 @@ class AddressGuard:
         self._resolver = resolver or self._system
 
     def close(self) -> None:
+        """End the resolver."""
         self._system.close()
 
     def trusts(self, host: str, port: int) -> bool:
@@ -144,4 +146,5 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         raise failure
 
     async def sleep(self, seconds: float) -> None:
+        """Wait."""
         await asyncio.sleep(seconds)

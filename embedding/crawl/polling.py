@@ -87,6 +87,7 @@ class PollQueue:
         self._patience.attempt(self._store.save, name, state, time.time())
 
     def failed(self, name: str, retry_after: float, requests: int) -> None:
+        """The poll failed."""
         self._schedule.failed(name, time.monotonic(), retry_after, requests)
 
     def report(self, name: str) -> PollReport | None:

@@ -66,6 +66,7 @@ class SourceCounters:
         self.last_error = sentence
 
     def yielded(self, published: float) -> None:
+        """Count a document."""
         self.documents += 1
         self.published = published if self.published is None else max(self.published, published)
         self.active = time.monotonic()

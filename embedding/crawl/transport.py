@@ -42,6 +42,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request."""
         url = request.url
         answer = await self._pool.handle_async_request(
             httpcore.Request(
@@ -62,6 +63,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
+        """Close all connections."""
         await self._pool.aclose()
 
 
@@ -82,9 +84,11 @@ class ProxiedTransport(httpx.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request."""
         url = request.url
         await self._guard.judge_named(url.host, url.port or (443 if url.scheme == "https" else 80))
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:
+        """Close all connections."""
         await self._inner.aclose()

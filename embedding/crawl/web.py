@@ -76,6 +76,7 @@ class SourceWeb:
         )
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
+        """See `Web.get`."""
         self.requests += 1
         etag, modified = (None, None) if self._relisting else self._kept.get(url, (None, None))
         answer = await self._fetcher.fetch(
@@ -91,11 +92,13 @@ class SourceWeb:
         return FetchedPage(answer.url, text, answer.body, headers, answer.status)
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
+        """See `Web.listing`."""
         return await self._extractor.listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
+        """See `Web.render`."""
         self.requests += 1
         try:
             found = await self._browsers.render(self._source, self.request(url), enough)
@@ -108,6 +111,7 @@ class SourceWeb:
         return found
 
     def all_known(self, keys: Sequence[str]) -> bool:
+        """See `Web.all_known`."""
         if self._relisting:
             return False
         pages = {canonical(key) for key in keys}
@@ -117,4 +121,5 @@ class SourceWeb:
         return known(list(pages)) == len(pages) or known(list(items)) == len(items)
 
     def clock(self) -> EventClock:
+        """See `Web.clock`."""
         return self._replay.now

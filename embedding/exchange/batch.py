@@ -156,6 +156,7 @@ class Task:
 
     @classmethod
     def read(cls, message: Message) -> Task:
+        """Inverse of `message`."""
         vectors, contexts = (message.array(n, "f4", 2) for n in ("vectors", "contexts"))
         place = _read_place(message.header)
         return cls(**place, vectors=vectors, contexts=contexts, material=PortionInput.read(message))

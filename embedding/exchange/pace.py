@@ -36,6 +36,7 @@ class Pace:
         return self.push_every == self.pull_every == 1 and not self.elastic
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
         return asdict(self)
 
     @classmethod

@@ -114,6 +114,7 @@ class Session:
         return self._channel
 
     def drop(self) -> None:
+        """Forget a broken stream."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None

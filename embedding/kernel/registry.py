@@ -83,6 +83,7 @@ class Registry(Generic[T, S]):
         return self._load(name)[0]
 
     def traits(self, name: str) -> S:
+        """Its traits."""
         return self._load(name)[1]
 
     def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:

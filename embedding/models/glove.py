@@ -112,6 +112,7 @@ class GloveTrainer:
         learning_rate: float,
         seed: int,
     ) -> BlockLoss:
+        """See `Trainer.train`."""
         block.check(vectors, contexts)
         block.refuse_weights("glove")
         if vectors.shape[1] < 2:

@@ -128,6 +128,7 @@ class TorchTrainer:
         learning_rate: float,
         seed: int,
     ) -> BlockLoss:
+        """See `Trainer.train`."""
         block.check(vectors, contexts)
         ids = (self._input_ids(block), block.ids)
         tables = self._open(0, ids[0], vectors), self._open(1, ids[1], contexts)

@@ -25,6 +25,7 @@ class ServerPages:
         self._location, self._config = location, config
 
     def status(self) -> dict[str, Any]:
+        """The status JSON."""
         found: dict[str, Any] = self._ask("status")
         return found
 

@@ -158,6 +158,7 @@ class Folder:
             ) from error
 
     def fetch(self, name: str) -> Path:
+        """The directory itself."""
         path = self.root / name
         if not path.is_dir():
             raise SnapshotError(f"snapshot {name}: there is none of that name in {self.root}.")

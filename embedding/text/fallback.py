@@ -41,9 +41,11 @@ class ScriptTokenizer:
         self.morphemes = 0
 
     def renew(self) -> bool:
+        """Nothing is found here."""
         return False
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence."""
         return [self._words(sentence) for sentence in sentences]
 
     def _words(self, sentence: str) -> list[str]:
@@ -70,9 +72,11 @@ class WhitespaceTokenizer:
         self.morphemes = 0
 
     def renew(self) -> bool:
+        """Nothing is found here."""
         return False
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence."""
         result: list[list[str]] = []
         for sentence in sentences:
             words = sentence.split()

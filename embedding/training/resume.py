@@ -61,6 +61,7 @@ class TrainingResume:
         self.save()
 
     def save(self) -> None:
+        """Write the file, whole or not at all."""
         with replaced(self.folder / _FILE) as file:
             content = {"format": _FORMAT, "request": self.request, "total": self.total}
             file.write(json.dumps(content).encode())

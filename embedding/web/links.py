@@ -25,6 +25,7 @@ class PagePaths:
     kept: tuple[tuple[str, str], ...] = ()
 
     def front(self) -> str:
+        """The latest window."""
         return self._keeping(f"{self.root}/")
 
     def view(self, name: str) -> str:

@@ -26,6 +26,7 @@ class Diagnosis:
     advice: str = ""
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
         return asdict(self)
 
 

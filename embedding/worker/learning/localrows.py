@@ -47,6 +47,7 @@ class NodeRows:
         return self._n
 
     def clear(self) -> None:
+        """Forget every copy."""
         self._places = SlotMap()
         self._n = 0
         self._ids: IntArray = np.empty(_LEAST, dtype=np.int64)

@@ -45,6 +45,7 @@ class Upstreams:
         return list(self._primary.request(message).header["acks"])
 
     def close(self) -> None:
+        """Close all."""
         for channel in self._channels:
             channel.close()
 
