@@ -6,7 +6,7 @@ documents of the day hold the word, exactly while they are fewer, else by the sm
 join to the sample of all (bottom-k, Cohen and Kaplan 2007). A hash is made under a key that lies
 only in the memory of its node: from the rows of a store nobody reads which belong to one document.
 
-PER_DAY of these rows name the address of their document. No document is listed with more than NAMED
+PER_DAY of these rows name the address of their document. No document is listed with more than NAMING_WORDS
 of its words, and a text that its listing held, as a comment or a post, with none. An address is
 that of a page: what names one comment on it is cut off. Parquet files sorted by word, one folder
 for each month:
@@ -60,7 +60,7 @@ _SKETCH_KEY = b"yeoron.hashes"
 _NAMED_KEY = b"yeoron.named"
 PER_DAY = 3
 """Addresses kept of a word by source and day."""
-NAMED = 8
+NAMING_WORDS = 8
 """Words of a document that name its address."""
 SKETCH = 64
 """Hashes kept of a word by source and day."""
@@ -296,13 +296,13 @@ class EvidenceStore:
 
 
 def named(pages: IntArray, choice: IntArray) -> npt.NDArray[np.bool_]:
-    """bool [n]: which pairs of a page and a word that it holds may name the page: the `NAMED` of
+    """bool [n]: which pairs of a page and a word that it holds may name the page: the `NAMING_WORDS` of
     each page whose choice is smallest, which is a hash of both. So they are the same whichever
     words have a vector by then.
     """
     once, own = np.unique(np.stack([pages, choice]), axis=1, return_inverse=True)
     rank = np.arange(once.shape[1]) - np.searchsorted(once[0], once[0])
-    chosen: npt.NDArray[np.bool_] = (rank < NAMED)[own.ravel()]
+    chosen: npt.NDArray[np.bool_] = (rank < NAMING_WORDS)[own.ravel()]
     return chosen
 
 
@@ -387,7 +387,7 @@ _Marks = dict[bytes, bytes]
 _TODAY: _Marks = {
     _FORMAT_KEY: str(EVIDENCE_FORMAT).encode(),
     _SKETCH_KEY: str(SKETCH).encode(),
-    _NAMED_KEY: str(NAMED).encode(),
+    _NAMED_KEY: str(NAMING_WORDS).encode(),
 }
 
 

@@ -12,7 +12,7 @@ from embedding.sources.base import Found
 from embedding.sources.config import AUTO, SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.links import join
-from embedding.sources.markup import LONGEST, plain_text
+from embedding.sources.markup import LONGEST_FIELD, plain_text
 from embedding.sources.shapes import Shape, find_shape
 
 ANSWER_FIELDS = ("id", "link", "title", "time", "text", "author")
@@ -93,7 +93,7 @@ class PageAnswers:
 
 def _found(item: Any, shape: Shape, url: str) -> Found:
     values = {
-        name: dotted_text(item, shape.fields[name])[:LONGEST] if name in shape.fields else ""
+        name: dotted_text(item, shape.fields[name])[:LONGEST_FIELD] if name in shape.fields else ""
         for name in ANSWER_FIELDS
     }
     link = join(url, values["link"])

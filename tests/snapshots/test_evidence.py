@@ -17,7 +17,7 @@ from embedding.snapshots.evidence import (
     DAY,
     EVIDENCE_SCHEMA,
     MOST_PARTS,
-    NAMED,
+    NAMING_WORDS,
     PER_DAY,
     SKETCH,
     EvidenceStore,
@@ -103,7 +103,7 @@ def test_old_files_are_trimmed_to_what_is_kept_today(tmp_path: Path) -> None:
     assert store.trim() == 1
     trimmed = pq.read_table(folder / "n-1.parquet", partitioning=None).to_pylist()
     assert len(trimmed) == len(one) + len(full)
-    assert len({row["word"] for row in trimmed if row["url"]}) == NAMED
+    assert len({row["word"] for row in trimmed if row["url"]}) == NAMING_WORDS
     assert all(row["published"] == row["day"] * DAY for row in trimmed)
     assert not {row["hash"] for row in trimmed} & {row["hash"] for row in one + full}
     after = store.days(["가", "말3"], START, end)

@@ -21,7 +21,7 @@ import pytest
 
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.config import WITH_SECRETS
-from embedding.snapshots.evidence import NAMED
+from embedding.snapshots.evidence import NAMING_WORDS
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import NodeSpec
@@ -98,7 +98,7 @@ def test_no_file_of_a_home_gives_back_more_than_a_few_words_of_a_document(
     for document in read:
         words = set(document["text"].strip(".").split())
         best = max(groups, key=lambda group: given_back(group, words))
-        most = CHANCE if document["part"] == "comments" else NAMED
+        most = CHANCE if document["part"] == "comments" else NAMING_WORDS
         assert given_back(best, words) <= most, (best, document)
 
 

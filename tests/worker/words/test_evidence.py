@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from embedding.kernel.records import TokenBlock
-from embedding.snapshots.evidence import NAMED, EvidenceStore
+from embedding.snapshots.evidence import NAMING_WORDS, EvidenceStore
 from embedding.worker.words.evidence import EvidenceKeeper
 
 DAY = datetime(2020, 2, 3, tzinfo=UTC)
@@ -74,7 +74,7 @@ def test_a_document_names_its_address_for_eight_words_whenever_they_get_a_row(tm
         keeper.write()
     found = rows(tmp_path)
     assert {row["word"] for row in found} == set(words)
-    assert len({row["word"] for row in found if row["url"]}) == NAMED
+    assert len({row["word"] for row in found if row["url"]}) == NAMING_WORDS
     assert {row["published"] for row in found} == {DAY.timestamp()}
 
 
