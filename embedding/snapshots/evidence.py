@@ -6,10 +6,10 @@ documents of the day hold the word, exactly while they are fewer, else by the sm
 join to the sample of all (bottom-k, Cohen and Kaplan 2007). A hash is made under a key that lies
 only in the memory of its node: from the rows of a store nobody reads which belong to one document.
 
-PER_DAY of these rows name the address of their document. No document is listed with more than NAMING_WORDS
-of its words, and a text that its listing held, as a comment or a post, with none. An address is
-that of a page: what names one comment on it is cut off. Parquet files sorted by word, one folder
-for each month:
+PER_DAY of these rows name the address of their document. No document is listed with more than
+NAMING_WORDS of its words, and a text that its listing held, as a comment or a post, with none. An
+address is that of a page: what names one comment on it is cut off. Parquet files sorted by word,
+one folder for each month:
 
     <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url ("" where
                                                 only the hash is kept), published float64 (Unix
@@ -296,9 +296,9 @@ class EvidenceStore:
 
 
 def named(pages: IntArray, choice: IntArray) -> npt.NDArray[np.bool_]:
-    """bool [n]: which pairs of a page and a word that it holds may name the page: the `NAMING_WORDS` of
-    each page whose choice is smallest, which is a hash of both. So they are the same whichever
-    words have a vector by then.
+    """bool [n]: which pairs of a page and a word that it holds may name the page: `NAMING_WORDS` of
+    each page, those whose choice is smallest, which is a hash of both. So they are the same
+    whichever words have a vector by then.
     """
     once, own = np.unique(np.stack([pages, choice]), axis=1, return_inverse=True)
     rank = np.arange(once.shape[1]) - np.searchsorted(once[0], once[0])
