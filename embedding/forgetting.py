@@ -284,6 +284,8 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
         "Evidence, addresses of documents",
         lambda before: EvidenceStore(paths.evidence).erase(before=before, dry=dry),
     )
+    if old := EvidenceStore(paths.evidence).trim(dry=dry):
+        done.append(f"Evidence, files of an earlier version: {old:,} {verb} trimmed.")
     headlines = HeadlineStore(settings.page.headlines_file)
     if headlines.path.is_file():
         step(

@@ -23,6 +23,9 @@ progress() {
 }
 apt_install() {
   command -v apt-get >/dev/null 2>&1 || return 77
+  if [ "$(id -u)" = 0 ]; then echo "Installing with apt-get: $*"
+  elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then echo "Installing with sudo apt-get: $*"
+  fi
   as_root env DEBIAN_FRONTEND=noninteractive sh -c \
     'apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"' _ "$@" >/dev/null 2>&1
 }

@@ -133,7 +133,7 @@ def sync_settings(given: list[str] | None, policy: str) -> dict[str, str]:
 
 def duration(text: str | float) -> float:
     """Seconds of `90`, `90s`, `10m`, `1.5h` or `1d`; raises typer.BadParameter."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(text))
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(text).strip())
     if found is None or float(found[1]) <= 0:
         raise typer.BadParameter(f"{text!r}: a time such as 90, 90s, 10m or 1.5h is accepted.")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands import train_options as options
-from embedding.commands.common import console, errors, print_json, print_line
+from embedding.commands.common import console, errors, keep_private, print_json, print_line
 from embedding.commands.importing import as_corpus
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
@@ -118,6 +118,7 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
     from embedding.platform.notes import texts_left_out
     from embedding.training import train_corpus
 
+    keep_private()
     try:
         with TrainBar(kept=out is not None) as bar:
             result = train_corpus(request, bar.show)

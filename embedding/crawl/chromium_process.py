@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import signal
+import tempfile
 from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,7 +46,9 @@ class BrowserFailedError(Exception):
 class ChromiumProcess:
     """A Chromium and the driver that speaks to it. Both end with `end`, and with this process."""
 
-    def __init__(self, playwright: Playwright, browser: Browser, main: psutil.Process) -> None:
+    def __init__(
+        self, playwright: Playwright, browser: Browser, main: psutil.Process, home: Path
+    ) -> None:
         self.browser = browser
         self.pages = 0
         """Pages shown so far."""
@@ -54,8 +57,8 @@ class ChromiumProcess:
         self._playwright = playwright
         self._main = main
         self._driver = main.parent()
-        self._profile = _profile(main)
-        self._watchdog = Watchdog(main.pid, self._driver.pid if self._driver else 0, self._profile)
+        self._folders = (_profile(main), home)
+        self._watchdog = Watchdog(main.pid, self._driver.pid if self._driver else 0, self._folders)
 
     @classmethod
     async def start(cls, executable: Path | None) -> ChromiumProcess:
@@ -68,11 +71,13 @@ class ChromiumProcess:
             ) from error
         found = find_chromium(executable)
         playwright: Playwright | None = None
+        home = Path(tempfile.mkdtemp(prefix="yeoron-chromium-"))
         try:
             async with asyncio.timeout(_STARTING):
                 playwright = await async_playwright().start()
-                return await _launch(playwright, found)
+                return await _launch(playwright, found, home)
         except BaseException as error:
+            shutil.rmtree(home, ignore_errors=True)
             if playwright is not None:
                 await quietly(playwright.stop())
             if isinstance(error, TimeoutError):
@@ -154,7 +159,8 @@ class ChromiumProcess:
                 self._driver.kill()
         await asyncio.to_thread(_gone, family)
         self._watchdog.release()
-        await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
+        for folder in self._folders:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def quietly(closing: Awaitable[object]) -> bool:
@@ -176,11 +182,13 @@ async def quietly(closing: Awaitable[object]) -> bool:
     return True
 
 
-async def _launch(playwright: Playwright, executable: str | None) -> ChromiumProcess:
+async def _launch(playwright: Playwright, executable: str | None, home: Path) -> ChromiumProcess:
+    """Start it; what it writes beside its profile, as crash dumps, goes to `home`."""
     mark = _MARK + secrets.token_hex(8)
     browser = await playwright.chromium.launch(
         executable_path=executable,
         args=[*chromium_flags(), mark],
+        env={**os.environ, "XDG_CONFIG_HOME": str(home)},
         ignore_default_args=list(NOT_WANTED),
         chromium_sandbox=sandboxed(),
         handle_sigint=False,
@@ -189,7 +197,7 @@ async def _launch(playwright: Playwright, executable: str | None) -> ChromiumPro
     main = await asyncio.to_thread(_marked, mark)
     if main is None:
         raise OSError("the new Chromium is not among this process's children")
-    return ChromiumProcess(playwright, browser, main)
+    return ChromiumProcess(playwright, browser, main, home)
 
 
 def _marked(mark: str) -> psutil.Process | None:

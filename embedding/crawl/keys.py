@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from embedding.crawl.addresses import canonical, same_site
+
 LONGEST_KEY = 2_500
 """Bytes of a key. An index of PostgreSQL holds no more than 2,704 in an entry."""
 
@@ -17,6 +19,23 @@ def storable(key: str) -> bool:
         return len(key.encode()) <= LONGEST_KEY and "\0" not in key
     except UnicodeEncodeError:
         return False
+
+
+def item_key(key: str, source_url: str) -> str:
+    """The key of an item that the listing of a source held, as a post or a comment.
+
+    An address of another site is not the source's to give away: whoever names it first would have
+    it, and the page there would never be read. An item of such a page keeps the page in its key,
+    and any other is one of the source's own address.
+    """
+    key = canonical(key)
+    if not key.startswith(("http://", "https://")) or same_site(key, source_url):
+        return key
+    own = hashlib.blake2b(
+        f"{source_url}\0{key}".encode(errors="replace"), digest_size=12
+    ).hexdigest()
+    page, mark, _ = key.partition("#")
+    return f"{page}#comment-{own}" if mark else f"{source_url.partition('#')[0]}#item-{own}"
 
 
 def key_digest(key: str) -> int:

@@ -17,12 +17,11 @@ from embedding.sources.links import join
 
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 _FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
-_SITEMAP = re.compile(r"sitemap[^/]*\.xml(?:\.gz)?$", re.IGNORECASE)
 _FILE = re.compile(
     r"\.(?:jpe?g|png|gif|webp|svg|ico|css|m?js|json|pdf|zip|gz|mp[34]|webm|woff2?|exe|docx?|xlsx?|hwp)$",
     re.IGNORECASE,
 )
-_ID = re.compile(r"[0-9a-f]{6,}|[0-9]{2,}|[a-z0-9]*[0-9][a-z0-9-]{5,}", re.IGNORECASE)
+_ID = re.compile(r"[0-9a-f]{6,}|[0-9]{2,}|[a-z]*[0-9][a-z0-9-]{5,}", re.IGNORECASE)
 _LEAST = 8
 """A page lists articles when it links to so many addresses of one form."""
 
@@ -59,12 +58,17 @@ def read_links(text: str, url: str) -> PageLinks:
             not declared and _FEED.search(path)
         ):
             feeds[address] = None
-        elif _SITEMAP.search(path) or (declared and node.get("rel") == "sitemap"):
+        elif _names_sitemap(path) or (declared and node.get("rel") == "sitemap"):
             sitemaps[address] = None
         elif not declared and "nofollow" not in (node.get("rel") or "") and not _FILE.search(path):
             others[address] = None
     following = "a[rel=next]" if root.xpath("//a[@rel='next'][@href]") else None
     return PageLinks(tuple(feeds), tuple(sitemaps), tuple(others), form_of(list(others)), following)
+
+
+def _names_sitemap(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    return "sitemap" in name and name.endswith((".xml", ".xml.gz"))
 
 
 def form_of(addresses: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import replace
@@ -97,7 +98,7 @@ class PageRequests:
             await route.abort("failed")
             return
         if kind in _READ:
-            self._answers.take(url, found.body)
+            await asyncio.to_thread(self._answers.take, url, found.body)
         await route.fulfill(status=found.status, headers=headers, body=body)
 
     async def _found(self, wanted: PageRequest) -> Response:

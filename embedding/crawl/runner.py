@@ -17,6 +17,7 @@ from embedding.crawl.arrivals import ReadDocument
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Response
 from embedding.crawl.frontier import Claim
+from embedding.crawl.keys import item_key
 from embedding.crawl.patience import Patience
 from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
@@ -167,8 +168,13 @@ class SourceRunner:
 
     async def _take_some(self, found: Sequence[Inline]) -> int:
         """Take those that are not known yet; what is not handed on in the end is taken back."""
+        most = self._config.max_chars
+        found = [replace(one, text=shortened(one.text, most)) for one in found]
         rows = [
-            (canonical(one.key), one.published_at.timestamp() if one.published_at else None)
+            (
+                item_key(one.key, self.source.url),
+                one.published_at.timestamp() if one.published_at else None,
+            )
             for one in found
         ]
         left = set(
@@ -201,20 +207,22 @@ class SourceRunner:
         """Why an inline text is a duplicate; short ones never are."""
         if len(one.text) < self._config.dedupe_min_chars:
             return None
-        row = Fetched(key, self.source.name, content_hash=digest(one.text))
-        return await self._services.arrivals.resolve(ReadDocument(row, sketch=signature(one.text)))
+        content, sketch = await asyncio.to_thread(lambda: (digest(one.text), signature(one.text)))
+        row = Fetched(key, self.source.name, content_hash=content)
+        return await self._services.arrivals.resolve(ReadDocument(row, sketch=sketch))
 
     def _document(self, key: str, one: Inline) -> Document:
         now = datetime.now(UTC)
         return Document(
             url=key,
             source=self.source.name,
-            text=shortened(one.text, self._config.max_chars),
+            text=one.text,
             published_at=self._services.published(now, one.published_at),
             fetched_at=now,
             title=one.title,
             author=one.author,
             language=self.source.language,
+            inline=True,
         )
 
     async def fetch_forever(self) -> None:

@@ -3,7 +3,7 @@
 Playwright's driver closes Chromium when its own standard input ends, but a driver that is stopped
 or killed together with the crawler does not. The tether is a shell in a session of its own that
 reads from a pipe: when nobody holds the other end any more, it kills the browser's process group
-and the driver, and removes the profile.
+and the driver, and removes the folders in which it wrote.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import contextlib
 import subprocess
 from pathlib import Path
 
-_SCRIPT = 'read -r x; [ "$x" = let ] && exit; kill -9 "-$1"; kill -9 "$2"; rm -rf -- "$3"'
+_SCRIPT = 'read -r x; [ "$x" = let ] && exit; kill -9 "-$1"; kill -9 "$2"; rm -rf -- "$3" "$4"'
 _PATIENCE = 5.0
 
 
 class Watchdog:
     """Ties the process group `group` and the process `driver` to this process."""
 
-    def __init__(self, group: int, driver: int, profile: Path) -> None:
+    def __init__(self, group: int, driver: int, folders: tuple[Path, Path]) -> None:
         self._shell = subprocess.Popen(  # noqa: S603  (a fixed script; numbers and one path)
-            ["/bin/sh", "-c", _SCRIPT, "sh", str(group), str(driver), str(profile)],
+            ["/bin/sh", "-c", _SCRIPT, "sh", str(group), str(driver), *map(str, folders)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

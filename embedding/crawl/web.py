@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from embedding.crawl.addresses import canonical
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.keys import item_key
 from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.kernel.clock import EventClock
@@ -112,9 +114,11 @@ class SourceWeb:
         """See `Web.all_known`."""
         if self._relisting:
             return False
-        distinct = {canonical(key) for key in keys}
+        pages = {canonical(key) for key in keys}
+        items = {item_key(key, self._source.url) for key in keys}
         # Without the database nothing is known: then the listing is read to its end.
-        return self._patience.attempt(self._frontier.known, list(distinct)) == len(distinct)
+        known = partial(self._patience.attempt, self._frontier.known)
+        return known(list(pages)) == len(pages) or known(list(items)) == len(items)
 
     def clock(self) -> EventClock:
         """See `Web.clock`."""

@@ -33,6 +33,8 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         with pa.memory_map(str(folder / "vectors.arrow")) as source:
             batch = pa.ipc.open_file(source).get_batch(0)
+        # Arrow follows wild offsets of a file made by hand.
+        batch.validate(full=True)
         self.words = batch.column("word")
         table = batch.column("in").flatten().to_numpy()
         self.vectors = table.reshape(batch.num_rows, -1) if batch.num_rows else table[:0, None]

@@ -16,7 +16,9 @@ from embedding.sources.markup import plain_text
 _MOST = 1 << 27
 """Bytes of a file: it is read at once."""
 _BLOCK = 1 << 20
-_ENCODING = re.compile(rb"""^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(['"])[^'"]*\2""", re.IGNORECASE)
+_ENCODING = re.compile(
+    rb"""^(\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(['"])[^'"]*\2""", re.IGNORECASE
+)
 _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
 """What feedparser raises for some feeds instead of reading what it can."""
 _TIMES = ("published", "created", "updated")

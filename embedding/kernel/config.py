@@ -188,5 +188,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: it is nested too deeply.") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error

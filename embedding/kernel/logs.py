@@ -41,7 +41,7 @@ _SECRET = re.compile(
 )
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b", re.IGNORECASE)
 _LEVELS = {"warn": "warning", "fatal": "critical"}
-_FRAME = re.compile(r'\s+File "([^"]*)", line (\d+)(?:, in (.*))?')
+_FRAME = re.compile(r'\s++File "([^"]*)", line (\d+)(?:, in (.*))?')
 _TRACEBACK = "Traceback (most recent call last):"
 
 

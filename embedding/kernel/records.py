@@ -144,7 +144,8 @@ class Document:
     """One text as it was found: a news article, a comment, a post.
 
     `source` is the name in sources.toml; `url` the canonical address; `author` an opaque
-    pseudonym (a keyed hash made by the source adapter) or None, never a name.
+    pseudonym (a keyed hash made by the source adapter) or None, never a name; `inline` says that
+    its listing held the text, as those of comments and posts do.
     """
 
     url: str
@@ -155,6 +156,7 @@ class Document:
     title: str = ""
     author: str | None = None
     language: str | None = None
+    inline: bool = False
 
     def __post_init__(self) -> None:
         if self.published_at.tzinfo is None or self.fetched_at.tzinfo is None:
@@ -229,6 +231,8 @@ class TokenBlock:
     offset       where its reader goes on, on the last block of a tick; "" on others and of a stream
     voices       int64 [n_documents], by author, below 0 where unknown (`text/voices.py`);
                  empty where nobody asks
+    inline       int8 [n_documents], 1 for a text that its listing held, as those of comments and
+                 posts do; empty where no document is one
     phrases      expressions that are read as one word from this block on
     passed       float64 [n_documents], share of the text of its window (0 to 1) that comes before
                  the middle of each; empty where that is not known
@@ -250,6 +254,7 @@ class TokenBlock:
     progress: float = math.nan
     offset: str = ""
     voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    inline: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
     phrases: tuple[Phrase, ...] = ()
     life: str = ""
@@ -261,6 +266,7 @@ class TokenBlock:
             and len(self.published) == len(self.available) == len(self.fetched) == n
             and len(self.priority) == n
             and len(self.voices) in (0, n)
+            and len(self.inline) in (0, n)
             and len(self.passed) in (0, n)
             and len(self.sentences) > 0
             and int(self.documents[-1]) == len(self.sentences) - 1
@@ -364,7 +370,7 @@ class TokenBlock:
 
 
 _ARRAYS: tuple[str, ...] = ("codes", "sentences", "documents", "published", "available", "fetched")
-_ARRAYS += ("priority", "voices", "passed")
+_ARRAYS += ("priority", "voices", "inline", "passed")
 
 
 def _one(values: npt.NDArray[np.generic]) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.files import entry
+from embedding.snapshots.files import entry, validate
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, encoded, parse_manifest
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.pulls import CONTEXTS_FILE
@@ -222,8 +222,11 @@ def _manifest(folder: Path) -> Manifest:
 
 def _read(path: Path) -> pa.Table:
     try:
-        with pa.ipc.open_file(pa.py_buffer(path.read_bytes())) as reader:
-            return reader.read_all()
+        with path.open("rb") as file:
+            with pa.ipc.open_file(pa.py_buffer(file.read())) as reader:
+                table = reader.read_all()
+            validate(table, file.fileno())
+        return table
     except (OSError, pa.ArrowException) as error:
         raise SnapshotError(f"{path}: cannot be read: {error}.") from error
 

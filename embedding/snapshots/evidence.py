@@ -1,27 +1,31 @@
 """Where words were read: addresses of a few documents by word, source and day. Never any text.
 
-Beside the addresses of PER_DAY documents stand the hashes of SKETCH of them: from these follows how
-many documents of a day hold the word, exactly while they are fewer, else by the smallest of them
-(Bar-Yossef et al. 2002; the standard error is 1/√(SKETCH − 2), an eighth). No address can be read
-off a hash.
+Of each word, source and day SKETCH hashes of documents are kept. From them follows how many
+documents of the day hold the word, exactly while they are fewer, else by the smallest of them
+(Bar-Yossef et al. 2002; the standard error is 1/√(SKETCH − 2), an eighth). The samples of nodes
+join to the sample of all (bottom-k, Cohen and Kaplan 2007). A hash is made under a key that lies
+only in the memory of its node: from the rows of a store nobody reads which belong to one document.
 
-A word's documents are sampled by the smallest values of a hash of address and word (bottom-k,
-Cohen and Kaplan 2007), so that nodes sample alike without asking each other, a document read twice
-counts once, and no document is listed with all its words. An address is that of a page: what names
-one comment on it is cut off, because a comment is one person's. Parquet files sorted by word, one
-folder for each month:
+PER_DAY of these rows name the address of their document. No document is listed with more than
+NAMING_WORDS of its words, and a text that its listing held, as a comment or a post, with none. An
+address is that of a page: what names one comment on it is cut off. Parquet files sorted by word,
+one folder for each month:
 
-    <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url,
-                                                published float64 (Unix seconds); where only
-                                                the hash is kept, url is empty and published is
-                                                the day's begin
+    <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url ("" where
+                                                only the hash is kept), published float64 (Unix
+                                                seconds, the day's begin)
+
+Files of earlier versions hold more: seconds, up to all words of a document, and hashes that can be
+turned back. They are read, and `EvidenceStore.trim` takes that out of them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,6 +41,7 @@ import pyarrow.parquet as pq
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
+from embedding.kernel.records import IntArray
 
 EVIDENCE_SCHEMA = pa.schema(
     [
@@ -52,8 +57,11 @@ EVIDENCE_FORMAT = 1
 """Version of these files, in the metadata of each; one without it is of before it was kept."""
 _FORMAT_KEY = b"yeoron.format"
 _SKETCH_KEY = b"yeoron.hashes"
+_NAMED_KEY = b"yeoron.named"
 PER_DAY = 3
 """Addresses kept of a word by source and day."""
+NAMING_WORDS = 8
+"""Words of a document that name its address."""
 SKETCH = 64
 """Hashes kept of a word by source and day."""
 _HASHES = 2.0**63
@@ -84,7 +92,7 @@ def page_of(url: str) -> str:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A document that holds the word."""
+    """A document that holds the word; `published` is the begin of its day (UTC)."""
 
     url: str
     source: str
@@ -121,7 +129,7 @@ class EvidenceStore:
         month = _months(table.column("day").to_numpy())
         for label in sorted(set(month.tolist())):
             part = sampled(table.filter(pa.array(month == label)))
-            _publish(self.folder / label, part, writer)
+            _publish(self.folder / label, part, writer, _TODAY)
             self._join(self.folder / label, writer)
 
     def take(self, month: str, name: str, data: bytes) -> None:
@@ -139,25 +147,26 @@ class EvidenceStore:
                 f"evidence {name}: it has the columns {', '.join(table.schema.names)[:200]}; "
                 f"{', '.join(EVIDENCE_SCHEMA.names)} are accepted."
             )
-        _write(path, _of_pages(table), _sketch_of(found.schema))
+        _write(path, _of_pages(table), _marks([found.schema]))
         self._join(path.parent, name.rpartition("-")[0])
 
     def find(self, word: str, start: datetime, end: datetime, n: int = 20) -> list[Evidence]:
-        """At most n documents published in [start, end) that hold `word`: newest first, sources in
-        turn. Raises SnapshotError when a file cannot be read.
+        """At most n documents of the days of [start, end) that hold `word`: newest first, sources
+        in turn. Raises SnapshotError when a file cannot be read.
         """
         # Files of before comments were cut off hold their addresses still.
-        tables = [_of_pages(self._read(path, word, start, end)) for path in self._files(start, end)]
-        found = [_addressed(table) for table in tables if table.num_rows]
-        if not found:
+        tables = [_of_pages(table) for table, _ in self._tables([word], start, end)]
+        found = [table.filter(pc.not_equal(table["url"], "")) for table in tables]
+        if not any(table.num_rows for table in found):
             return []
-        rows = sampled(pa.concat_tables(found)).sort_by([("published", "descending")]).to_pylist()
-        once = {row["url"]: row for row in reversed(rows)}
+        once: dict[str, Evidence] = {}
+        for row in sampled(pa.concat_tables(found)).sort_by("day").to_pylist():
+            if row["url"]:
+                published = datetime.fromtimestamp(row["day"] * DAY, UTC)
+                once[row["url"]] = Evidence(row["url"], row["source"], published)
         by_source: dict[str, list[Evidence]] = {}
-        for row in sorted(once.values(), key=lambda row: (-row["published"], row["url"])):
-            published = datetime.fromtimestamp(row["published"], UTC)
-            one = Evidence(row["url"], row["source"], published)
-            by_source.setdefault(row["source"], []).append(one)
+        for one in sorted(once.values(), key=lambda one: (-one.published.timestamp(), one.url)):
+            by_source.setdefault(one.source, []).append(one)
         return _in_turn(list(by_source.values()), n)
 
     def days(self, words: Sequence[str], start: datetime, end: datetime) -> list[DayCount]:
@@ -166,28 +175,34 @@ class EvidenceStore:
         """
         hashes: dict[tuple[str, str, int], set[int]] = {}
         limits: dict[tuple[str, str, int], int] = {}
-        first, last = int(start.timestamp() // DAY), int((end.timestamp() - 1) // DAY)
-        for path in self._files(start, end):
-            chosen = pc.field("word").isin([word for word in words if _writable(word)])
-            table, limit = self._rows(path, chosen, first, last)
+        for table, limit in self._tables(words, start, end):
             for row in table.select(["word", "source", "day", "hash"]).to_pylist():
                 key = row["word"], row["source"], row["day"]
                 hashes.setdefault(key, set()).add(row["hash"])
                 limits[key] = min(limit, limits.get(key, limit))
         return [_counted(key, hashes[key], limits[key]) for key in sorted(hashes)]
 
-    @staticmethod
-    def _rows(path: Path, chosen: pc.Expression, first: int, last: int) -> tuple[pa.Table, int]:
-        """Rows of some words between two days, and how many hashes the file keeps of a day."""
+    def _tables(
+        self, words: Sequence[str], start: datetime, end: datetime
+    ) -> Iterable[tuple[pa.Table, int]]:
+        """Of each file the rows of some words in the days of [start, end), and how many hashes it
+        keeps of a day.
+        """
+        first, last = int(start.timestamp() // DAY), int((end.timestamp() - 1) // DAY)
         day = pc.field("day")
-        filters = chosen & (day >= first) & (day <= last)
-        try:
-            found = pq.read_table(path, partitioning=None, filters=filters)
-        except FileNotFoundError:
-            return EVIDENCE_SCHEMA.empty_table(), SKETCH
-        except (pa.ArrowException, OSError) as error:
-            raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
-        return _opened(found, path), _sketch_of(found)
+        chosen = pc.field("word").isin(
+            pa.array([word for word in words if _writable(word)], pa.string())
+        )
+        for path in self._files(start, end):
+            try:
+                found = pq.read_table(
+                    path, partitioning=None, filters=chosen & (day >= first) & (day <= last)
+                )
+            except FileNotFoundError:
+                continue  # joined with others by its writer in the meantime
+            except (pa.ArrowException, OSError) as error:
+                raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+            yield _opened(found, path), _sketch_of(found.schema)
 
     def erase(
         self,
@@ -198,26 +213,25 @@ class EvidenceStore:
         before: float | None = None,
         dry: bool = False,
     ) -> int:
-        """Remove rows of a word, a source, a page, or published before a time (Unix seconds); how
-        many there are. Each file changes at once or not at all. No node may be writing.
+        """Remove rows of a word, a source, a page, or of days that began before a time (Unix
+        seconds); how many there are. Each file changes at once or not at all. No node may be
+        writing.
 
         dry  only count
         """
         found = 0
         for path in sorted(self.folder.glob("*/*.parquet")):
             try:
-                sketch = _sketch_of(pq.read_schema(path))
-                table = _of_pages(_whole(path))
+                table, schema = _whole(path)
             except FileNotFoundError:
                 continue  # joined with others by its writer in the meantime
-            except (pa.ArrowException, OSError) as error:
-                raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+            table = _of_pages(table)
             gone = np.zeros(table.num_rows, dtype=bool)
             for name, wanted in (("word", word), ("source", source), ("url", page)):
                 if wanted is not None:
                     gone |= pc.equal(table[name], wanted).to_numpy(zero_copy_only=False)
             if before is not None:
-                gone |= table["published"].to_numpy() < before
+                gone |= table["day"].to_numpy() * float(DAY) < before
             n = int(gone.sum())
             found += n
             if dry or not n:
@@ -225,7 +239,38 @@ class EvidenceStore:
             if n == table.num_rows:
                 path.unlink()
                 continue
-            _write(path, table.filter(pa.array(~gone)), sketch)
+            _write(path, table.filter(pa.array(~gone)), _marks([schema]))
+        return found
+
+    def trim(self, *, dry: bool = False) -> int:
+        """Bring files of earlier versions to what is kept today (see above); how many there are.
+        Each file changes at once or not at all. Raises SnapshotError for one that cannot be read.
+
+        dry  only count
+        """
+        key = os.urandom(16)
+        found = 0
+        for folder in sorted(path for path in self.folder.glob("*") if path.is_dir()):
+            old = []
+            for path in sorted(folder.glob("*.parquet")):
+                with suppress(FileNotFoundError):
+                    table, schema = _whole(path)
+                    if _NAMED_KEY not in (schema.metadata or {}):
+                        own = _unlinked(_of_pages(table), _sketch_of(schema), key)
+                        old.append((path, own, _marks([schema])))
+            found += len(old)
+            if dry or not old:
+                continue
+            pairs = {(r["url"], r["word"]) for _, t, _ in old for r in t.to_pylist() if r["url"]}
+            listed = sorted(pairs)
+            urls, words = [url for url, _ in listed], [word for _, word in listed]
+            page = np.unique(np.array(urls, dtype=object), return_inverse=True)[1]
+            mask = named(page, unlinked_hashes(urls, words, key))
+            kept = {pair for pair, good in zip(listed, mask.tolist(), strict=True) if good}
+            for path, table, marks in old:
+                blank = [(r["url"], r["word"]) not in kept for r in table.to_pylist()]
+                trimmed = sampled(_nameless(table, np.array(blank, dtype=bool)))
+                _write(path, trimmed, marks | {_NAMED_KEY: _TODAY[_NAMED_KEY]})
         return found
 
     def _files(self, start: datetime, end: datetime) -> list[Path]:
@@ -235,44 +280,46 @@ class EvidenceStore:
         months = sorted(p for p in self.folder.iterdir() if first <= p.name <= last)
         return [path for month in months for path in sorted(month.glob("*.parquet"))]
 
-    @staticmethod
-    def _read(path: Path, word: str, start: datetime, end: datetime) -> pa.Table:
-        low, high = start.timestamp(), end.timestamp()
-        try:
-            found = pq.read_table(
-                path,
-                partitioning=None,
-                filters=(pc.field("word") == word)
-                & (pc.field("published") >= low)
-                & (pc.field("published") < high),
-            )
-        except FileNotFoundError:
-            return EVIDENCE_SCHEMA.empty_table()  # joined with others by its writer in the meantime
-        except UnicodeEncodeError:
-            return EVIDENCE_SCHEMA.empty_table()
-        except (pa.ArrowException, OSError) as error:
-            raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
-        return _opened(found, path)
-
     def _join(self, folder: Path, writer: str) -> None:
         parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
         if len(parts) <= MOST_PARTS:
             return
-        tables, kept = [], []
+        found = []
         for path in parts:
             with suppress(FileNotFoundError):  # delivered to the control host in the meantime
-                kept.append(_sketch_of(pq.read_schema(path)))
-                tables.append(_whole(path))
-        if tables:
-            # What an older file left out cannot be counted any more.
-            _publish(folder, sampled(pa.concat_tables(tables)), writer, min(kept))
+                found.append(_whole(path))
+        if found:
+            whole = sampled(pa.concat_tables([table for table, _ in found]))
+            _publish(folder, whole, writer, _marks([schema for _, schema in found]))
         for path in parts:
             path.unlink(missing_ok=True)
 
 
+def named(pages: IntArray, choice: IntArray) -> npt.NDArray[np.bool_]:
+    """bool [n]: which pairs of a page and a word that it holds may name the page: `NAMING_WORDS` of
+    each page, those whose choice is smallest, which is a hash of both. So they are the same
+    whichever words have a vector by then.
+    """
+    once, own = np.unique(np.stack([pages, choice]), axis=1, return_inverse=True)
+    rank = np.arange(once.shape[1]) - np.searchsorted(once[0], once[0])
+    chosen: npt.NDArray[np.bool_] = (rank < NAMING_WORDS)[own.ravel()]
+    return chosen
+
+
+def unlinked_hashes(pages: Sequence[str], words: Sequence[str], key: bytes) -> IntArray:
+    """int64 [n]: one for each pair of a page and a word. Without the key (16 bytes) nobody can say
+    which pairs belong to one page, nor find those of a page that he knows.
+    """
+    pairs = zip(pages, words, strict=True)
+    texts = [f"{page}\0{word}".encode(errors="replace") for page, word in pairs]
+    digests = [hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts]
+    hashes: IntArray = (np.frombuffer(b"".join(digests), ">u8") >> np.uint64(1)).astype(np.int64)
+    return hashes
+
+
 def sampled(table: pa.Table) -> pa.Table:
-    """Sorted by word; of each word, source and day the `SKETCH` rows of smallest hash, once, the
-    first `PER_DAY` of them with their addresses.
+    """Sorted by word; of each word, source and day the `SKETCH` rows of smallest hash, once. The
+    first `PER_DAY` of them that have addresses keep them. No row keeps its time of the day.
     """
     keys = ("word", "source", "day", "hash")
     table = table.sort_by([(name, "ascending") for name in keys]).combine_chunks()
@@ -283,28 +330,41 @@ def sampled(table: pa.Table) -> pa.Table:
     first = np.flatnonzero(np.concatenate([[True], group]))
     again = np.concatenate([[False], ~group & (np.diff(codes[3]) == 0)])
     kept = np.flatnonzero(~again)
-    # The place within its group, counted among those that are there once.
-    start = np.searchsorted(kept, first)
     own = np.searchsorted(first, kept, side="right") - 1
-    rank = np.arange(len(kept)) - start[own]
-    chosen = table.take(pa.array(kept[rank < SKETCH]))
-    return _nameless(chosen, rank[rank < SKETCH] >= PER_DAY)
+    # The place within its group, counted among those that are there once.
+    rank = np.arange(len(kept)) - np.searchsorted(kept, first)[own]
+    kept, own = kept[rank < SKETCH], own[rank < SKETCH]
+    chosen = table.take(pa.array(kept))
+    addressed = pc.not_equal(chosen["url"], "").to_numpy(zero_copy_only=False)
+    before = np.cumsum(addressed) - addressed
+    begin = np.searchsorted(own, own)
+    return _nameless(chosen, before - before[begin] >= PER_DAY)
 
 
 def _nameless(table: pa.Table, rows: npt.NDArray[np.bool_]) -> pa.Table:
-    """The same table without address and time in these rows."""
-    mask = pa.array(rows)
+    """The same table without address in these rows, and without time of the day in any."""
     begin = pc.cast(pc.multiply(pc.cast(table["day"], pa.int64()), DAY), pa.float64())
-    for name, blank in (("url", pa.scalar("")), ("published", begin)):
+    url = pc.if_else(pa.array(rows), pa.scalar(""), table["url"])
+    for name, column in (("url", url), ("published", begin)):
         at = table.schema.get_field_index(name)
-        column = pc.if_else(mask, blank, table[name])
         table = table.set_column(at, EVIDENCE_SCHEMA.field(name), column)
     return table
 
 
-def _addressed(table: pa.Table) -> pa.Table:
-    """The rows that have an address."""
-    return table.filter(pc.not_equal(table["url"], ""))
+def _unlinked(table: pa.Table, sketch: int, key: bytes) -> pa.Table:
+    """The same table with other hashes, from which as many documents of a day follow."""
+    rows = table.select(["word", "source", "day", "hash"]).to_pylist()
+    groups: dict[tuple[str, str, int], list[int]] = {}
+    for row in rows:
+        groups.setdefault((row["word"], row["source"], row["day"]), []).append(row["hash"])
+    fresh = unlinked_hashes([str(r["hash"]) for r in rows], [r["word"] for r in rows], key)
+    hashes = []
+    for row, value in zip(rows, fresh.tolist(), strict=True):
+        group = groups[row["word"], row["source"], row["day"]]
+        # Of a full day the largest hash says how many documents there were.
+        hashes.append(int(value * max(group) / _HASHES) if len(group) >= sketch else value)
+    at = table.schema.get_field_index("hash")
+    return table.set_column(at, EVIDENCE_SCHEMA.field("hash"), pa.array(hashes, pa.int64()))
 
 
 def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCount:
@@ -317,11 +377,29 @@ def _counted(key: tuple[str, str, int], hashes: set[int], limit: int) -> DayCoun
     return DayCount(word, source, day, (limit - 1) / largest, exact=False)
 
 
-def _sketch_of(table: pa.Table | pa.Schema) -> int:
+def _sketch_of(schema: pa.Schema) -> int:
     """How many hashes of a day a file keeps; older ones kept as many as addresses."""
-    schema = table if isinstance(table, pa.Schema) else table.schema
     size = (schema.metadata or {}).get(_SKETCH_KEY, b"")
     return int(size) if size.isdigit() else PER_DAY
+
+
+_Marks = dict[bytes, bytes]
+_TODAY: _Marks = {
+    _FORMAT_KEY: str(EVIDENCE_FORMAT).encode(),
+    _SKETCH_KEY: str(SKETCH).encode(),
+    _NAMED_KEY: str(NAMING_WORDS).encode(),
+}
+
+
+def _marks(schemas: Sequence[pa.Schema]) -> _Marks:
+    """What a file says of itself that holds the rows of such files: what an older one left out
+    cannot be counted any more, and what it holds too much stays until it is trimmed.
+    """
+    sketch = min(map(_sketch_of, schemas))
+    marks = _TODAY | {_SKETCH_KEY: str(sketch).encode()}
+    if not all(_NAMED_KEY in (schema.metadata or {}) for schema in schemas):
+        del marks[_NAMED_KEY]
+    return marks
 
 
 def _writable(word: str) -> bool:
@@ -333,13 +411,17 @@ def _writable(word: str) -> bool:
     return True
 
 
-def _whole(path: Path) -> pa.Table:
+def _whole(path: Path) -> tuple[pa.Table, pa.Schema]:
+    """A file's rows, and its schema with what it says of itself; FileNotFoundError when a writer
+    has joined it with others meanwhile.
+    """
     try:
-        return _opened(pq.read_table(path, partitioning=None), path)
+        found = pq.read_table(path, partitioning=None)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+    return _opened(found, path), found.schema
 
 
 def _of_pages(table: pa.Table) -> pa.Table:
@@ -371,17 +453,16 @@ def _safe(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z_.]", "_", name)[:80]
 
 
-def _publish(folder: Path, table: pa.Table, writer: str, sketch: int = SKETCH) -> None:
+def _publish(folder: Path, table: pa.Table, writer: str, marks: _Marks) -> None:
     name = f"{_safe(writer)}-{uuid.uuid4().hex[:12]}"
-    _write(folder / f"{name}.parquet", table, sketch)
+    _write(folder / f"{name}.parquet", table, marks)
 
 
-def _write(path: Path, table: pa.Table, sketch: int) -> None:
-    marked = table.replace_schema_metadata(
-        {_FORMAT_KEY: str(EVIDENCE_FORMAT).encode(), _SKETCH_KEY: str(sketch).encode()}
-    )
+def _write(path: Path, table: pa.Table, marks: _Marks) -> None:
     with replaced(path) as file:
-        pq.write_table(marked, file, compression="zstd", row_group_size=20_000)
+        pq.write_table(
+            table.replace_schema_metadata(marks), file, compression="zstd", row_group_size=20_000
+        )
 
 
 def _opened(table: pa.Table, path: Path) -> pa.Table:

@@ -172,6 +172,8 @@ def parse_manifest(text: str, where: str) -> Manifest:
         content = json.loads(text)
     except json.JSONDecodeError as error:
         raise SnapshotError(f"{where}: not valid JSON: {error}.") from error
+    except RecursionError as error:
+        raise SnapshotError(f"{where}: it is nested too deeply.") from error
     version = content.get("format") if isinstance(content, dict) else None
     if why := unreadable(version, (SNAPSHOT_FORMAT,)):
         raise SnapshotError(f"{where}: {why}.")

@@ -23,7 +23,7 @@ from embedding.kernel.records import (
     WordCounts,
 )
 from embedding.snapshots import query
-from embedding.snapshots.files import entry
+from embedding.snapshots.files import entry, validate
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.phrases import PHRASES
@@ -252,7 +252,9 @@ class Snapshot:
         return query.RowScales.of(self.vectors, self.centre, sureness(self.counts))
 
     def verify(self) -> None:
-        """Compare the SHA-256 of every file; raises SnapshotError with both digests."""
+        """Compare the SHA-256 of every file, and look whether Arrow can read it; raises
+        SnapshotError, for a file that was changed with both digests.
+        """
         for name, expected in self.manifest.files.items():
             found = entry(self.path / name)
             if found.sha256 != expected.sha256:
@@ -265,6 +267,8 @@ class Snapshot:
                 f"snapshot {self.id}: {MANIFEST} was changed: its content has the id "
                 f"{self.manifest.expected_id()}."
             )
+        for name in self.manifest.files:
+            _map(self.path / name)
 
     def release(self) -> None:
         """Let go of the pages of files that were looked at; they are mapped again when needed."""
@@ -339,7 +343,9 @@ def _map(path: Path) -> tuple[pa.RecordBatch, mmap.mmap]:
     try:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))) as reader:
-            return reader.get_batch(0), mapped
+            with pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))) as reader:
+                batch = reader.get_batch(0)
+            validate(batch, file.fileno())
+        return batch, mapped
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SnapshotError(f"{path}: not a readable Arrow file: {error}.") from error

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import Any
 from urllib.parse import urlsplit
-
-from lxml import html
-from lxml.etree import LxmlError
 
 from embedding.sources.base import Found
 from embedding.sources.config import AUTO, SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.links import join
+from embedding.sources.markup import LONGEST_FIELD, plain_text
 from embedding.sources.shapes import Shape, find_shape
 
 ANSWER_FIELDS = ("id", "link", "title", "time", "text", "author")
-_LONGEST = 100_000
-"""Characters of one field."""
 _LARGEST = 4 * 1024 * 1024
 """Bytes of an answer that is looked into."""
-_MARKUP = re.compile(r"<(?:p|br|div|span|a|b|i|img|strong|em|ul|li|blockquote)\b[^>]*>", re.I)
 
 
 class PageAnswers:
-    """Collects the items of one page from its answers, in the order in which they came.
+    """Collects the items of one page from its answers, in the order in which they came. Threads may
+    take answers meanwhile.
 
     `source.answers` names the addresses to read, or is `auto`: then lists are found by their
     shape, and of several kinds of answer the one with most text holds the items. Nothing is
@@ -39,6 +36,7 @@ class PageAnswers:
         self._named = not self._auto and source.items is not None
         self._groups: dict[str, dict[str, Found]] = {}
         self._sizes: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     @property
     def exclusive(self) -> bool:
@@ -67,17 +65,21 @@ class PageAnswers:
             return
         # Addresses of one endpoint differ in their query; a list elsewhere is another kind.
         group = f"{urlsplit(url)._replace(query='', fragment='').geturl()} {shape.items}"
-        seen = self._groups.setdefault(group, {})
-        self._sizes[group] = self._sizes.get(group, 0) + shape.size
-        for item in items:
-            one = _found(item, shape, url)
-            seen.setdefault(one.link or one.id or f"{one.author}\0{one.time}\0{one.text}", one)
+        found = [_found(item, shape, url) for item in items]
+        keys = [one.link or one.id or f"{one.author}\0{one.time}\0{one.text}" for one in found]
+        with self._lock:
+            seen = self._groups.setdefault(group, {})
+            for key, one in zip(keys, found, strict=True):
+                seen.setdefault(key, one)
+            self._sizes[group] = self._sizes.get(group, 0) + shape.size
 
     def found(self) -> list[Found]:
         """The items so far."""
-        if not self._groups:
-            return []
-        return list(self._groups[max(self._groups, key=lambda group: self._sizes[group])].values())
+        with self._lock:
+            if not self._groups:
+                return []
+            largest = max(self._groups, key=lambda group: self._sizes[group])
+            return list(self._groups[largest].values())
 
     def _shape(self, answer: Any) -> Shape | None:
         source = self._source
@@ -91,19 +93,8 @@ class PageAnswers:
 
 def _found(item: Any, shape: Shape, url: str) -> Found:
     values = {
-        name: dotted_text(item, shape.fields[name])[:_LONGEST] if name in shape.fields else ""
+        name: dotted_text(item, shape.fields[name])[:LONGEST_FIELD] if name in shape.fields else ""
         for name in ANSWER_FIELDS
     }
     link = join(url, values["link"])
-    return Found(**{**values, "link": link, "text": _plain(values["text"])})
-
-
-def _plain(text: str) -> str:
-    """The words of a text that is written in HTML; any other text as it is."""
-    if not _MARKUP.search(text):
-        return text
-    try:
-        root = html.fragment_fromstring(re.sub(r"<br\b[^>]*>|</p>|</div>", "\n", text), "div")
-    except (LxmlError, ValueError):
-        return text
-    return str(root.text_content()).strip()
+    return Found(**{**values, "link": link, "text": plain_text(values["text"])})

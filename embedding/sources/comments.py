@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -54,8 +55,8 @@ class CommentsAdapter:
             if page is None:
                 self.complete = True
                 return
-            answer = _json(page)
-            found = self._comments(answer, page.url, event_time(web))
+            answer = await asyncio.to_thread(_json, page)
+            found = await asyncio.to_thread(self._comments, answer, page.url, event_time(web))
             keys = [item.key for item in found]
             all_known = bool(keys) and not oldest_first and web.all_known(keys)
             # An answer is always handed over whole: a cursor cannot point into its middle.

@@ -29,7 +29,7 @@ _JSON_NAMES = {
     "authors": "authors",
 }
 _JSON_VERSION = "https://jsonfeed.org/version/"
-_ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
+_ENCODING = re.compile(r"^(\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
 _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
 """What feedparser raises for some feeds instead of reading what it can."""
 

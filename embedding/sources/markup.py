@@ -8,8 +8,15 @@ _MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>|&(?:[a-zA-Z]{2,8}|#\d{1,7}|#x[0-9a-fA-
 _BREAK = re.compile(r"<(?:br|/p|/div|/li|/h[1-6]|/tr|/blockquote)\b[^<>]*>", re.IGNORECASE)
 
 
+LONGEST_FIELD = 100_000
+"""Characters of a text that are looked at."""
+
+
 def plain_text(text: str) -> str:
-    """Without its markup, a line for each paragraph; any other text as it is."""
+    """Without its markup, a line for each paragraph; any other text as it is. Of `LONGEST_FIELD`
+    characters at most.
+    """
+    text = text[:LONGEST_FIELD]
     if not _MARKUP.search(text):
         return text.strip()
     from lxml import html

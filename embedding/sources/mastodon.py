@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -45,8 +46,7 @@ class MastodonAdapter:
             if page is None:
                 self.complete = True
                 return
-            posts = _posts(page)
-            found = [one for one in map(self._item, posts) if one is not None]
+            posts, found = await asyncio.to_thread(self._read, page)
             for item in found[:left]:
                 yield item
             left -= len(found)
@@ -64,6 +64,10 @@ class MastodonAdapter:
         query = {"limit": str(_PAGE), **({"max_id": before} if before else {})}
         joined = "&".join(filter(None, (parts.query, urlencode(query))))
         return urlunsplit((parts.scheme, parts.netloc, path, joined, ""))
+
+    def _read(self, page: FetchedPage) -> tuple[list[Any], list[Inline]]:
+        posts = _posts(page)
+        return posts, [one for one in map(self._item, posts) if one is not None]
 
     def _item(self, post: Any) -> Inline | None:
         source = self.source

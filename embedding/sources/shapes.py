@@ -17,6 +17,8 @@ _SHORTEST = 4
 """Fewest characters that the texts of a list have on average."""
 _PRESENT = 0.5
 """Share of a list's objects that must have a field."""
+_LONGEST_NAME = 200
+"""Characters of a field's name that are looked at."""
 _HINTS: dict[str, re.Pattern[str]] = {
     "text": re.compile(r"body|contents?$|text|message|comment$|memo|desc|article", re.IGNORECASE),
     "id": re.compile(r"(?:^|[._a-z])(?:id|no|seq|idx|key|uid|srl)$", re.IGNORECASE),
@@ -102,7 +104,7 @@ def _fields(columns: dict[str, list[Any]]) -> dict[str, str]:
             name
             for name, values in columns.items()
             if name not in fields.values()
-            and _HINTS[field].search(name)
+            and _HINTS[field].search(name[:_LONGEST_NAME])
             and all(_fits(field, value) for value in values)
         ]
         if fitting:
@@ -135,5 +137,5 @@ def _weight(name: str, values: Sequence[Any]) -> float:
         return 0.0
     mean = sum(map(len, strings)) / len(strings)
     spoken = sum(1 for value in strings if any(c.isspace() or ord(c) > 0x7F for c in value))
-    hinted = 3.0 if _HINTS["text"].search(name) else 1.0
+    hinted = 3.0 if _HINTS["text"].search(name[:_LONGEST_NAME]) else 1.0
     return mean * hinted if spoken * 2 >= len(strings) or hinted > 1 else 0.0

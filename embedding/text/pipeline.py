@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import Document, Phrase, TokenBlock
 from embedding.text.boilerplate import BOILERPLATE_VERSION as BOILERPLATE_VERSION
@@ -119,7 +121,8 @@ class TextPipeline:
             priority=priority,
             tokenizer_digest=self.digest,
         )
-        block = replace(block, voices=who, phrases=found)
+        inline = np.array([document.inline for document in documents], dtype=np.int8)
+        block = replace(block, voices=who, phrases=found, inline=inline)
         self.statistics.update(block)
         return block
 

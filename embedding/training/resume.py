@@ -2,7 +2,8 @@
 
     DIR/training.json  the request and the corpus that it was begun with; tokens of an epoch
     DIR/server/        checkpoints of the parameter server (see docs/concepts/recovery.md)
-    DIR/snapshots/     what was cut so far; it moves to `out` at the end
+    DIR/snapshots/     what was cut so far; `out` gets a copy at the end
+    DIR/finished.json  training.json of one that has ended, while the rest goes
 
 The server's checkpoint says how far each node has read, so that the same command learns the rest:
 nothing twice, nothing left out.
@@ -24,7 +25,7 @@ from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.formats import unreadable
 from embedding.training.request import TrainRequest
 
-_FILE = "training.json"
+_FILE, _ENDED = "training.json", "finished.json"
 _FORMAT = 1
 """Version of that file; one without it is of before it was kept."""
 _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
@@ -90,11 +91,18 @@ def resuming(request: TrainRequest) -> Iterator[TrainingResume | None]:
         return
     resume = _open(request.state_dir, _marks(request))
     yield resume
-    for name in ("server", "snapshots"):
-        shutil.rmtree(resume.folder / name, ignore_errors=True)
-    (resume.folder / _FILE).unlink()
+    (resume.folder / _FILE).rename(resume.folder / _ENDED)
+    _clear(resume.folder)
     with suppress(OSError):
         resume.folder.rmdir()
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a training that has ended left."""
+    if (folder / _ENDED).exists():
+        for name in ("server", "snapshots"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / _ENDED).unlink()
 
 
 def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
@@ -125,6 +133,7 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
 def _begin(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _clear(folder)
         if any(folder.iterdir()):
             raise ConfigError(
                 f"state_dir {folder}: it holds something else than a training; a new or empty "

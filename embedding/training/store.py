@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,16 +14,22 @@ from embedding.kernel.durable import sync
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import SnapshotStore
 
+_WORK = ".training-"
+
 
 @contextmanager
 def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
-    """A folder to publish in; what it holds moves to `out` when the block ends without an error.
+    """A folder to publish in; what it holds is in `out` when the block ends without an error.
 
-    kept  the folder to use, which stays as it is when there was an error; None makes one
+    It comes there by one rename, where `out` is new or empty. In a folder with hidden entries, or
+    on a disk of its own, each snapshot is renamed by itself: killed there, the same training goes
+    on.
 
-    None keeps nothing. Raises InputError for a place that cannot be written, and for a folder that
-    holds something already: two trainings of one corpus have the same windows and could not be
-    told apart there. Hidden entries do not count: a killed training may have left one.
+    kept  the folder to use, of which nothing is taken away; None makes one
+
+    None keeps nothing. Raises InputError for a place that cannot be written, or has no room, and
+    for a folder that holds something else already: two trainings of one corpus have the same
+    windows and could not be told apart there. Hidden entries do not count.
     """
     if out is None:
         with tempfile.TemporaryDirectory(prefix="yeoron-train-") as scratch:
@@ -29,51 +37,97 @@ def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
         return
     if out.exists() and not out.is_dir():
         raise InputError(f"out {out}: a file; a new or empty folder is expected.")
-    if found := _held(out):
+    own = set() if kept is None else {ref.id for ref in SnapshotStore(kept).list()}
+    if found := _foreign(out, own):
         raise InputError(f"out {out}: it holds {found} already; a new or empty folder is expected.")
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        work = _folder_in(out)
-        try:
+        with _work_folder(out) as work:
             yield kept or work
-            for ref in SnapshotStore(kept or work).list():
-                if kept is not None:  # it may lie on another file system
-                    shutil.move(kept / ref.id, work / ref.id)
-                (work / ref.id).rename(out / ref.id)
-            sync(out)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+            if kept is not None:  # it may lie on another file system
+                _copy(kept, work, out)
+            _publish(work, out)
     except BaseException:
-        _remove(made)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
         raise
 
 
-def _held(out: Path) -> str | None:
-    """Name of something that the folder holds, the latest snapshot first; None: nothing."""
+def _copy(kept: Path, work: Path, out: Path) -> None:
     try:
-        names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
+        for ref in SnapshotStore(kept).list():
+            shutil.copytree(kept / ref.id, work / ref.id)
+    except OSError as error:
+        # Of copytree, a list of (from, to, why).
+        why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise InputError(
+            f"out {out}: the snapshots cannot be written ({why}). Nothing is published; all of "
+            f"them lie in {kept}, and the same command goes on."
+        ) from error
+
+
+def _publish(work: Path, out: Path) -> None:
+    for folder in (*work.glob("*/"), work):
+        for file in folder.iterdir():
+            sync(file)
+        sync(folder)
+    try:
+        work.chmod(out.stat().st_mode & 0o7777)
+        work.rename(out)  # over a folder that is empty
+    except OSError:
+        for ref in SnapshotStore(work).list():
+            if not (out / ref.id).exists():
+                (work / ref.id).rename(out / ref.id)
+        sync(out)
+    sync(out.parent)
+
+
+def _foreign(out: Path, own: set[str]) -> str | None:
+    """Name of something that the folder holds beside these snapshots; None: nothing."""
+    try:
+        names = [each.name for each in out.iterdir() if not each.name.startswith(".")]
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InputError(f"out {out}: it cannot be read: {error.strerror or error}.") from error
-    refs = SnapshotStore(out).list() if names else []
-    return f"snapshot {refs[-1].id}" if refs else next(iter(names), None)
+    found = sorted(name for name in names if name not in own)
+    refs = [ref.id for ref in SnapshotStore(out).list() if ref.id in found] if found else []
+    return f"snapshot {refs[-1]}" if refs else next(iter(found), None)
 
 
-def _folder_in(out: Path) -> Path:
-    """A hidden folder in `out`, on the same file system, so that a snapshot moves in one step."""
+@contextmanager
+def _work_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder on the file system of `out`, locked while it is in use; what killed trainings
+    left of theirs goes.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=".training-", dir=out))
+        beside = not any(out.iterdir()) and not out.is_mount() and os.access(out.parent, os.W_OK)
+        prefix = f"{_WORK}{out.resolve().name}-" if beside else _WORK
+        place = out.resolve().parent if beside else out
+        for left in place.glob(f"{prefix}*"):
+            with suppress(OSError), _locked(left):
+                shutil.rmtree(left)
+        work = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
     except OSError as error:
         raise InputError(
             f"out {out}: it cannot be written ({error.strerror or error}); a folder that can be "
             "is expected."
         ) from error
+    try:
+        with _locked(work):
+            yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
-def _remove(folders: list[Path]) -> None:
-    """Remove folders that are still empty, the innermost first."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, which the system frees when the process dies; OSError: another does."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)

@@ -189,7 +189,7 @@ class ProgramAnswers:
 
 def addresses(found: Sequence[Evidence]) -> tuple[DocumentAddress, ...]:
     """Documents as programs read them."""
-    return tuple(DocumentAddress(one.url, one.source, one.published.isoformat()) for one in found)
+    return tuple(DocumentAddress(one.url, one.source, f"{one.published:%Y-%m-%d}") for one in found)
 
 
 def absolute(paths: PagePaths, origin: str) -> PagePaths:

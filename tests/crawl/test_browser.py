@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium import chromium_flags, find_chromium
+from embedding.crawl.chromium_process import ChromiumProcess
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
@@ -151,6 +153,26 @@ async def test_a_browser_that_was_killed_is_started_anew(shop: Any, pool: Browse
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
             await asyncio.sleep(0.2)
+
+
+def files_below(folder: Path, name: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and name in str(path)]
+
+
+@needs_chromium
+async def test_what_a_crashed_page_leaves_goes_with_its_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chromium writes dumps of crashed processes, which may hold text, beside its profile."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    browser = await ChromiumProcess.start(None)
+    page = await browser.browser.new_page()
+    with contextlib.suppress(Exception):
+        await page.goto("chrome://crash", timeout=5_000)
+    await browser.end()
+    assert files_below(tmp_path, "chromium") == []
 
 
 async def test_a_missing_browser_is_one_clear_sentence(site: Any, quick: Any, reply: Any) -> None:

@@ -7,14 +7,18 @@ post, newest first; a server may want a login (422) or less haste (429).
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
 
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.sources.config import SourceConfig
+from embedding.sources.markup import plain_text
 
 POSTS = 95
 MOST = 40
@@ -123,4 +127,42 @@ async def test_a_server_that_wants_a_login_or_less_haste(
 
     await crawl(crawler, enough)
     assert any("status 422" in one for one in said), said
+    frontier.close()
+
+
+async def test_a_post_that_names_an_article_of_another_site_hides_nothing(
+    site: Any, quick: Any, reply: Any, tmp_path: Path
+) -> None:
+    """The author's server chooses that address; all else of the timeline is read once."""
+    site.answers = server = Timelines(site.base, reply)
+    article = "https://press.example.kr/politics/1"
+    server.posts[-1]["url"] = article
+    korean = [one for one in server.posts if one["language"] == "ko"]
+    frontier = Frontier(f"sqlite:///{tmp_path}/f.db")
+    crawler = Crawler([source(site.base)], quick(site.host, poll_share=1.0), frontier)
+    found = await crawl(crawler, lambda found: len(found) >= len(korean) and len(site.asked) > 8)
+    assert len(found) == len(korean)
+    assert article not in {one.url for one in found}
+    assert frontier.discover("press", [(article, None)], 1.0) == 1
+    frontier.close()
+
+
+async def test_texts_are_read_beside_the_loop(
+    site: Any, quick: Any, reply: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of markup in a post stops no other source's reading."""
+    readers: set[int] = set()
+
+    def reading(text: str) -> str:
+        readers.add(threading.get_ident())
+        return plain_text(text)
+
+    monkeypatch.setattr("embedding.sources.mastodon.plain_text", reading)
+    site.answers = server = Timelines(site.base, reply)
+    server.posts[-1]["content"] = "<a>" * 300_000
+    frontier = Frontier(f"sqlite:///{tmp_path}/f.db")
+    crawler = Crawler([source(site.base)], quick(site.host, poll_share=1.0), frontier)
+    await crawl(crawler, lambda found: len(found) >= 40)
+    assert readers
+    assert threading.get_ident() not in readers
     frontier.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -11,9 +12,14 @@ import threading
 import uuid
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from embedding.kernel.errors import SnapshotError, YeoronError
+from embedding.kernel.records import Phrase
+from embedding.snapshots.files import validate
+from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 
 
@@ -48,6 +54,68 @@ def test_a_damaged_file_is_named_with_both_digests(folder, make):
     digests = [word.strip(",.") for word in str(caught.value).split() if len(word) > 60]
     assert len(set(digests)) == 2
     assert expected in digests
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("vectors.arrow", "word"),
+        ("counts.arrow", "word"),
+        ("phrases.arrow", "word"),
+        ("phrases.arrow", "parts"),
+    ],
+)
+def test_a_file_made_by_hand_with_wild_offsets_ends_no_reader(folder, make, name, column):
+    """Arrow follows offsets wherever they lead: each reader died of SIGSEGV."""
+    parts = (
+        Phrase("코로나", ("코", "로나"), 1.0, 2.0, 3),
+        Phrase("마스크", ("마", "스크"), 1.0, 2.0, 3),
+    )
+    ref = folder.publish(make(phrases=parts))
+    path = Path(ref.uri) / name
+    with pa.ipc.open_file(path) as reader:
+        held = reader.get_batch(0).column(column)
+    held = held.dictionary if pa.types.is_dictionary(held.type) else held
+    offsets = held.buffers()[1].to_pybytes()[: 4 * (len(held) + 1)]
+    wild = np.frombuffer(offsets, np.int32).copy()
+    wild[1:] += 2**30
+    content = path.read_bytes()
+    assert content.count(offsets) >= 1
+    path.write_bytes(content.replace(offsets, wild.tobytes()))
+    with pytest.raises(SnapshotError, match="not a readable Arrow file"):
+        everything(folder.open(ref.id))
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    manifest["files"][name]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (path.parent / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(SnapshotError, match=r"not a readable Arrow file|has the id"):
+        folder.open(ref.id).verify()
+    with pytest.raises(SnapshotError):
+        folder.erase([ref.id], word="로나")
+
+
+def everything(snapshot: Snapshot) -> None:
+    assert snapshot.words
+    assert snapshot.by_source.words
+    assert snapshot.phrases
+
+
+def test_a_manifest_nested_without_end_breaks_its_own_snapshot_alone(folder, make):
+    whole, ref = folder.publish(make(month=1)), folder.publish(make(month=2))
+    nested = '{"format": ' + '{"a": ' * 5_000 + "1" + "}" * 5_001
+    (Path(ref.uri) / "manifest.json").write_text(nested)
+    assert folder.list() == [whole]
+    assert "nested too deeply" in folder.broken()[ref.id]
+
+
+def test_a_file_is_validated_once_a_process_while_it_does_not_change(folder, make):
+    ref = folder.publish(make())
+    assert folder.open(ref.id).words
+    path = Path(ref.uri) / "vectors.arrow"
+    with path.open("rb") as file:
+        validate(None, file.fileno())
+    path.touch()
+    with path.open("rb") as file, pytest.raises(AttributeError):
+        validate(None, file.fileno())
 
 
 def test_a_truncated_file_is_refused_at_once(folder, make):

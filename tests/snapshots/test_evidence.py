@@ -17,6 +17,7 @@ from embedding.snapshots.evidence import (
     DAY,
     EVIDENCE_SCHEMA,
     MOST_PARTS,
+    NAMING_WORDS,
     PER_DAY,
     SKETCH,
     EvidenceStore,
@@ -70,6 +71,46 @@ def test_a_sample_of_samples_is_the_sample_of_all(found, cut):
         order = sorted(set(group))
         assert row["hash"] in order[:SKETCH]
         assert bool(row["url"]) == (row["hash"] in order[:PER_DAY])
+        assert row["published"] == row["day"] * DAY
+
+
+def test_addresses_are_kept_of_the_first_documents_that_may_name_theirs() -> None:
+    found = table([("가", "a", 1, at) for at in range(20)])
+    url = [f"https://a.example/{at}" if at % 5 == 4 else "" for at in range(20)]
+    blank = found.set_column(found.schema.get_field_index("url"), "url", pa.array(url))
+    kept = [row["hash"] for row in sampled(blank).to_pylist() if row["url"]]
+    assert kept == [4, 9, 14]
+
+
+def test_old_files_are_trimmed_to_what_is_kept_today(tmp_path: Path) -> None:
+    """Once: few words of a document, its day, other hashes; and the same documents of a day."""
+    n = SKETCH + 9
+    words = [f"말{at}" for at in range(40)]
+    rows = [(word, "a", 1, 100 + at) for at, word in enumerate(words)]
+    one = table(rows).to_pylist()
+    for row in one:
+        row["url"] = "https://a.example/1"
+    many = [("가", "b", 30, at * 2**56 + 1) for at in range(n)]
+    full = [row | {"url": ""} for row in table(many).to_pylist()[:SKETCH]]
+    old = pa.Table.from_pylist(one + full, schema=EVIDENCE_SCHEMA)
+    folder = tmp_path / "2020-02"
+    folder.mkdir()
+    pq.write_table(old.replace_schema_metadata({b"yeoron.hashes": b"64"}), folder / "n-1.parquet")
+    store, end = EvidenceStore(tmp_path), START + timedelta(days=3)
+    before = store.days(["가", "말3"], START, end)
+    assert store.trim(dry=True) == 1
+    assert store.find("말3", START, end)[0].published == START
+    assert store.trim() == 1
+    trimmed = pq.read_table(folder / "n-1.parquet", partitioning=None).to_pylist()
+    assert len(trimmed) == len(one) + len(full)
+    assert len({row["word"] for row in trimmed if row["url"]}) == NAMING_WORDS
+    assert all(row["published"] == row["day"] * DAY for row in trimmed)
+    assert not {row["hash"] for row in trimmed} & {row["hash"] for row in one + full}
+    after = store.days(["가", "말3"], START, end)
+    assert [one.exact for one in after] == [one.exact for one in before] == [False, True]
+    assert after[0].documents == pytest.approx(before[0].documents, rel=0.2)
+    assert after[1].documents == 1
+    assert store.trim() == 0
 
 
 def test_documents_of_a_window_are_found_newest_first_and_from_all_sources(tmp_path):
@@ -78,6 +119,8 @@ def test_documents_of_a_window_are_found_newest_first_and_from_all_sources(tmp_p
     store.add(table([("가", "b", 30, 7), ("나", "b", 30, 8)]), "n2")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2020-02", "2020-03"]
     day = START + timedelta(days=1)
+    # A window of a few hours has the documents of its day.
+    assert store.find("가", day + timedelta(hours=9), day + timedelta(hours=10))
     found = store.find("가", day, day + timedelta(days=1))
     assert {one.source for one in found} == {"a", "b"}
     times = [one.published for one in found]

@@ -286,6 +286,11 @@ class Snapshotter:
             if store is None:
                 raise RefusedError("cut: the server has no snapshot store (setting `snapshots`).")
             self._refuse_overlap(key, window)
+            if window.label in self._state.accounts.closed:
+                raise RefusedError(
+                    f"cut {window.label}: it was published before and its snapshot was removed "
+                    "since; its counts are gone with that, so it cannot be cut again."
+                )
             copied = self._copy(window)
             future = self._pool.submit(self._publish, copied, store)
             self._futures[key] = future

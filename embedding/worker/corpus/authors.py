@@ -19,7 +19,7 @@ _AuthorMask = npt.NDArray[np.bool_]
 
 _SLOTS = 1 << 21
 """Pairs of author and word that are remembered: 32 MB."""
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """Step of SplitMix64: 2^64 by the golden ratio."""
 
 
@@ -67,11 +67,7 @@ def name_marks(names: Sequence[str]) -> Marks:
 
 def mixed(values: Marks) -> Marks:
     """A bijection that spreads all bits (SplitMix64; Steele, Lea and Flood 2014)."""
-    return finished(values + GOLDEN)
-
-
-def finished(values: Marks) -> Marks:
-    """The last step of SplitMix64: every bit of the result depends on all bits."""
+    values = values + _GOLDEN
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Marks = values ^ (values >> np.uint64(31))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -11,10 +12,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from embedding.crawl.keys import key_digest
 from embedding.kernel.records import IntArray, TokenBlock
-from embedding.snapshots.evidence import DAY, EVIDENCE_SCHEMA, EvidenceStore, page_of, sampled
-from embedding.worker.corpus.authors import GOLDEN, finished
+from embedding.snapshots.evidence import (
+    DAY,
+    EVIDENCE_SCHEMA,
+    EvidenceStore,
+    named,
+    page_of,
+    sampled,
+    unlinked_hashes,
+)
+from embedding.worker.corpus.authors import mixed, name_marks
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +36,7 @@ class EvidenceKeeper:
     def __init__(self, folder: Path, node: str) -> None:
         self._store = EvidenceStore(folder)
         self._node = node
+        self._key = os.urandom(16)
         self._parts: list[pa.Table] = []
         self._rows = 0
         self._written = time.monotonic()
@@ -36,7 +45,7 @@ class EvidenceKeeper:
     def read(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Note the documents of each word of `blocks` that has a row (`tables`: id, -1: none)."""
         for block, ids in zip(blocks, tables, strict=True):
-            part = _rows_of(block, ids)
+            part = _rows_of(block, ids, self._key)
             with self._lock:
                 self._parts.append(part)
                 self._rows += part.num_rows
@@ -56,24 +65,31 @@ class EvidenceKeeper:
             logger.warning("%s: addresses of documents were not kept: %s", self._node, error)
 
 
-def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
+def _rows_of(block: TokenBlock, ids: IntArray, key: bytes) -> pa.Table:
     linked = np.array([key.startswith(("http://", "https://")) for key in block.keys], dtype=bool)
     document = np.repeat(np.arange(block.n_documents), np.diff(block.document_tokens()))
     code = np.asarray(block.codes, dtype=np.int64)
-    wanted = linked[document] & (np.asarray(ids)[code] >= 0)
-    pairs = np.unique(document[wanted] * len(block.words) + code[wanted])
+    pairs = np.unique((document * len(block.words) + code)[linked[document]])
     at, word = np.divmod(pairs, max(len(block.words), 1))
-    pages = [page_of(key) for key in block.keys]
-    digests = np.array([key_digest(page) for page in pages], dtype=np.uint64)
-    mixed = finished(digests[at] + np.asarray(ids)[word].astype(np.uint64) * GOLDEN)
+    pages = np.array([page_of(each) for each in block.keys], dtype=object)
+    # Of all words, with or without a row: a document read again later names no others.
+    choice = mixed(mixed(name_marks(pages.tolist()))[at] ^ name_marks(block.words)[word])
+    place = np.unique(pages, return_inverse=True)[1]
+    open_to_all = named(place[at], (choice >> np.uint64(1)).astype(np.int64))
+    if len(block.inline):
+        open_to_all &= block.inline[at] == 0
+    known = np.asarray(ids)[word] >= 0
+    at, word, open_to_all = at[known], word[known], open_to_all[known]
+    own, words = pages[at], [block.words[i] for i in word]
+    days = block.published[at] // DAY
     return pa.table(
         {
-            "word": pa.array(block.words, pa.string()).take(pa.array(word)),
-            "source": pa.array([block.source] * len(pairs), pa.string()),
-            "day": pa.array((block.published[at] // DAY).astype(np.int32)),
-            "hash": pa.array((mixed >> np.uint64(1)).astype(np.int64)),
-            "url": pa.array(pages, pa.string()).take(pa.array(at)),
-            "published": pa.array(block.published[at].astype(np.float64)),
+            "word": pa.array(words, pa.string()),
+            "source": pa.array([block.source] * len(words), pa.string()),
+            "day": pa.array(days.astype(np.int32)),
+            "hash": pa.array(unlinked_hashes(own.tolist(), words, key)),
+            "url": pa.array(np.where(open_to_all, own, ""), pa.string()),
+            "published": pa.array(days * DAY),
         },
         schema=EVIDENCE_SCHEMA,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -334,6 +335,23 @@ def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_
         (ref,) = store.list()
         assert int(ref.window_start.timestamp()) == AT
         assert store.open(ref.id).manifest.tokens == {"뉴스": 1}
+
+
+def test_a_window_whose_snapshot_was_removed_is_not_cut_again_from_the_tables_of_today(
+    tmp_path, connect
+):
+    """It would be published with no document, and with the vectors of later windows."""
+    chosen = config(tmp_path, state_dir=tmp_path / "state")
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        ref = server.snapshotter.cut(WINDOW)
+    shutil.rmtree(tmp_path / "snapshots" / ref.id)
+    with running_server(chosen, dim=DIM) as server:
+        with pytest.raises(RefusedError, match="its snapshot was removed since"):
+            server.snapshotter.cut(WINDOW)
+        assert server.snapshotter.refs() == []
 
 
 def test_documents_that_come_again_after_the_server_was_killed_are_not_late(tmp_path, connect):

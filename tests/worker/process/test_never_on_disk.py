@@ -22,21 +22,18 @@ import pytest
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.config import WITH_SECRETS
-from embedding.models.config import ModelConfig
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.service import ParameterServer, running_server
+from embedding.server.service import ParameterServer
 from embedding.snapshots.evidence import EvidenceStore
-from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import NodeSpec
+from onenode import MODEL, RUN, serving, sources, windows
 from waiting import until
 from yeoron_simweb.testing import running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 HERE = Path(__file__).parents[1]
-MODEL = ModelConfig(dim=8, sample=0.0)
 SENTENCES = (
     "표식가을 표식겨울 표식바다 표식하늘 표식구름",
     "표식골목 표식시장 표식손님 표식가게 표식물건",
@@ -47,15 +44,6 @@ PERSONAL = ("900101-1234567", "010-4321-8765", "marker.person@example.kr", "@mar
 AUTHOR = "표식작성자이름"
 BYLINE = f"\n{AUTHOR}{{}} 기자 planted.writer@example.kr"
 """Articles have one in their text besides those that the page has around it."""
-RUN = """
-import signal, sys, threading
-from embedding.worker.process.node import run_node
-from embedding.worker.spec import NodeSpec
-if __name__ == "__main__":
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    run_node(NodeSpec.model_validate_json(sys.argv[1]), stop.is_set)
-"""
 
 
 def sealed() -> list[str]:
@@ -87,34 +75,9 @@ def documents() -> list[dict[str, object]]:
     ]
 
 
-def sources(base: str) -> tuple[SourceConfig, ...]:
-    return (
-        SourceConfig(name="feed", kind="feed", url=f"{base}/news/politics/rss.xml", every=0.5),
-        SourceConfig(
-            name="comments",
-            kind="comments",
-            url=f"{base}/comments/api?limit=50",
-            items="comments",
-            text="body",
-            time="created_at",
-            link="article_url",
-            next="next_cursor",
-            cursor="cursor",
-            every=0.5,
-        ),
-    )
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ParameterServer]:
-    config = ServerConfig(
-        min_count=1,
-        config_digest=MODEL.digest(),
-        state_dir=tmp_path / "state",
-        snapshots=str(tmp_path / "store"),
-        checkpoint_every_s=0.5,
-    )
-    with running_server(config, SyncConfig(policy="asp"), dim=8) as found:
+    with serving(tmp_path) as found:
         yield found
 
 
@@ -206,17 +169,6 @@ def wait_for_all(node: subprocess.Popen[bytes], writable: Path, log: Path) -> No
                 return False
 
     until(done, written)
-
-
-def windows(server: ParameterServer) -> list:
-    from datetime import UTC, datetime
-
-    from embedding.kernel.records import Window
-
-    found = server.status()["windows"].values()
-    starts = [datetime.fromisoformat(each["start"]).astimezone(UTC) for each in found]
-    ends = [datetime.fromisoformat(each["end"]).astimezone(UTC) for each in found]
-    return [Window(min(starts), max(ends))]
 
 
 def files(folder: Path) -> list[Path]:
