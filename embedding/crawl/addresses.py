@@ -23,7 +23,7 @@ _SESSION_VALUE = re.compile(r"^(?=[^=]{0,200}\d)[\w.!-]{16,200}$")
 _SESSION_PATH = re.compile(r";jsessionid=[\w.!-]{1,200}", re.IGNORECASE)
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
-_EDITION = re.compile(r"(?:/amp|\.amp|/)+$|(?<=/)index\.\w{3,5}$")
+_INDEX = re.compile(r"(?<=/)index\.\w{3,5}$")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ITEM_MARKS = ("comment-", "item-")
 _PREFIXES = ("www.", "m.", "mobile.", "news.")
@@ -116,7 +116,8 @@ def same_site(left: str, right: str) -> bool:
 
 def _page(url: str) -> tuple[str, str]:
     parts = urlsplit(canonical(url))
-    return _EDITION.sub("", parts.path), parts.query
+    path = _INDEX.sub("", parts.path).rstrip("/").removesuffix(".amp").removesuffix("/amp")
+    return path.rstrip("/"), parts.query
 
 
 def _bare(host: str) -> str:

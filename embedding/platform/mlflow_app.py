@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _HEALTH = "/health"
 _ROUTES = Path(__file__).with_name("mlflow_routes.txt")
-_ARTIFACTS = re.compile(r"mlflow-artifacts:/(?!/)(?!.*\.\.)[\w./ -]*")
+_ARTIFACTS = re.compile(r"mlflow-artifacts:/(?!/)(?!.{0,1000}\.\.)[\w./ -]{0,1000}")
 """Locations of experiments that are accepted: below the folder of artifacts."""
-_SOURCES = re.compile(rf"{_ARTIFACTS.pattern}|(runs|models):/(?!.*\.\.)[\w./@ -]+")
+_SOURCES = re.compile(_ARTIFACTS.pattern + r"|(runs|models):/(?!.{0,1000}\.\.)[\w./@ -]{1,1000}")
 """Where a version of a model may come from."""
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]

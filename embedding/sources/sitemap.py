@@ -24,7 +24,6 @@ _MAX_BYTES = 64 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _NAMED = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w-]{2,30})""")
 _PROLOG = re.compile(r"^\s*<\?xml[^>]*\?>")
-_CDATA = re.compile(r"(<!\[CDATA\[.*?\]\]>)", re.DOTALL)
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
 _ADDRESS = re.compile(r"https?://\S{1,2000}", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -124,8 +123,10 @@ def _unpacked(page: FetchedPage) -> bytes:
 
 def _escaped(text: str) -> str:
     """XML in which a bare `&`, as in `?a=1&b=2`, stands for itself."""
-    parts = _CDATA.split(text)
-    parts[::2] = [_BARE.sub("&amp;", part) for part in parts[::2]]
+    parts = []
+    for at, part in enumerate(text.split("<![CDATA[")):
+        kept, end, rest = part.partition("]]>") if at else ("", "", part)
+        parts += ["<![CDATA[" if at else "", kept, end, _BARE.sub("&amp;", rest)]
     return "".join(parts)
 
 
