@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -57,6 +59,15 @@ def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
         return kiwi
 
 
+def _forget_shared() -> None:
+    """Free the process's Kiwi, and what the allocator of C keeps of it (glibc keeps a lot)."""
+    with _lock:
+        _shared.clear()
+    gc.collect()
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
 @TOKENIZERS.register("kiwi", TokenizerTraits(always_runs=True))
 class KiwiTokenizer:
     """Content words by Kiwi (see `morphemes`).
@@ -82,6 +93,7 @@ class KiwiTokenizer:
         self._widen = _WIDEN[config.context] if config.cache_mb else _WHOLE
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
         self._kiwi: Any = None
+        self._rests = False
         self.morphemes = 0
         self._base = self.digest = _digest(config)
 
@@ -92,6 +104,17 @@ class KiwiTokenizer:
         found = "\n".join((self._base, *sorted(self._readings.found)))
         self.digest = hashlib.sha256(found.encode()).hexdigest()
         return True
+
+    def rest(self) -> None:
+        """Give Kiwi's memory back until `wake`. It holds nothing that was learnt."""
+        if self._kiwi is not None:
+            self._kiwi, self._rests = None, True
+            _forget_shared()
+
+    def wake(self) -> None:
+        """Load Kiwi where `rest` gave it up; raises ConfigError when it cannot be loaded."""
+        if self._rests:
+            self._kiwi, self._rests = shared_kiwi(self._workers, self._user_words), False
 
     @property
     def found_words(self) -> int:
