@@ -25,10 +25,6 @@ _STARTING = 60.0
 """Seconds more that the first page of a process may take: it loads its libraries."""
 
 
-class _TooLongError(Exception):
-    """Something took longer than it may."""
-
-
 class Extractor(ChildPool):
     """Reads pages and listings in `processes` processes of their own; with 0 in a thread.
 
@@ -80,10 +76,7 @@ class Extractor(ChildPool):
 
     async def _in_thread(self, url: str, call: Callable[..., T], *arguments: Any) -> T:
         async with self._thread:
-            try:
-                return await self._within(asyncio.to_thread(call, *arguments), url, 0.0)
-            except _TooLongError as error:
-                raise FetchError("parse", str(error)) from error
+            return await self._within(asyncio.to_thread(call, *arguments), url, 0.0)
 
     async def _ask(self, url: str, header: dict[str, Any], body: bytes) -> dict[str, Any]:
         """The answer of a process; FetchError (`parse`) where it gives none, and it is replaced."""
@@ -91,8 +84,6 @@ class Extractor(ChildPool):
             async with self._borrowed() as process:
                 extra = 0.0 if process.asked else _STARTING
                 return (await self._within(process.ask(header, body), url, extra))[0]
-        except _TooLongError as error:
-            raise FetchError("parse", str(error)) from error
         except (OSError, EOFError, ValueError) as error:
             raise FetchError("parse", f"{url}: the page ended its extraction process.") from error
 
@@ -102,7 +93,8 @@ class Extractor(ChildPool):
             async with asyncio.timeout(self._limit + extra):
                 return await call
         except TimeoutError as error:
-            raise _TooLongError(f"{url}: reading it took longer than {self._limit:g} s.") from error
+            message = f"{url}: reading it took longer than {self._limit:g} s."
+            raise FetchError("parse", message) from error
 
     async def _spawn(self) -> Child:
         return await Child.start(_WORKER, quiet=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import hashlib
@@ -59,15 +60,6 @@ def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
         return kiwi
 
 
-def _forget_shared() -> None:
-    """Free the process's Kiwi, and what the allocator of C keeps of it (glibc keeps a lot)."""
-    with _lock:
-        _shared.clear()
-    gc.collect()
-    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
-
-
 @TOKENIZERS.register("kiwi", TokenizerTraits(always_runs=True))
 class KiwiTokenizer:
     """Content words by Kiwi (see `morphemes`).
@@ -98,7 +90,14 @@ class KiwiTokenizer:
         self._base = self.digest = _digest(config)
 
     def renew(self) -> bool:
-        """Take words found in the stream into the dictionary; the digest tells of a change."""
+        """Take words found in the stream into the dictionary; the digest tells of a change.
+
+        After `rest` Kiwi is loaded, here because the time of a text does not count yet.
+        """
+        if self._rests:
+            self._rests = False
+            with contextlib.suppress(ConfigError):  # the first text that needs it raises it again
+                self._kiwi = shared_kiwi(self._workers, self._user_words)
         if self._readings is None or not self._readings.renew():
             return False
         found = "\n".join((self._base, *sorted(self._readings.found)))
@@ -106,15 +105,15 @@ class KiwiTokenizer:
         return True
 
     def rest(self) -> None:
-        """Give Kiwi's memory back until `wake`. It holds nothing that was learnt."""
+        """Give Kiwi's memory back until `renew`. It holds nothing that was learnt."""
         if self._kiwi is not None:
             self._kiwi, self._rests = None, True
-            _forget_shared()
-
-    def wake(self) -> None:
-        """Load Kiwi where `rest` gave it up; raises ConfigError when it cannot be loaded."""
-        if self._rests:
-            self._kiwi, self._rests = shared_kiwi(self._workers, self._user_words), False
+            with _lock:
+                _shared.clear()
+            gc.collect()
+            # glibc keeps what it gets back.
+            if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+                trim(0)
 
     @property
     def found_words(self) -> int:

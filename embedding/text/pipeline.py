@@ -5,7 +5,6 @@ Sentences that a site repeats are left out before they are cut into words.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 from collections import Counter
@@ -125,15 +124,9 @@ class TextPipeline:
         return block
 
     def rest(self) -> None:
-        """Give the memory of the morpheme analyser back until `wake`; what was learnt stays."""
+        """Give the memory of the analyser back until the next block; what was learnt stays."""
         if isinstance(self._tokenizer, KiwiTokenizer):
             self._tokenizer.rest()
-
-    def wake(self) -> None:
-        """Load what `rest` gave up; where that fails, the first text that needs it says why."""
-        if isinstance(self._tokenizer, KiwiTokenizer):
-            with contextlib.suppress(ConfigError):
-                self._tokenizer.wake()
 
     def words(self, text: str, language: str | None = None) -> list[list[str]]:
         """Sentences of words of one text; sentences without a word are left out.

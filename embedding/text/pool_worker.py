@@ -76,8 +76,6 @@ class Preparing:
             if "rest" in request:
                 self._pipeline.rest()
                 return {}, b""
-            # Not within the time of a text.
-            self._pipeline.wake()
             self._seconds = request["seconds"]
             block = self._pipeline.block(*decode(request), before=self._before)
             signal.setitimer(signal.ITIMER_PROF, 0.0)
