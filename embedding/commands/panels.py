@@ -13,11 +13,11 @@ from embedding.commands.neighbours import neighbour_commands
 from embedding.kernel.errors import ConfigError
 
 PANELS = {
-    "Begin": ("demo", "init", "doctor"),
+    "Begin": ("demo", "init", "up", "status", "trends", "report", "web"),
     "From a file of texts": ("import", "train", "simweb"),
-    "What changed": ("trends", "report", "export", "web", "mcp", "token"),
     "Sources": ("sources", "crawl"),
-    "The platform": ("up", "status", "down", "live", "account", "rotate", "invite", "database"),
+    "For other programs": ("export", "mcp", "token"),
+    "The platform": ("doctor", "down", "live", "account", "rotate", "invite", "database"),
     "Snapshots": ("snapshot", "evaluate"),
     "Keep, undo, erase": ("backup", "restore", "rollback", "forget", "retain"),
     "Single services and measurements": ("serve", "node", "bench"),

@@ -30,33 +30,19 @@ def register(app: typer.Typer) -> None:
 
 EXAMPLES = """Examples:
 
-`yeoron train news.txt --out store --nodes 2`
-
-`yeoron train news.txt --out store --context 10 --epochs 5 --sync hogwild --nodes 2`
-
-`yeoron train news.txt --nodes 4 --sync averaging --sync-setting tau=8`
-
-`yeoron train news.txt --nodes 4 --compression onebit --json`
-
-`yeoron train news.txt --nodes 4 --topology hybrid --json`
-
-`yeoron train news.txt --nodes 4 --aggregators 2 --sync asp`
-
-`yeoron train news.txt --nodes 4 --server-groups 2 --exchange-every 0.5 --json`
-
-`yeoron train news.txt --nodes 2 --shards 2`
-
-`yeoron train news.txt --dim 600 --shards 2 --split columns --json`
-
-`yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
-
-`yeoron train posts.jsonl --dated --window month --context 8 --out store`
+`yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out var/snapshots`
 
 `yeoron train posts.csv --dated --window month --tokenizer kiwi`, whatever `yeoron import` reads
 
-`yeoron train news.txt --model sppmi --out counted`
+`yeoron train news.txt --out store --nodes 2`
 
 `yeoron train large.txt --out store --state-dir state`; after a crash the same command goes on
+
+`yeoron train news.txt --model sppmi --out counted`
+
+`yeoron train news.txt --nodes 4 --sync averaging --sync-setting tau=8`
+
+More of several nodes: docs/concepts/topologies.md
 """
 
 

@@ -11,7 +11,7 @@ from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
 from embedding.crawl.fetcher import Response
 from embedding.crawl.shorten import shortened
-from embedding.kernel.children import Child
+from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
@@ -25,25 +25,22 @@ _STARTING = 60.0
 """Seconds more that the first page of a process may take: it loads its libraries."""
 
 
-class _TooLongError(Exception):
-    """Something took longer than it may."""
-
-
-class Extractor:
+class Extractor(ChildPool):
     """Reads pages and listings in `processes` processes of their own; with 0 in a thread.
 
     One that takes longer than `limit` seconds, or that kills its process, is refused by itself; its
-    process is replaced. Of a text the first `most` characters are kept.
+    process is replaced. Processes end when nothing was read for `idle` seconds. Of a text the first
+    `most` characters are kept.
     """
 
-    def __init__(self, processes: int, limit: float, most: int) -> None:
-        self._processes = processes
+    def __init__(
+        self, processes: int, limit: float, most: int, *, idle: float = IDLE_SECONDS
+    ) -> None:
+        super().__init__(max(1, processes), idle)
+        self._in_processes = processes > 0
         self._limit = limit
         self._most = most
-        self._idle: asyncio.LifoQueue[Child | None] = asyncio.LifoQueue()
-        for _ in range(max(1, processes)):
-            self._idle.put_nowait(None)
-        self._started: set[Child] = set()
+        self._thread = asyncio.Semaphore()
 
     async def read(
         self, answer: Response | FetchedPage, zone: str, least: int, authors: Sequence[str] = ()
@@ -66,50 +63,29 @@ class Extractor:
         self, body: bytes, content_type: str, url: str, zone: str, authors: Sequence[str] = ()
     ) -> Extracted:
         """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
-        if self._processes == 0:
+        if not self._in_processes:
             return await self._in_thread(url, read_page, body, content_type, url, zone, authors)
         header = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
         return decode(await self._ask(url, header, body))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_listing`; raises FetchError."""
-        if self._processes == 0:
+        if not self._in_processes:
             return await self._in_thread(page.url, read_listing, source, page)
         return decode_listing(await self._ask(page.url, *ask_listing(source, page)))
 
     async def _in_thread(self, url: str, call: Callable[..., T], *arguments: Any) -> T:
-        place = await self._idle.get()
-        try:
+        async with self._thread:
             return await self._within(asyncio.to_thread(call, *arguments), url, 0.0)
-        except _TooLongError as error:
-            raise FetchError("parse", str(error)) from error
-        finally:
-            self._idle.put_nowait(place)
 
     async def _ask(self, url: str, header: dict[str, Any], body: bytes) -> dict[str, Any]:
         """The answer of a process; FetchError (`parse`) where it gives none, and it is replaced."""
-        process = await self._idle.get()
         try:
-            extra = 0.0
-            if process is None:
-                process, extra = await self._start(), _STARTING
-            return (await self._within(process.ask(header, body), url, extra))[0]
-        except _TooLongError as error:
-            await self._end(process)
-            process = None
-            raise FetchError("parse", str(error)) from error
+            async with self._borrowed() as process:
+                extra = 0.0 if process.asked else _STARTING
+                return (await self._within(process.ask(header, body), url, extra))[0]
         except (OSError, EOFError, ValueError) as error:
-            await self._end(process)
-            process = None
             raise FetchError("parse", f"{url}: the page ended its extraction process.") from error
-        except asyncio.CancelledError:
-            # Its answer is still to come and must not be taken for the next page's.
-            if process is not None:
-                process.kill()
-            process = None
-            raise
-        finally:
-            self._idle.put_nowait(process)
 
     async def _within(self, call: Awaitable[T], url: str, extra: float) -> T:
         # Not `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
@@ -117,19 +93,8 @@ class Extractor:
             async with asyncio.timeout(self._limit + extra):
                 return await call
         except TimeoutError as error:
-            raise _TooLongError(f"{url}: reading it took longer than {self._limit:g} s.") from error
+            message = f"{url}: reading it took longer than {self._limit:g} s."
+            raise FetchError("parse", message) from error
 
-    async def _start(self) -> Child:
-        child = await Child.start(_WORKER, quiet=True)
-        self._started.add(child)
-        return child
-
-    async def _end(self, child: Child | None) -> None:
-        """Kill a process and wait until it is gone."""
-        if child is not None:
-            self._started.discard(child)
-            await child.end()
-
-    async def close(self) -> None:
-        """End all processes."""
-        await asyncio.gather(*map(self._end, list(self._started)), return_exceptions=True)
+    async def _spawn(self) -> Child:
+        return await Child.start(_WORKER, quiet=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -82,16 +85,35 @@ class KiwiTokenizer:
         self._widen = _WIDEN[config.context] if config.cache_mb else _WHOLE
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
         self._kiwi: Any = None
+        self._rests = False
         self.morphemes = 0
         self._base = self.digest = _digest(config)
 
     def renew(self) -> bool:
-        """Take words found in the stream into the dictionary; the digest tells of a change."""
+        """Take words found in the stream into the dictionary; the digest tells of a change.
+
+        After `rest` Kiwi is loaded, here because the time of a text does not count yet.
+        """
+        if self._rests:
+            self._rests = False
+            with contextlib.suppress(ConfigError):  # the first text that needs it raises it again
+                self._kiwi = shared_kiwi(self._workers, self._user_words)
         if self._readings is None or not self._readings.renew():
             return False
         found = "\n".join((self._base, *sorted(self._readings.found)))
         self.digest = hashlib.sha256(found.encode()).hexdigest()
         return True
+
+    def rest(self) -> None:
+        """Give Kiwi's memory back until `renew`. It holds nothing that was learnt."""
+        if self._kiwi is not None:
+            self._kiwi, self._rests = None, True
+            with _lock:
+                _shared.clear()
+            gc.collect()
+            # glibc keeps what it gets back.
+            if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+                trim(0)
 
     @property
     def found_words(self) -> int:

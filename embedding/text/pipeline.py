@@ -126,6 +126,11 @@ class TextPipeline:
         self.statistics.update(block)
         return block
 
+    def rest(self) -> None:
+        """Give the memory of the analyser back until the next block; what was learnt stays."""
+        if isinstance(self._tokenizer, KiwiTokenizer):
+            self._tokenizer.rest()
+
     def words(self, text: str, language: str | None = None) -> list[list[str]]:
         """Sentences of words of one text; sentences without a word are left out.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from embedding.kernel.children import Child, Reply
+from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool, Reply
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
@@ -42,25 +42,30 @@ class _Failure:
     reason: str
 
 
-class TextPool:
+class TextPool(ChildPool):
     """`TextPipeline` in `processes` processes of their own, started when they are first needed.
 
     A text is left out, and passed on without a word, when preparing it raises, or when it ends its
     process twice: among others, and then alone in a fresh process. Both count processor time, which
     a busy machine does not make longer: `limit` seconds for each million characters begun, a tenth
     of it at first. `left_out` names each. Every process has a cache and new words of its own, and
-    one that is started again begins without them. Used from one event loop; `close` it at the end.
+    one that is started again begins without them. So none ends while nothing is read: after `idle`
+    seconds it gives the memory of the morpheme analyser back, until the next text.
     """
 
-    def __init__(self, config: TextConfig, processes: int, limit: float, *, warm: bool) -> None:
+    def __init__(
+        self,
+        config: TextConfig,
+        processes: int,
+        limit: float,
+        *,
+        warm: bool,
+        idle: float = IDLE_SECONDS,
+    ) -> None:
+        super().__init__(processes, idle)
         self._config = config
         self._limit = limit
         self._warm = warm
-        self._idle: asyncio.LifoQueue[Child | None] = asyncio.LifoQueue()
-        for _ in range(processes):
-            self._idle.put_nowait(None)
-        self.children: dict[Child, int] = {}
-        """Descriptors of the progress of its processes."""
         self._reports: dict[int, dict[str, Any]] = {}
         self.digest = ""
         """That of the latest block."""
@@ -73,8 +78,8 @@ class TextPool:
 
         Raises ConfigError for settings that cannot work, PlatformError when it dies at once.
         """
-        child = await self._take()
-        self._idle.put_nowait(child)
+        async with self._borrowed():
+            pass
 
     async def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
         """See `TextPipeline.block`; raises ConfigError and PlatformError as `prepare` does."""
@@ -127,30 +132,23 @@ class TextPool:
     ) -> TokenBlock | _Failure:
         """One attempt, with a part of the time that each document may take."""
         seconds = part * self._limit
-        child = await self._take()
-        kept: Child | None = None
-        try:
-            os.pwrite(self.children[child], PROGRESS.pack(NONE), 0)
-            asked = {**encode(documents, available), "seconds": seconds}
-            header, body = await self._answer(child, asked)
-            if "defect" in header:
+        async with self._borrowed() as child:
+            (progress,) = child.files
+            try:
+                os.pwrite(progress, PROGRESS.pack(NONE), 0)
+                asked = {**encode(documents, available), "seconds": seconds}
+                header, body = await self._answer(child, asked)
+                if "defect" in header:
+                    await self._end(child)
+                    return _Failure(NONE, f"preparing it raised {header['defect']}")
+                for key, reason in header["left_out"].items():
+                    self._leave_out(key, reason)
+                return TokenBlock.from_buffer(body)
+            except _BROKEN as error:
+                number = PROGRESS.unpack(os.pread(progress, PROGRESS.size, 0))[0]
+                reason = await _how_it_ended(child, seconds, error)
                 await self._end(child)
-                return _Failure(NONE, f"preparing it raised {header['defect']}")
-            kept = child
-            for key, reason in header["left_out"].items():
-                self._leave_out(key, reason)
-            return TokenBlock.from_buffer(body)
-        except _BROKEN as error:
-            number = PROGRESS.unpack(os.pread(self.children[child], PROGRESS.size, 0))[0]
-            reason = await _how_it_ended(child, seconds, error)
-            await self._end(child)
-            return _Failure(number, reason)
-        except asyncio.CancelledError:
-            # Its answer is still to come and must not be taken for the next batch's.
-            child.kill()
-            raise
-        finally:
-            self._idle.put_nowait(kept)
+                return _Failure(number, reason)
 
     async def _answer(self, child: Child, asked: dict[str, Any]) -> Reply:
         """The answer of a process, however long it works; TimeoutError when it waits for ever."""
@@ -166,34 +164,25 @@ class TextPool:
         finally:
             answer.cancel()
 
-    async def _take(self) -> Child:
-        """An idle process, started if need be; whoever takes it puts one back, or None."""
-        child = await self._idle.get()
-        if child is not None:
-            return child
-        try:
-            return await self._start()
-        except BaseException:
-            self._idle.put_nowait(None)
-            raise
-
-    async def _start(self) -> Child:
+    async def _spawn(self) -> Child:
         progress = os.memfd_create("progress") if sys.platform == "linux" else _unnamed_file()
-        child = await Child.start(_WORKER, str(progress), quiet=False, files=(progress,))
-        self.children[child] = progress
+        return await Child.start(_WORKER, str(progress), quiet=False, files=(progress,))
+
+    async def _ready(self, child: Child) -> None:
         try:
             settings = {"config": self._config.model_dump(mode="json"), "warm": self._warm}
             await self._answer(child, settings)
         except _BROKEN as error:
-            await self._end(child)
             raise PlatformError(
                 f"a text process ended before it was ready ({type(error).__name__}); "
                 "is there memory for the morpheme analyser (half a gigabyte)?"
             ) from error
-        except BaseException:
-            child.kill()
-            raise
-        return child
+
+    async def _rest(self, child: Child) -> None:
+        try:
+            await self._answer(child, {"rest": True})
+        except _BROKEN:
+            await self._end(child)
 
     async def _ask(self, child: Child, header: dict[str, Any]) -> Reply:
         answer, body = await child.ask(header)
@@ -204,11 +193,6 @@ class TextPool:
             self._reports[child.pid] = answer["report"]
         return answer, body
 
-    async def _end(self, child: Child | None) -> None:
-        if child is not None and (progress := self.children.pop(child, None)) is not None:
-            os.close(progress)
-            await child.end()
-
     def report(self) -> dict[str, Any]:
         """See `TextPipeline.report`; counters of all processes added up, shares averaged."""
         reports = list(self._reports.values())
@@ -217,10 +201,6 @@ class TextPool:
             "left_out": dict(list(self.left_out.items())[-_MOST_NAMED:]),
         }
         return {**merged(reports), **failures} if reports else {}
-
-    async def close(self) -> None:
-        """End all processes."""
-        await asyncio.gather(*map(self._end, list(self.children)), return_exceptions=True)
 
 
 _SLOW = "it took more than"

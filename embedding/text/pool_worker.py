@@ -73,6 +73,9 @@ class Preparing:
                 ), b""
             if self._pipeline is None:
                 raise ConfigError("a text process was given documents before its settings.")
+            if "rest" in request:
+                self._pipeline.rest()
+                return {}, b""
             self._seconds = request["seconds"]
             block = self._pipeline.block(*decode(request), before=self._before)
             signal.setitimer(signal.ITIMER_PROF, 0.0)

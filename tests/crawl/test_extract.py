@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -114,19 +115,41 @@ async def test_a_killed_or_stuck_process_is_replaced() -> None:
     extractor = Extractor(1, 20.0, 50_000)
     try:
         await extractor.extract(page().encode(), TYPE, URL, "UTC")
-        (process,) = extractor._started
+        (process,) = extractor.children
         os.kill(process.pid, signal.SIGKILL)
         await process._process.wait()
         with pytest.raises(FetchError) as caught:
             await extractor.extract(page().encode(), TYPE, URL, "UTC")
         assert caught.value.reason == "parse"
         await extractor.extract(page().encode(), TYPE, URL, "UTC")
-        (process,) = extractor._started
+        (process,) = extractor.children
         extractor._limit = 0.3
         os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(FetchError, match="longer than"):
             await extractor.extract(page().encode(), TYPE, URL, "UTC")
         assert isinstance(await extractor.extract(page().encode(), TYPE, URL, "UTC"), Extracted)
+    finally:
+        await extractor.close()
+
+
+def gone(process: int) -> bool:
+    return not psutil.pid_exists(process)
+
+
+async def test_an_idle_process_ends_and_another_starts_on_need() -> None:
+    extractor = Extractor(2, 60.0, 50_000, idle=0.1)
+    try:
+        ended: set[int] = set()
+        for _ in range(2):
+            jobs = [extractor.extract(page().encode(), TYPE, f"{URL}{n}", "UTC") for n in range(4)]
+            assert all("문단" in found.text for found in await asyncio.gather(*jobs))
+            processes = {child.pid for child in extractor.children}
+            assert len(processes) == 2
+            assert not processes & ended
+            await eventually(lambda: not extractor.children)
+            for process in processes:
+                await eventually(partial(gone, process))
+            ended |= processes
     finally:
         await extractor.close()
 
@@ -139,7 +162,7 @@ async def test_extraction_processes_end_with_their_parent(tmp_path: Path) -> Non
         "    e = Extractor(1, 20.0, 50_000)\n"
         "    try: await e.extract(b'<html></html>', 'text/html', 'http://e.org/', 'UTC')\n"
         "    except Exception: pass\n"
-        "    print(next(iter(e._started)).pid, flush=True)\n"
+        "    print(next(iter(e.children)).pid, flush=True)\n"
         "    await asyncio.sleep(600)\n"
         "asyncio.run(main())\n"
     )

@@ -79,7 +79,7 @@ async def test_a_listing_that_takes_too_long_is_killed_by_itself() -> None:
     extractor = Extractor(1, 60.0, 50_000)
     try:
         await extractor.listing(source("feed"), page(FEED.format("")))
-        (process,) = extractor._started
+        (process,) = extractor.children
         pid, extractor._limit = process.pid, 0.5
         with pytest.raises(FetchError, match="took longer") as failed:
             await extractor.listing(source("feed"), page(SLOW))

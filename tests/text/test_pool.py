@@ -25,6 +25,7 @@ from embedding.text.pool import PooledText, TextPool, merged
 from embedding.text.pool_worker import Preparing, decode, encode
 from generated import examples
 from hostile_tokenizer import HOSTILE, KILLS, RAISES, WAITS, WORKS_ON, install
+from waiting import eventually
 
 WHEN = datetime(2020, 2, 3, 4, 5, 6, 789, tzinfo=UTC)
 WORDS = TextConfig(tokenizer="whitespace")
@@ -182,6 +183,53 @@ def test_exactly_the_hostile_ones_are_left_out(
     assert set(text.left_out) == bad
     empty = np.diff(block.document_tokens()) == 0
     assert {key for key, none in zip(block.keys, empty, strict=True) if none} == bad
+
+
+async def rested(pool: TextPool) -> None:
+    """Wait until its processes rest."""
+    await eventually(lambda: pool._resting is not None and pool._resting.done())
+    pool._resting = None
+
+
+async def test_an_idle_process_gives_memory_back_and_forgets_nothing() -> None:
+    """Phrases, what a site repeats and known words are those of one that never rested."""
+    config = TextConfig(tokenizer="kiwi", phrase_voices=3)
+    text = "공적마스크를 샀다. 공적 마스크가 좋다. 읽어 주셔서 정말 고맙고 또 반갑습니다."
+    pipeline, pool = TextPipeline(config), TextPool(config, 1, 60.0, warm=True, idle=0.05)
+    try:
+        phrases = 0
+        for part in range(3):
+            mine = [
+                replace(each, url=f"{each.url}/{part}", author=f"{part}-{i}")
+                for i, each in enumerate(documents(12, text))
+            ]
+            block, theirs = pool.block(mine, [0.0] * 12), pipeline.block(mine, [0.0] * 12)
+            found = await block
+            (child,) = children()
+            awake = child.memory_info().rss
+            assert (found.words, found.phrases) == (theirs.words, theirs.phrases)
+            assert np.array_equal(found.codes, theirs.codes)
+            phrases += len(found.phrases)
+            await rested(pool)
+            assert child.memory_info().rss < awake - 50e6
+            assert child.is_running()
+        assert phrases
+    finally:
+        await pool.close()
+
+
+async def test_a_process_killed_at_rest_loses_no_document() -> None:
+    pool = TextPool(WORDS, 1, 60.0, warm=False, idle=0.05)
+    try:
+        before = await pool.block(documents(2), [0.0] * 2)
+        await rested(pool)
+        for child in children():
+            child.kill()
+        again = await pool.block(documents(2), [0.0] * 2)
+        assert (again.words, again.keys) == (before.words, before.keys)
+        assert not pool.left_out
+    finally:
+        await pool.close()
 
 
 async def test_whoever_is_cancelled_leaves_no_answer_to_the_next(pool: TextPool) -> None:
