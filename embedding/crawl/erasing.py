@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from embedding.crawl.addresses import canonical
-from embedding.crawl.tables import LEASES, POLLS, URLS, USES, YIELDS, open_engine
+from embedding.crawl.tables import LEASES, LISTED, POLLS, URLS, USES, YIELDS, open_engine
 
 FORGOTTEN = "forgotten"
 """Why an address is not read: somebody asked for its text to be forgotten."""
@@ -20,7 +20,7 @@ def erase_source(frontier: str, source: str, *, dry: bool = False) -> int:
     try:
         with engine.begin() as connection:
             n = _count(connection, URLS.c.source == source)
-            for table in () if dry else (URLS, USES, POLLS, YIELDS, LEASES):
+            for table in () if dry else (URLS, USES, LISTED, POLLS, YIELDS, LEASES):
                 connection.execute(sa.delete(table).where(table.c.source == source))
             return n
     finally:
@@ -63,6 +63,7 @@ def erase_address(frontier: str, url: str, *, dry: bool = False) -> int:
             )
             comments_used = USES.c.key.startswith(f"{key}#", autoescape=True)
             connection.execute(sa.delete(USES).where(sa.or_(USES.c.key == key, comments_used)))
+            connection.execute(sa.delete(LISTED).where(LISTED.c.key == key))
             if not connection.execute(sa.select(URLS.c.key).where(URLS.c.key == key)).fetchone():
                 connection.execute(
                     sa.insert(URLS).values(key=key, source="", inline=False, **values)
@@ -89,6 +90,8 @@ def erase_before(frontier: str, before: float, *, dry: bool = False) -> int:
         with engine.begin() as connection:
             n = _count(connection, these)
             if not dry:
+                old = sa.select(URLS.c.key).where(these)
+                connection.execute(sa.delete(LISTED).where(LISTED.c.key.in_(old)))
                 connection.execute(sa.delete(URLS).where(these))
             return n
     finally:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from embedding.crawl.learnt import SourceStates
 from embedding.crawl.lease import Incarnation, LeaseConfig
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import AS_NEW, OVER, READ, Fetched, new_row, over_row, read_row
-from embedding.crawl.tables import LEASES, POLLS, READING, URLS, USES, YIELDS, open_engine
+from embedding.crawl.tables import LEASES, LISTED, POLLS, READING, URLS, USES, YIELDS, open_engine
 from embedding.kernel.records import batched
 
 _BATCH = 400
@@ -35,11 +35,17 @@ _OPEN = ("new", "fetched")
 
 @dataclass(frozen=True)
 class Claim:
-    """An address that was given out to be fetched. `published_at` is in Unix seconds."""
+    """A page that was given out to be fetched.
+
+    published_at  Unix seconds; with `is_lastmod` it is when the page was changed last
+    address       as it was linked: what is asked for
+    """
 
     key: str
     published_at: float | None
     attempts: int
+    address: str
+    is_lastmod: bool = False
 
 
 class Frontier:
@@ -110,8 +116,17 @@ class Frontier:
         with self._lock, self._reading.begin() as connection:
             return connection.execute(statement).fetchall()
 
-    def discover(self, source: str, found: Sequence[tuple[str, float | None]], now: float) -> int:
+    def discover(
+        self,
+        source: str,
+        found: Sequence[tuple[str, float | None]],
+        now: float,
+        listed: Mapping[str, tuple[str, bool]] | None = None,
+    ) -> int:
         """Add references (key, published) in the order of their listing; number of new ones.
+
+        listed  by key, the address as it was linked, and whether its time is when it was changed
+                last; missing where the address is the key
 
         Keys that no database could hold (`storable`) are left out, here and in `offer`.
         Listings show the newest first, so that those without a time are ordered from the end.
@@ -135,7 +150,21 @@ class Frontier:
                 insert = self._insert(URLS).on_conflict_do_nothing(index_elements=["key"])
                 self._add(insert, source, fresh)
                 added += len({row["key"] for row in fresh})
+                self._note_listed(source, [row["key"] for row in fresh], listed or {})
         return added
+
+    def _note_listed(
+        self, source: str, keys: Sequence[str], listed: Mapping[str, tuple[str, bool]]
+    ) -> None:
+        rows = []
+        for key in dict.fromkeys(keys):
+            address, is_lastmod = listed.get(key, ("", False))
+            if address and storable(address):
+                row = {"key": key, "source": source, "address": address, "is_lastmod": is_lastmod}
+                rows.append(row)
+        if rows:
+            insert = self._insert(LISTED).on_conflict_do_nothing(index_elements=["key"])
+            self._add(insert, source, rows)
 
     def _known(self, keys: Sequence[str]) -> list[str]:
         query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys))
@@ -225,8 +254,18 @@ class Frontier:
         )
         with self._lock, self._engine.begin() as connection:
             found = connection.execute(self._own(connection, take)).fetchall()
-        rows = sorted(found, key=lambda row: float(row.order_at))
-        return [Claim(row.key, row.published_at, row.attempts) for row in rows]
+            query = sa.select(LISTED).where(LISTED.c.key.in_([row.key for row in found]))
+            listed = {row.key: row for row in connection.execute(query)} if found else {}
+        return [
+            Claim(
+                row.key,
+                row.published_at,
+                row.attempts,
+                listed[row.key].address if row.key in listed else row.key,
+                row.key in listed and bool(listed[row.key].is_lastmod),
+            )
+            for row in sorted(found, key=lambda row: float(row.order_at))
+        ]
 
     def release(self, keys: Sequence[str]) -> None:
         """Give claims back unused; the attempt does not count."""

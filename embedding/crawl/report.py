@@ -21,7 +21,8 @@ class AlarmReport(TypedDict):
 
 
 class SourceReport(TypedDict):
-    """One source's counters, JSON-safe. `errors` counts failures by named reason.
+    """One source's counters, JSON-safe. `errors` counts failures by named reason, `dated` pages by
+    what their date is known by (`publication.DateOrigin`).
 
     `alarm` stands now; `alarms` counts by event what was raised since the crawler started.
     """
@@ -31,6 +32,7 @@ class SourceReport(TypedDict):
     documents: int
     duplicates: int
     errors: dict[str, int]
+    dated: dict[str, int]
     last_error: str
     published_at: str | None
     idle_s: float
@@ -55,6 +57,7 @@ class SourceCounters:
     documents: int = 0
     duplicates: int = 0
     errors: Counter[str] = field(default_factory=Counter)
+    dated: Counter[str] = field(default_factory=Counter)
     last_error: str = ""
     published: float | None = None
     """Latest event time (Unix seconds) of a document."""
@@ -80,6 +83,7 @@ class SourceCounters:
             documents=self.documents,
             duplicates=self.duplicates,
             errors=dict(self.errors),
+            dated=dict(self.dated),
             last_error=self.last_error,
             published_at=when.isoformat() if when else None,
             idle_s=round(time.monotonic() - self.active, 3),

@@ -12,13 +12,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from embedding.crawl.addresses import canonical, same_page
+from embedding.crawl.addresses import canonical, plain, same_page
 from embedding.crawl.arrivals import ReadDocument
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Response
 from embedding.crawl.frontier import Claim
 from embedding.crawl.keys import item_key
 from embedding.crawl.patience import Patience
+from embedding.crawl.publication import DateOrigin
 from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
@@ -144,8 +145,14 @@ class SourceRunner:
             for one in found
         ]
         self._services.named.note((canonical(one.url), one.authors) for one in found)
+        listed = {
+            key: (plain(one.url), one.is_lastmod)
+            for one, (key, _) in zip(found, rows, strict=True)
+            if one.is_lastmod or plain(one.url) != key
+        }
         ask, now = self._patience.ask, time.time()
-        new = await ask(self._frontier.discover, self.source.name, rows, now) if rows else 0
+        discover = partial(self._frontier.discover, listed=listed)
+        new = await ask(discover, self.source.name, rows, now) if rows else 0
         self.counters.listed += new
         if new:
             self._look_at = 0.0
@@ -273,7 +280,7 @@ class SourceRunner:
 
     async def _process(self, claim: Claim) -> None:
         try:
-            request = replace(self._web.request(claim.key), patience=_PATIENCE)
+            request = replace(self._web.request(claim.address), patience=_PATIENCE)
             answer = await self._services.fetcher.fetch(request)
             self.counters.fetched += 1
             found = await self._services.extractor.read(
@@ -293,12 +300,7 @@ class SourceRunner:
     async def _deliver(self, claim: Claim, answer: Response, found: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""
         now, source = datetime.now(UTC), self.source
-        listed = claim.published_at
-        when = self._services.published(
-            now,
-            None if listed is None else datetime.fromtimestamp(listed, UTC),
-            found.published_at,
-        )
+        when, origin = self._dated(now, claim, found)
         row = Fetched(
             claim.key,
             source.name,
@@ -313,12 +315,32 @@ class SourceRunner:
             self._duplicate(reason)
             return
         who = self._services.pseudonyms.of(source.name, next(iter(found.authors), ""))
+        self.counters.dated[origin] += 1
         document = document_of(claim.key, source.name, source.language, found, when, now, who)
         try:
             await self._emit(document)
         except asyncio.CancelledError:
             self._patience.attempt(self._frontier.reopen, claim.key)
             raise
+
+    def _dated(self, now: datetime, claim: Claim, found: Extracted) -> tuple[datetime, DateOrigin]:
+        """When a page was published, and by what that is known.
+
+        What the page itself says goes before its listing, a guess behind it, and the time of the
+        last change comes last.
+        """
+        listed = claim.published_at
+        origins: dict[DateOrigin, datetime | None] = dict.fromkeys(
+            ("lastmod", "guess", "listing", "text", "metadata")
+        )
+        if listed is not None:
+            kind: DateOrigin = "lastmod" if claim.is_lastmod else "listing"
+            origins[kind] = datetime.fromtimestamp(listed, UTC)
+        if found.published_at is not None:
+            origins[found.dated_by] = found.published_at
+        when = self._services.published(now, *origins.values())
+        known = (name for name, one in reversed(origins.items()) if one == when)
+        return when, next(known, "none")
 
     def _duplicate(self, reason: str) -> None:
         self.counters.duplicates += 1

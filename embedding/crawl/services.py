@@ -63,9 +63,12 @@ class Services:
         )
 
     def published(self, fetched: datetime, *candidates: datetime | None) -> datetime:
-        """The first plausible time, else the event time at which it was fetched."""
+        """The most trusted plausible time, else the event time at which it was fetched.
+
+        candidates  the least trusted first: what a listing says, then what the text itself says
+        """
         now = self.replay.now.event_now(fetched.timestamp())
-        for when in candidates:
+        for when in reversed(candidates):
             if when is not None and when.timestamp() <= now + _AHEAD:
                 return when
         return datetime.fromtimestamp(now, UTC)

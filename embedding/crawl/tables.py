@@ -65,6 +65,17 @@ URLS = sa.Table(
 )
 """One row an address. Times are Unix seconds; `status` is new, fetched, done or failed."""
 
+LISTED = sa.Table(
+    "frontier_listed",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("source", sa.String(80), nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("is_lastmod", sa.Boolean, nullable=False),
+)
+"""How an address was listed, where that says more than its key: as it was linked, which is what is
+asked for, and whether its time is when it was changed last."""
+
 POLLS = sa.Table(
     "frontier_polls",
     metadata,

@@ -319,3 +319,16 @@ def test_an_older_frontier_whose_tables_lack_a_column_is_refused(kept: str) -> N
         Frontier(kept)
     with pytest.raises(ConfigError, match="frontier_leases has no fence"):
         block(kept, "s", "spam")
+
+
+def test_what_is_asked_for_is_the_address_as_it_was_linked(frontier: Frontier) -> None:
+    linked = "http://h.kr/read?no=7&PHPSESSID=0a1b2c3d4e5f60718"
+    listed = {"http://h.kr/read?no=7": (linked, False), "b": ("b", True)}
+    frontier.discover("s", [("http://h.kr/read?no=7", 1.0), ("b", 2.0), ("c", 3.0)], 5.0, listed)
+    claims = frontier.claim("s", 9, 6.0, 60.0)
+    assert [(one.address, one.is_lastmod) for one in claims] == [
+        (linked, False),
+        ("b", True),
+        ("c", False),
+    ]
+    frontier.discover("s", [("http://h.kr/read?no=7", 1.0)], 7.0, {})
