@@ -9,6 +9,7 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.snapshots.lacking import Missing, sentence
 
 if TYPE_CHECKING:
+    from embedding.exchange.config import ExchangeConfig
     from embedding.settings import Settings
     from embedding.snapshots.snapshot import Snapshot
 
@@ -26,14 +27,12 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
     window, or no window at all.
     """
     label = snapshot.manifest.window.label
-    if not snapshot.ref.lacks:
+    location, line = server or chosen.server_location, chosen.line(server, operator=True)
+    if not snapshot.ref.lacks and not _late(location, line, label):
         return [f"{snapshot.id}: it lacks nothing of {label}."]
-    location = server or chosen.server_location
     start = int(snapshot.ref.window_start.timestamp())
     try:
-        found = ask(
-            location, chosen.line(server, operator=True), CALL, {"window": start}, _LONGEST_S
-        )
+        found = ask(location, line, CALL, {"window": start}, _LONGEST_S)
     except UnavailableError as error:
         raise UnavailableError(
             f"{label} is not amended: {error} Nodes of a running platform read a window again; "
@@ -49,3 +48,12 @@ def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> 
     left = [sentence(Missing.model_validate(one), label) for one in found["missing"]]
     done = f"{found['id']}: revision {found['revision']} of {label}."
     return [done, *(left or ["It lacks nothing of its window any more."])]
+
+
+def _late(location: str, line: ExchangeConfig, label: str) -> int:
+    """Documents that came after the cut, which the server alone knows; 0 where none answers."""
+    try:
+        windows = ask(location, line, "status", {})["windows"]
+    except (UnavailableError, RefusedError):
+        return 0
+    return int(windows.get(label, {}).get("late_documents", 0))

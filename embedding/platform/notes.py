@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from embedding.snapshots.lacking import Missing, sentence
+
 LATEST_NAMED = 3
 """Windows, the latest ones, of which it is said what they lack."""
 
@@ -25,6 +27,11 @@ def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
     planted = " (the simulated web plants faults)" if simulated else ""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
     found += lacking_windows(status.get("snapshots") or ())
+    found += (status.get("waits") or {}).values()
+    for label, window in (status.get("windows") or {}).items():
+        if late := window.get("late_documents"):
+            lacks = Missing(part="documents", reason="late_documents", documents=late)
+            found.append(sentence(lacks, label))
     for source, alarm in sorted((status.get("alarms") or {}).items()):
         found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
     for name, node in sorted((status.get("nodes") or {}).items()):
@@ -61,7 +68,7 @@ def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     windows = {(ref["window_start"], ref["window_end"]): ref.get("lacks", ()) for ref in refs}
     lacking = [lacks for lacks in windows.values() if lacks]
-    found = [sentence for lacks in lacking[-LATEST_NAMED:] for sentence in lacks]
+    found = [one for lacks in lacking[-LATEST_NAMED:] for one in lacks]
     if more := len(lacking[:-LATEST_NAMED]):
         found.append(f"{more:,} more windows lack something; `yeoron snapshot list` names them.")
     return found

@@ -56,3 +56,15 @@ def test_of_a_window_that_was_amended_the_last_snapshot_counts() -> None:
     assert notes({"snapshots": [ref(1, "january."), ref(1), ref(2)]}) == []
     of_before = {name: value for name, value in ref(3).items() if name != "lacks"}
     assert notes({"snapshots": [of_before]}) == [], "a server that does not say it"
+
+
+def test_for_whom_a_window_waits_and_what_came_after_its_cut_is_said() -> None:
+    windows = {"2020-01": {"late_documents": 3}, "2020-02": {"late_documents": 0}, "2020-03": {}}
+    waits = {"2020-03": "window 2020-03 waits for n0 to hand in how it used words."}
+    assert notes({"windows": windows, "waits": waits}) == [
+        "window 2020-03 waits for n0 to hand in how it used words.",
+        (
+            "2020-01: 3 documents came after it was cut and are not in it. "
+            "`yeoron snapshot amend 2020-01` has it read again."
+        ),
+    ]

@@ -118,7 +118,10 @@ class Accounts:
         self.usage.learnt(push, forgotten)
         self.shifts.learnt(push, forgotten)
         for one in push.hand_ins:
-            for life, source in self.readers.hand_in(push.node, push.life, one):
+            theirs = self.readers.hand_in(push.node, push.life, one)
+            if self.tracker.in_step and not self.usage.says(one.window, push.node, push.life):
+                continue  # of the nodes of a corpus one speaks for all
+            for life, source in theirs:
                 self.usage.drop(one.window, life, source)
                 self.shifts.drop(one.window, life)
         self.rare.learnt(push)

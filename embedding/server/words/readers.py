@@ -91,12 +91,24 @@ class WindowReaders:
             counts[source] = counts.get(source, 0) + documents
 
     def hand_in(self, node: str, life: str, given: HandIn) -> list[Text]:
-        """A process handed in all that it read of a window; of whom it speaks beside itself."""
+        """A process handed in all that it read of a window; of whom it speaks beside itself.
+
+        That of a corpus has read again what earlier ones of its node had learnt.
+        """
         self._heard(node, life)
         own = self._windows.get(given.window, {}).get(life)
         if own is not None:
             own.open.clear()
             own.handed = True
+        if not self._moves:
+            earlier = {
+                mark: one
+                for mark, one in self._windows.get(given.window, {}).items()
+                if one.node == node and mark != life
+            }
+            for one in earlier.values():
+                one.open.clear()
+            return [(mark, source) for mark, one in earlier.items() for source in one.read]
         heirs = self._heirs.setdefault(given.window, {})
         heirs.update({(one.life, one.source): Heir(life, one) for one in given.inherited})
         return [(one.life, one.source) for one in given.inherited if one.documents]

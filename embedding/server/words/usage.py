@@ -278,6 +278,11 @@ class UsageSums:
         for owner in [one for one in self._portions if one[1] == node and one[2] != life]:
             del self._portions[owner]
 
+    def says(self, window: int, node: str, life: str) -> bool:
+        """Whether a process handed in how a word was used."""
+        handed = self._handed.get((window, node, life))
+        return handed is not None and bool(handed.parts)
+
     def drop(self, window: int, life: str, source: str) -> None:
         """Another process speaks now for what this one read of a source."""
         for owner, handed in list(self._handed.items()):

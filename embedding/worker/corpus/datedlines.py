@@ -161,6 +161,30 @@ def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
         )
 
 
+def remembered_from(
+    share: CorpusShare, unit: WindowUnit, until: int, windows: int, characters: float
+) -> int:
+    """The line from which on a node that has read to line `until` remembers what it read.
+
+    That is the text of its last `windows` windows; of much text the last `characters`, or more.
+    """
+    parts: list[tuple[int, int, int]] = []
+    for lines in dated_columns(share, report=False):
+        early = lines[: int(np.searchsorted(lines.numbers, until))]
+        for window, part in early.by_window(unit):
+            parts.append((window, int(part.numbers[0]), int(part.lengths.sum())))
+        if len(early) < len(lines):
+            break
+    latest = sorted({window for window, _, _ in parts})[-windows:]
+    found, read = until, 0
+    for window, first, size in reversed(parts):
+        if read >= characters:
+            break
+        if window in latest:
+            found, read = first, read + size
+    return found
+
+
 def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since` on, each with what had passed of its window.
 

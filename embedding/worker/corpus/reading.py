@@ -33,7 +33,13 @@ from embedding.text.pool import PooledText
 from embedding.text.tokenizers import as_written
 from embedding.text.voices import voices
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
-from embedding.worker.corpus.datedlines import DatedLines, dated_columns, listed, passing
+from embedding.worker.corpus.datedlines import (
+    DatedLines,
+    dated_columns,
+    listed,
+    passing,
+    remembered_from,
+)
 from embedding.worker.corpus.feedback import FeedbackChannel
 from embedding.worker.corpus.offset import Offset
 from embedding.worker.lifetime import end_with_parent, peak_memory
@@ -46,6 +52,8 @@ FIRST_TOKENS = 1_500
 """The first block of one of several nodes, unless all are smaller."""
 FIRST_CHARACTERS = 6.0
 """Characters a token is expected to take before any was read."""
+READ_AGAIN = "read again"
+"""Mark of the blocks that processes of the node before this one had learnt."""
 
 
 def blocks(
@@ -63,6 +71,7 @@ def blocks(
 
     A tick is one block, or one of each source where lines name theirs. Its last block alone has a
     place: what comes before it is learnt with it or not at all.
+    What a node before `start` remembered comes first, marked as read again (`TokenBlock.life`).
     Text without dates is one document a block; it is read as of the file's last change.
     """
     offset = start or Offset()
@@ -74,6 +83,7 @@ def blocks(
         growing = share.count > 1 and spec.node.growth > 0
         return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
 
+    yield from _again(_Cutter(spec, share, offset, allowed, text), spec, offset)
     cutter = _Cutter(spec, share, offset, allowed, text)
     for epoch in range(offset.epoch, share.epochs):
         if share.tokens is not None and read >= share.tokens:
@@ -92,9 +102,25 @@ def blocks(
                 return
 
 
+def _again(cutter: _Cutter, spec: NodeSpec, offset: Offset) -> Iterator[TokenBlock]:
+    """What the processes before this one had learnt and would still remember: for its use alone."""
+    share = cutter.share
+    windows = share.window if cutter.is_dated and spec.ring is None else None
+    if windows is None or not offset.line or not spec.model.traits.usage:
+        return
+    # Twice as much as the last texts say: the memory itself forgets what is too much.
+    most = 2 * spec.node.past_tokens * cutter.characters
+    since = remembered_from(share, windows, offset.line, spec.node.past_windows + 1, most)
+    for tick in cutter.dated(since, offset.line):
+        for block in tick:
+            place = str(offset) if block is tick[-1] else ""
+            yield replace(block, life=READ_AGAIN, offset=place)
+
+
 class _Cutter:
     """Cuts a share into ticks of about the tokens that are wanted, judged by characters.
 
+    share       what is read
     line        the line behind the last tick
     characters  characters a token took in the last tick
     """
@@ -110,7 +136,7 @@ class _Cutter:
         self.line = offset.line
         self.characters = offset.characters or FIRST_CHARACTERS
         self.is_dated = share.path.removesuffix(".xz").endswith(".jsonl")
-        self._share = share
+        self.share = share
         self._wanted = wanted
         self._config = spec.text
         self._falls = spec.model.schedule is LearningRateSchedule.WINDOW
@@ -125,10 +151,10 @@ class _Cutter:
         """
         texts: list[str] = []
         size, first, enough = 0, 0, self._enough()
-        for stretch in stretches(self._share):
+        for stretch in stretches(self.share):
             rest = stretch.since(since)
             while rest.text:
-                whole = self._share.count < 3 and enough >= len(stretch.text)
+                whole = self.share.count < 3 and enough >= len(stretch.text)
                 part, rest = rest.pieces(math.inf if whole else enough - size)
                 first = first if texts else part.first
                 texts.append(part.text)
@@ -140,13 +166,14 @@ class _Cutter:
         if texts:
             yield [self._plain(texts, first, 1.0)]
 
-    def dated(self, since: int = 0) -> Iterator[list[TokenBlock]]:
-        """Ticks of dated lines from line `since`; none holds lines of two windows."""
+    def dated(self, since: int = 0, until: int | None = None) -> Iterator[list[TokenBlock]]:
+        """Ticks of dated lines from line `since`, before line `until`; none holds lines of two
+        windows."""
         pending: list[DatedLines] = []
         window: int | None = None
         size, enough = 0, self._enough()
-        for lines in self._lines(since):
-            for own, whole in lines.by_window(self._share.window):
+        for lines in self._lines(since) if until is None else self._early(since, until):
+            for own, whole in lines.by_window(self.share.window):
                 if pending and own != window:
                     yield self._by_source(DatedLines.joined(pending))
                     pending, size, enough = [], 0, self._enough()
@@ -165,10 +192,17 @@ class _Cutter:
 
     def _lines(self, since: int) -> Iterator[DatedLines]:
         """Dated lines; with what had passed of their window where the learning rate follows it."""
-        unit = self._share.window
-        if unit is None or not self._falls or not self._share.window_characters:
-            return dated_columns(self._share, since)
-        return passing(self._share, unit, since)
+        unit = self.share.window
+        if unit is None or not self._falls or not self.share.window_characters:
+            return dated_columns(self.share, since)
+        return passing(self.share, unit, since)
+
+    def _early(self, since: int, until: int) -> Iterator[DatedLines]:
+        for lines in dated_columns(self.share, since, report=False):
+            early = lines[: int(np.searchsorted(lines.numbers, until))]
+            if not len(early):
+                return
+            yield early
 
     def _enough(self) -> float:
         """Least characters of the next block."""
@@ -176,7 +210,7 @@ class _Cutter:
 
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
         text = "".join(texts)
-        key = document_key(self._share.source, first)
+        key = document_key(self.share.source, first)
         if _is_prepared(self._config):
             block = self._prepared(text, first)
             self._learn_size(len(text), block.n_tokens)
@@ -184,12 +218,12 @@ class _Cutter:
         coded = code_lines(text.split("\n"), self._config)
         self._learn_size(len(text), len(coded.codes))
         ends = np.asarray([0, len(coded.sentences) - 1], dtype=np.int32)
-        block = self._coded(self._share.source, coded, ends, np.full(1, self._undated), [key])
+        block = self._coded(self.share.source, coded, ends, np.full(1, self._undated), [key])
         return replace(block, progress=done)
 
     def _prepared(self, text: str, first: int) -> TokenBlock:
         """Lines from line `first` as one document, without those that cannot be prepared."""
-        source = self._share.source
+        source = self.share.source
         key = document_key(source, first)
         block = self._text.block([self._document(key, source, text, self._undated)], [time.time()])
         if self._text.left_out.pop(key, None) is None:
@@ -213,8 +247,8 @@ class _Cutter:
 
     def _sourced(self, lines: DatedLines) -> list[tuple[str, DatedLines]]:
         """The lines of each source."""
-        if not self._share.sources or not lines.name_sources:
-            return [(self._share.source, lines)]
+        if not self.share.sources or not lines.name_sources:
+            return [(self.share.source, lines)]
         groups: dict[str, list[int]] = {}
         for at, named in enumerate(listed(lines.sources)):
             groups.setdefault(self._source(named), []).append(at)
@@ -222,11 +256,11 @@ class _Cutter:
 
     def _source(self, named: object) -> str:
         """The name under which the words of a line are counted that says this of its source."""
-        share, name = self._share, named_source(named)
+        share, name = self.share, named_source(named)
         return name if name in share.sources else share.rest if name else share.source
 
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
-        keys = [document_key(self._share.source, number) for number in lines.numbers.tolist()]
+        keys = [document_key(self.share.source, number) for number in lines.numbers.tolist()]
         if _is_prepared(self._config):
             columns = (lines.texts.to_pylist(), lines.when.tolist(), lines.authors.to_pylist())
             documents = [

@@ -7,7 +7,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import psutil
@@ -209,6 +209,11 @@ class GradientProcess:
         again = [block for block in blocks or () if block.life]
         if not again:
             return blocks
+        if self.spec.corpus is not None:
+            # Its own text, as the server knows: its node reads it whichever process does.
+            self.learner.remember_again([replace(block, life="") for block in again])
+            self._read(window_of(again, self.learner.setup.unit), 0)
+            return None
         self.learner.remember_again(again)
         self._again += sum(block.n_documents for block in again)
         return [block for block in blocks or () if not block.life]

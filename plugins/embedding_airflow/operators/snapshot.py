@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -12,13 +14,21 @@ from embedding_airflow.operators.base import YeoronOperator, window_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from embedding.exchange.client import ParameterClient
+    from embedding.kernel.records import SnapshotRef, Window
     from embedding.settings import Settings
+
+ASK_SECONDS = 600.0
+"""How long one request for a snapshot takes at most; it is asked for again."""
+LOG_SECONDS = 60.0
+"""How often the log says for whom a window waits."""
 
 
 class CutSnapshot(YeoronOperator):
     """Asks the parameter server for the snapshot of the run's window.
 
     The server gives the same snapshot when the window was cut before, so a retry repeats nothing.
+    While the window waits for its nodes the task does, too, and its log says for whom.
     Result: `SnapshotRef.to_dict()`. XCom `lacks`, where the snapshot lacks something of its
     window: a sentence for each, which the log and the run's note say too.
     Event on the asset `snapshots` (its outlet): `id`, `window`, `parent`, `lacks`.
@@ -39,7 +49,7 @@ class CutSnapshot(YeoronOperator):
             config=settings.line(operator=True),
         )
         try:
-            ref = client.cut(window)
+            ref = self._cut(client, window)
         finally:
             client.close()
         self.snapshot_id = ref.id
@@ -55,6 +65,33 @@ class CutSnapshot(YeoronOperator):
             **({LACKS: list(ref.lacks)} if ref.lacks else {}),
         }
         return dict(ref.to_dict())
+
+    def _cut(self, client: ParameterClient, window: Window) -> SnapshotRef:
+        """Ask again for as long as the window waits for its nodes."""
+        from embedding.kernel.errors import UnavailableError
+
+        over = threading.Event()
+        watch = threading.Thread(target=self._log_waits, args=(client, window.label, over))
+        watch.start()
+        try:
+            while True:
+                try:
+                    return client.cut(window, timeout_s=ASK_SECONDS)
+                except UnavailableError:
+                    if window.label not in client.status()["waits"]:
+                        raise
+        finally:
+            over.set()
+            watch.join()
+
+    def _log_waits(self, client: ParameterClient, label: str, over: threading.Event) -> None:
+        """Say now and then for whom the window waits."""
+        from embedding.kernel.errors import UnavailableError
+
+        while not over.wait(LOG_SECONDS):
+            with contextlib.suppress(UnavailableError):
+                if sentence := client.status()["waits"].get(label):
+                    self.log.warning("%s", sentence)
 
 
 class ChosenSnapshots(YeoronOperator):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from named import named
 
+from embedding.commands.amending import amended
 from embedding.exchange.channel import ask
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import UNITS, ContextSums, HandIn, Inherited
@@ -22,6 +23,7 @@ from embedding.kernel.records import SourceProgress, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.snapshotting.amending import AMENDABLE
+from embedding.settings import Settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
@@ -183,6 +185,24 @@ def test_late_documents_make_a_revision_when_it_is_asked_for(tmp_path, connect):
         with pytest.raises(RefusedError, match=f"kept for the last {AMENDABLE} windows"):
             ask(server.location, ExchangeConfig(), "amend", {"window": AT - DAY})
         assert store.expire(0.0, ()) == [now.ref.id], "retention takes the revision before"
+
+
+def test_what_came_late_is_amended_by_command_where_the_snapshot_lacks_nothing_else(
+    tmp_path, connect
+):
+    with running_server(settings(tmp_path), dim=DIM) as server:
+        one = reader(server, connect)
+        one.read(2)
+        one.hand_in(1.0, 2)
+        server.snapshotter.cut(WINDOW)
+        snapshot = opened(tmp_path)
+        (nothing,) = amended(snapshot, Settings(), server.location)
+        assert "it lacks nothing of 2020-02-01" in nothing
+        one.read(3)
+        one.hand_in(1.5, 5)
+        done, _ = amended(snapshot, Settings(), server.location)
+        assert "revision 2 of 2020-02-01" in done
+        assert opened(tmp_path).manifest.documents == {"뉴스": 5}
 
 
 def test_a_person_may_cut_and_amend_without_a_node_that_hangs(tmp_path, connect):

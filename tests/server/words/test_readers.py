@@ -67,6 +67,16 @@ def test_the_text_of_a_corpus_goes_to_nobody_else_and_is_not_waited_for() -> Non
     assert (lost.reason, lost.documents) == ("node_lost", 3)
 
 
+def test_who_goes_on_in_a_corpus_has_read_again_what_its_node_had_learnt() -> None:
+    readers = WindowReaders(moves=False)
+    for node, life in (("n0", "a"), ("n1", "x"), ("n0", "b")):
+        readers.greet(node, life)
+        readers.read(WINDOW, node, life, "가", 3)
+    assert readers.hand_in("n0", "b", HandIn(WINDOW, 1)) == [("a", "가")]
+    (lacks,) = readers.missing(WINDOW, {"n0", "n1"})
+    assert (lacks.reason, lacks.where) == ("usage_not_handed_in", ("n1",))
+
+
 def test_who_takes_a_source_over_and_has_no_text_of_it_ends_the_wait_and_drops_nothing() -> None:
     readers = WindowReaders()
     for node, life in (("n0", "a"), ("n1", "b")):

@@ -54,6 +54,7 @@ def read(
     growth: float = 0.1,
     model: ModelConfig | None = None,
     start: Offset | None = None,
+    again: bool = False,
     **options: Any,
 ) -> list[TokenBlock]:
     part = share(path, **options)
@@ -65,7 +66,7 @@ def read(
         model=model or ModelConfig(),
         node=NodeConfig(block_tokens=block_tokens, growth=growth),
     )
-    return list(blocks(spec, part, start))
+    return [block for block in blocks(spec, part, start) if again or not block.life]
 
 
 def words_of(found: list[TokenBlock]) -> list[str]:
@@ -398,3 +399,24 @@ def test_the_same_share_is_cut_alike_in_every_run(tmp_path: Path) -> None:
     first, second = (read(path, block_tokens=5_000, index=1, count=2) for _ in range(2))
     assert [block.keys for block in first] == [block.keys for block in second]
     assert words_of(first) == words_of(second)
+
+
+def test_who_goes_on_is_given_what_the_processes_before_it_would_remember(tmp_path: Path) -> None:
+    """First, marked, of the last windows alone; then it goes on at its offset."""
+    days = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=3 * at) for at in range(96)]
+    lines = [dated(day.isoformat(), body=f"낱말{at}" + 20 * " 둘") for at, day in enumerate(days)]
+    path = write(tmp_path / "c.jsonl", "".join(lines))
+    whole = read(path, block_tokens=64, window=WindowUnit.DAY)
+    before = next(block for block in whole if Offset.of(block.offset).line >= 78)
+    start = Offset.of(before.offset)
+    found = read(path, block_tokens=64, window=WindowUnit.DAY, start=start, again=True)
+    again = [block for block in found if block.life]
+    assert found[: len(again)] == again
+    assert {Offset.of(block.offset) for block in again} == {start}
+    windows = NodeConfig().past_windows + 1
+    day = (start.line - 1) // 8
+    numbers = [int(word[2:]) for word in words_of(again) if word != "둘"]
+    assert numbers == list(range(8 * (day - windows + 1), start.line))
+    rest = [int(word[2:]) for word in words_of(found[len(again) :]) if word != "둘"]
+    assert rest == list(range(start.line, 96))
+    assert not [block for block in whole if block.life]
