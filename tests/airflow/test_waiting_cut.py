@@ -30,7 +30,7 @@ def test_the_task_asks_again_and_its_log_says_for_whom_it_waits(
     from embedding_airflow.assets import SNAPSHOTS
     from embedding_airflow.operators import snapshot
 
-    monkeypatch.setattr(snapshot, "ASK_SECONDS", 1.0)
+    monkeypatch.setattr(snapshot, "CUT_SECONDS", 1.0)
     monkeypatch.setattr(snapshot, "LOG_SECONDS", 0.2)
     config = ServerConfig(snapshots=str(tmp_path / "store"), window=WindowUnit.MONTH, min_count=1)
     config = config.model_copy(update={"in_step": True})  # a window may have no word with a row

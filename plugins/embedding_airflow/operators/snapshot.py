@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from embedding.kernel.records import SnapshotRef, Window
     from embedding.settings import Settings
 
-ASK_SECONDS = 600.0
+CUT_SECONDS = 600.0
 """How long one request for a snapshot takes at most; it is asked for again."""
 LOG_SECONDS = 60.0
 """How often the log says for whom a window waits."""
@@ -76,7 +76,7 @@ class CutSnapshot(YeoronOperator):
         try:
             while True:
                 try:
-                    return client.cut(window, timeout_s=ASK_SECONDS)
+                    return client.cut(window, timeout_s=CUT_SECONDS)
                 except UnavailableError:
                     if window.label not in client.status()["waits"]:
                         raise

@@ -59,5 +59,5 @@ def test_it_is_published_whole_and_reported_with_the_reason(tmp_path: Path) -> N
     )
     page = TestClient(create_app(config, dependencies=[Depends(lambda: None)]))
     for month in LINES:
-        assert page.get("/", params={"id": ids[month]}).status_code == 200
+        assert page.get(f"/window/{ids[month]}").status_code == 200
     assert page.get("/word/낱말11", params={"id": ids[2]}).status_code == 200
