@@ -432,8 +432,13 @@ class ServerState:
         return tuple(found)
 
     def _awaited(self) -> set[str]:
-        """Nodes that are there, or have yet to come back to a server that was restarted."""
-        return self.living() | self.accounts.tracker.expected
+        """Nodes that are there, or have yet to come back to a server that was restarted.
+
+        Where none is, those that died without a goodbye: they are started again, however long that
+        takes, and nobody else could read their text again.
+        """
+        awaited = self.living() | self.accounts.tracker.expected
+        return awaited or self.accounts.readers.nodes - self.reports.departed
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each present node reported last."""

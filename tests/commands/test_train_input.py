@@ -102,7 +102,7 @@ def no_server(*_: object) -> None:
         ("text.txt --rehearsal-passes 5", ["rehearsal_passes 5", "not dated", "0 is accepted"]),
         ("dated.jsonl --dated --window day --rehearsal-passes -1", ["rehearsal_passes", "-1"]),
         ("dated.jsonl --dated --window day --rehearsal-passes nan", ["rehearsal_passes", "nan"]),
-        ("dated.jsonl --dated --window day --rehearsal-passes 1001", ["rehearsal_passes", "1000"]),
+        ("dated.jsonl --dated --window day --rehearsal-passes 1001", ["rehearsal_passes", "1,000"]),
         (f"{PASSES} --model glove", ["rehearsal_passes 2", "model glove"]),
         (f"{PASSES} --split columns", ["rehearsal_passes 2", "split columns"]),
         (f"{PASSES} --topology allreduce --nodes 2", ["rehearsal_passes 2", "topology allreduce"]),

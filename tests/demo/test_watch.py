@@ -11,8 +11,8 @@ from rich.console import Console
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import Window
-from embedding.platform import watch as watching
 from embedding.settings import Settings
+from yeoron_demo import watch as watching
 from yeoron_demo.watch import (
     DROPPED_SECONDS,
     EVALUATE,
