@@ -7,6 +7,7 @@ installed: it needs only numpy, pandas, pyarrow and mlflow, and is imported by n
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
             lines = [(word, "", float("nan"), 0, reason) for word in model_input]
             return pd.DataFrame(lines, columns=list(_COLUMNS))
         for word in model_input:
-            row = pc.index(self.words, word).as_py()
+            row = pc.index(self.words, unicodedata.normalize("NFC", word)).as_py()
             if row < 0:
                 reason = f"not in the vocabulary of snapshot {self.manifest['id']}"
                 lines.append((word, "", float("nan"), 0, reason))

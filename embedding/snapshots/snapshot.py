@@ -33,6 +33,7 @@ from embedding.snapshots.pulls import read as read_pulls
 from embedding.snapshots.readability import unreadable
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
+from embedding.text.normalise import normalise
 
 _COUNTS = ("count", *COUNT_COLUMNS[1:])
 
@@ -217,7 +218,8 @@ class Snapshot:
         return np.asarray(found.fill_null(-1).to_numpy(), np.int64)
 
     def neighbours(self, query_: str | FloatArray, n: int = 10) -> list[tuple[str, float]]:
-        """The n words nearest to a word (itself left out) or to a vector float [dim].
+        """The n words nearest to a word, as texts have it (itself left out), or to a vector
+        float [dim].
 
         With their nearness (snapshots/nearness.py), exact, highest first. Raises InputError for an
         unknown word, a vector of another length, or n < 1.
@@ -226,7 +228,7 @@ class Snapshot:
             raise InputError(f"snapshot {self.id}: n is at least 1, got {n}.")
         row = -1
         if isinstance(query_, str):
-            found = self.index(query_)
+            found = self.index(normalise(query_))
             if found is None:
                 raise InputError(f"snapshot {self.id}: no word {query_[:80]!r} among {len(self)}.")
             row, vector = found, self.vectors[found]

@@ -11,6 +11,7 @@ import numpy as np
 from embedding.kernel.records import CodeArray
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
+from embedding.text.normalise import normalise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.expressions import parts_of
@@ -104,7 +105,7 @@ def word_history(
     neighbour_cache: NeighbourCache | None = None,
     alike: UsedAlike | None = None,
 ) -> WordHistory:
-    """Follow `word` through all windows.
+    """Follow `word`, as texts have it (`normalise`), through all windows.
 
     neighbour_cache, alike  keep the frequent words of snapshots from one word to the next
 
@@ -115,7 +116,7 @@ def word_history(
     Raises SnapshotError when the last snapshot cannot be read; an earlier one that cannot be
     read is left out and noted.
     """
-    config = config or TrendsConfig()
+    config, word = config or TrendsConfig(), normalise(word)
     neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
     alike = alike or UsedAlike(config)
     last = store.open()

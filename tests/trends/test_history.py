@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
@@ -253,3 +254,11 @@ def test_a_word_that_a_window_does_not_use_has_no_neighbours_there(planted, tmp_
     store.publish(data, some)
     assert word_history(store, "버스").points[0].neighbours == ()
     assert word_history(store, "택시").points[0].neighbours
+
+
+@pytest.mark.parametrize("form", ["NFD", "NFKD", "NFC"])
+def test_a_word_is_asked_for_in_any_form_of_its_letters(store, form) -> None:
+    known = word_history(store, "코로나")
+    assert word_history(store, unicodedata.normalize(form, "코로나")) == known
+    neighbours = store.open().neighbours("코로나", 3)
+    assert store.open().neighbours(unicodedata.normalize(form, "코로나"), 3) == neighbours
