@@ -334,7 +334,7 @@ def word(
     else:
         folder = chosen.paths.trends if snapshots is None else None
         with console.status("Comparing windows …"):
-            change = word_change(word, [*reports_of(store, chosen.trends, folder)])
+            change = word_change(history.word, [*reports_of(store, chosen.trends, folder)])
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 

@@ -228,7 +228,8 @@ class Snapshot:
             raise InputError(f"snapshot {self.id}: n is at least 1, got {n}.")
         row = -1
         if isinstance(query_, str):
-            found = self.index(normalise(query_))
+            found = self.index(query_)
+            found = self.index(normalise(query_)) if found is None else found
             if found is None:
                 raise InputError(f"snapshot {self.id}: no word {query_[:80]!r} among {len(self)}.")
             row, vector = found, self.vectors[found]

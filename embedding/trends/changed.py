@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from embedding.text.normalise import normalise
 from embedding.trends.rows import TrendReport
 
 
@@ -35,7 +34,6 @@ class WordChange:
 
 def word_change(word: str, reports: Sequence[TrendReport]) -> WordChange:
     """What the reports of the windows of a store, oldest first, say of a word."""
-    word = normalise(word)
     compared = [one for one in reports if one.compared_with is not None]
     unjudged = tuple(one.snapshot.label for one in compared if not one.ranked.get("moved"))
     for report in reversed(compared):

@@ -105,7 +105,7 @@ def word_history(
     neighbour_cache: NeighbourCache | None = None,
     alike: UsedAlike | None = None,
 ) -> WordHistory:
-    """Follow `word`, as texts have it (`normalise`), through all windows.
+    """Follow `word` through all windows; one that none has, in the form that texts have.
 
     neighbour_cache, alike  keep the frequent words of snapshots from one word to the next
 
@@ -116,11 +116,13 @@ def word_history(
     Raises SnapshotError when the last snapshot cannot be read; an earlier one that cannot be
     read is left out and noted.
     """
-    config, word = config or TrendsConfig(), normalise(word)
+    config = config or TrendsConfig()
     neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
     alike = alike or UsedAlike(config)
     last = store.open()
     snapshots, notes = windows_up_to(store, last, config.history_windows)
+    if all(snapshot.index(word) is None for snapshot in snapshots):
+        word = normalise(word)
     near: list[_Nearby] = []
     for snapshot in snapshots:
         near.append(

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from embedding.snapshots.store import LATEST
-from embedding.text.normalise import normalise
 from embedding.trends import storage, table
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
@@ -154,7 +153,6 @@ def _add_ranking(routes: APIRouter, site: Site, name: str, answers: Describe) ->
 
 
 def _word(site: Site, word: str) -> Response:
-    word = normalise(word)
     history = site.reader.history(word)
     if history.known:
         return as_text(table.as_json(history))

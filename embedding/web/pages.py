@@ -13,7 +13,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
-from embedding.text.normalise import normalise
 from embedding.trends import table
 from embedding.trends.bias import SourceBias
 from embedding.trends.disagreement import Disagreement
@@ -286,10 +285,10 @@ def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
 def _word(
     site: Site, request: Request, word: str, then: str | None, now: str | None
 ) -> HTMLResponse:
-    word = normalise(word)
     history = site.reader.history(word)
     if not history.known:
         return unknown(site, request, word)
+    word = history.word
     t, chosen = site.words(request), site.filter(request)
     history = chosen.history(history)
     if not history.points:

@@ -179,7 +179,9 @@ class Store:
         if not history.known:
             raise InputError(f"word {word[:80]!r}: no snapshot holds it.")
         labels = [point.snapshot for point in history.points]
-        return Word(history, lambda: word_change(word, [self._report(one) for one in labels]))
+        return Word(
+            history, lambda: word_change(history.word, [self._report(one) for one in labels])
+        )
 
     def nearest(self, word: str, window: str = LATEST, n: int = 10) -> Table:
         """The n words with the nearest vectors in the model at the end of a window.
