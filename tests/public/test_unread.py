@@ -166,7 +166,7 @@ def test_a_window_that_was_cut_at_its_limit_says_so(
     with page(unsettled) as client:
         for language, sentence in (
             ("en", "closed before training finished"),
-            ("ko", "다 익히기 전에"),
+            ("ko", "학습이 끝나기 전에"),
         ):
             assert sentence in client.get("/", headers={"accept-language": language}).text
 
