@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from embedding.cli import app
 from embedding.commands.exporting import EXPORTED
-from embedding.kernel.errors import ConfigError, InputError, YeoronError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.snapshots.lookup import of_window
 from embedding.snapshots.store import SnapshotStore
 
@@ -157,9 +157,3 @@ def test_a_place_that_cannot_be_written(store, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot be written"):
         run("findings", "--snapshots", store, "-o", tmp_path / "file" / "x.csv")
-
-
-def test_the_name_of_before_says_the_new_one():
-    found = CliRunner().invoke(app, ["snapshot", "export", "store", "--format", "word2vec"])
-    assert isinstance(found.exception, YeoronError)
-    assert "yeoron export vectors" in str(found.exception)

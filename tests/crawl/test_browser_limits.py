@@ -254,14 +254,16 @@ async def test_a_browser_leaves_nothing_on_the_disk(pages: Any, quick: Any, repl
     pages.answers["/secret"] = reply(text, cache_control="max-age=600", set_cookie="b=2")
     async with rendering(quick(pages.host)) as pool:
         assert len(await render(pool, f"{pages.base}/secret")) == 1
-        profile = pool.browser._profile
+        profile, home = pool.browser._folders
         held = [path for path in profile.rglob("*") if path.is_file()]
+        held += [path for path in home.rglob("*") if path.is_file()]
         for path in held:
             data = path.read_bytes()
             assert secret.encode() not in data
             assert secret.encode("utf-16-le") not in data
     assert held
     assert not profile.exists()
+    assert not home.exists()
 
 
 async def test_a_browser_that_shows_nothing_is_ended_until_a_page_is_due(

@@ -243,13 +243,14 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, co
 def test_evidence_is_addresses_and_no_script(client, config):
     html = get(client, f"/word/{quote('코로나')}")
     assert 'href="https://news.example/0"' in html
-    assert "2020-03-02 09:00 UTC" in html
+    assert "2020-03-02" in html
+    assert "2020-03-02 09:00" not in html, "the hour would say who wrote it"
     assert "javascript:" not in html
     assert "<script>alert" not in html
     found = json.loads(get(client, "/api/evidence", w="코로나"))
     assert {one["source"] for one in found["documents"]} == {"뉴스", "게시판", "댓글"}
     first = ids(config)[0]
-    assert "주소는 남아 있지 않습니다" in get(client, f"/word/{quote('코로나')}", now=first)
+    assert "이 말에 남긴 주소가 없습니다" in get(client, f"/word/{quote('코로나')}", now=first)
     assert json.loads(get(client, "/api/evidence", w="코로나", id=first))["documents"] == []
 
 
