@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,9 +36,11 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def app(settings: Settings) -> Iterator[LoginRequired]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(settings.paths.home / "user"))
-        yield mlflow_app(settings)
+    before = dict(os.environ)  # MLflow's own variables are of this application alone
+    os.environ["HOME"] = str(settings.paths.home / "user")
+    yield mlflow_app(settings)
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="module")
