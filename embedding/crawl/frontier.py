@@ -62,7 +62,7 @@ class Frontier:
         self._incarnation: Incarnation | None = None
         self.again: dict[str, str] = {}
         """By key, what is read again for how it uses words alone: mark of the process that learnt
-        it. Whoever reads documents keeps it."""
+        it. Known before a document is given out; whoever reads documents keeps it."""
 
     def held_by(self, incarnation: Incarnation) -> None:
         """From now on write only of sources whose lease `incarnation` holds."""
@@ -229,7 +229,18 @@ class Frontier:
             leased = self._held(connection)
             if leased is not None and source not in leased:
                 return []
-            return [str(row[0]) for row in connection.execute(statement, rows)]
+            keys = [str(row[0]) for row in connection.execute(statement, rows)]
+            self._given_out(connection, keys)
+            return keys
+
+    def _given_out(self, connection: sa.Connection, keys: Sequence[str]) -> None:
+        """Know which of these are read again before anybody reads them: others are learnt."""
+        if keys:
+            these = sa.and_(USES.c.key.in_(keys), USES.c.again.is_(True))
+            query = sa.select(USES.c.key, USES.c.life).where(these)
+            for key in keys:
+                self.again.pop(key, None)
+            self.again.update((str(key), str(life)) for key, life in connection.execute(query))
 
     def claim(self, source: str, n: int, now: float, lease: float) -> list[Claim]:
         """Give out up to `n` new references, oldest first, to nobody else for `lease` seconds."""
@@ -256,6 +267,7 @@ class Frontier:
             found = connection.execute(self._own(connection, take)).fetchall()
             query = sa.select(LISTED).where(LISTED.c.key.in_([row.key for row in found]))
             listed = {row.key: row for row in connection.execute(query)} if found else {}
+            self._given_out(connection, [row.key for row in found])
         return [
             Claim(
                 row.key,

@@ -75,6 +75,27 @@ def test_it_is_known_over_a_restart_what_is_read_again(frontier) -> None:
     assert [claim.key for claim in frontier.claim("s", 9, 30.0, 100.0)] == ["x"]
 
 
+def test_who_is_given_a_document_knows_at_once_that_it_is_read_again(frontier) -> None:
+    """Asked for afterwards, it may be read before the answer, and is learnt twice."""
+    held(frontier, A, "s")
+    learn(frontier, "s", "x")
+    assert frontier.offer("s", [("c", 5.0)], 11.0) == {"c"}
+    assert frontier.acknowledge(["c"], 12.0) == 1
+    held(frontier, B, "s")
+    assert frontier.read_again("s", "a", 0.0) == 2
+    assert frontier.again == {}
+    frontier.claim("s", 9, 20.0, 100.0)
+    assert frontier.again == {"x": "a"}
+    frontier.again.clear()
+    assert frontier.offer("s", [("c", 5.0), ("d", 5.0)], 21.0) == {"c", "d"}
+    assert frontier.again == {"c": "a"}
+    frontier.again["x"] = "b"
+    frontier.release(["x"])
+    frontier.was_read_again(["x"])
+    frontier.claim("s", 9, 22.0, 100.0)
+    assert "x" not in frontier.again, "it is learnt"
+
+
 def test_who_is_told_late_that_documents_were_learnt_notes_by_whom(frontier) -> None:
     held(frontier, A, "s")
     frontier.discover("s", [("x", 5.0)], 9.0)
