@@ -470,6 +470,8 @@ class ServerState:
                 logger.warning("node %s was silent too long and counts as gone", node)
             self.execute(instructions, now)
             self.changes.advance()
+            # Who never came back after a restart is waited for no longer, whoever else asks.
+            self.accounts.tracker.advance(now=now)
             for node in gone:
                 self.pushes.departures.gone(node)
             if gone:
