@@ -19,7 +19,7 @@ from embedding.trends.storage import load, saved
 from embedding.trends.storytext import story_lines
 from yeoron_demo.findings import listed
 
-LISTED = 10
+WORDS_LISTED = 10
 PLANTED_PART = "planted"
 """The part of a demo that was right only where it found what was planted."""
 STORIES = 3
@@ -95,7 +95,7 @@ def nothing_else(summary: dict[str, Any]) -> list[str]:
     for row in summary["contrasts"]:
         by_source.setdefault(row["source"], []).append(row)
     lines = [
-        f"{source} uses differently from all others: {listed(rows, LISTED)}"
+        f"{source} uses differently from all others: {listed(rows, WORDS_LISTED)}"
         for source, rows in by_source.items()
     ]
     if not lines:

@@ -54,7 +54,7 @@ def test_a_frontier_on_postgres_comes_back_in_another_database(two, tmp_path):
     fresh = settings.model_copy(update={"paths": paths})
     with pytest.raises(ConfigError, match="of a postgresql database and the settings name"):
         restore(fresh, str(tmp_path / "backup"))
-    with pytest.raises(InputError, match="holds 9 tables; an empty one"):
+    with pytest.raises(InputError, match="holds 10 tables; an empty one"):
         restore(on_postgres(fresh, two[0]), str(tmp_path / "backup"))
     assert not fresh.paths.home.exists()
     restore(on_postgres(fresh, two[1]), str(tmp_path / "backup"))
