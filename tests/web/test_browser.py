@@ -18,19 +18,17 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
 
-KINDS = ("born", "moved", "risen", "fallen")
-
 
 async def test_from_the_brief_to_a_word_by_search(page_of, address):
     async with page_of() as page:
         await page.goto(address + "/")
         said = [await page.locator(".hero h1").inner_text()]
         said += await page.locator(".hero .further").all_inner_texts()
-        report = await (await page.request.get(address + "/api/report")).json()
-        called = [row["word"] for kind in KINDS for row in report[kind] if row["significant"]]
-        assert [any(word in one for word in called) for one in said] == [True] * 3
-        assert await page.locator(".hero h1 a.word").inner_text() == "신천지"
-        assert any("<script>alert(1)</script>" in one for one in said)
+        # The second is a filler word, called falsely (q 0.02): its copies are taken off in February
+        # alone, where half of what is usual is not reached.
+        words = ["신천지", "초바누", "<script>alert(1)</script>"]
+        assert [word in one for word, one in zip(words, said, strict=True)] == [True] * 3
+        assert await page.locator(".hero h1 a.word").inner_text() == words[0]
         await page.fill("#q", "마스")
         await page.locator("#suggestions li").first.wait_for()
         await page.keyboard.press("ArrowDown")
