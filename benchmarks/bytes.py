@@ -29,7 +29,7 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from benchmarks.link import throttled
 from embedding.kernel.errors import InputError, YeoronError
-from yeoron_bench.results import ended, facts, hardware, keep
+from yeoron_bench.results import ended, facts, hardware, keep_and_print
 from yeoron_bench.train import Setting, judge, prepared
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
@@ -240,9 +240,7 @@ def bench_bytes(
         "runs": runs,
         "throttled": speeds,
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.kept import RESULTS
 from benchmarks.topology import cpu_seconds
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 from yeoron_bench.train import Setting, call, prepared, warm_up
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
@@ -124,8 +124,7 @@ def bench_columns(
                 print(*side, f"{last['bytes_sent_per_token']:,.0f} bytes a token", flush=True)
     report["summary"] = summary(runs)
     report["runs"] = [{"side": list(side), "runs": several} for side, several in runs.items()]
-    keep(report, table(report), results=results)
-    print(table(report))
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -39,7 +39,7 @@ from embedding.sources.base import FetchedPage
 from embedding.sources.config import SourceConfig
 from embedding.sources.feed import read_feed
 from embedding.sources.times import parse_time
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 
 PACKAGES = ("yeoron", "trafilatura", "htmldate", "feedparser", "warcio", "protego", "pyarrow")
 
@@ -346,8 +346,7 @@ def run(folder: Path, results: Path) -> dict[str, Any]:
             "differences": [[one.name, one.seen, reason_of(name, one)] for one in wrong],
         }
         print(f"{name}: {len(cases) - len(wrong)} of {len(cases)}", file=sys.stderr)
-    keep(report, table(report), results=results)
-    print(table(report))
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -23,7 +23,7 @@ from benchmarks.unlike import Text, held_out_loss
 from embedding.kernel.records import FloatArray
 from embedding.models.config import ModelConfig
 from embedding.snapshots.store import SnapshotStore
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 
 SIDES = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))
 """Nodes and policy; the first is what the others are held against."""
@@ -90,8 +90,7 @@ def bench_hogwild(
         "config": {**model.model_dump(mode="json"), "seeds": list(seeds), "min_count": MIN_COUNT},
         "runs": runs,
     }
-    keep(report, table(report), results=results, part=corpus.name.split(".")[0])
-    print(table(report))
+    keep_and_print(report, table(report), results=results, part=corpus.name.split(".")[0])
     return report
 
 

@@ -37,7 +37,7 @@ from embedding.server.config import ServerConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import CorpusShare, NodeSpec
-from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.results import facts, hardware, keep_and_print
 
 HOSTS = 3
 NETWORK = "198.51.100"
@@ -229,9 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages = ("yeoron", "numpy", "numba", "pyarrow", "torch")
     report = {**facts("hosts", packages, load), "setting": setting, "runs": runs}
     report["load_end"] = os.getloadavg()[0]
-    text_of = table(report)
-    keep(report, text_of, results=given.results)
-    print(text_of)
+    keep_and_print(report, table(report), results=given.results)
     return 0
 
 

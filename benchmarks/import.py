@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 
 PACKAGES = ("yeoron", "pyarrow", "numpy")
 BEGIN, YEAR = datetime(2023, 1, 1, tzinfo=UTC), 365 * 86_400
@@ -106,8 +106,7 @@ def bench_import(lines: int, results: Path) -> dict[str, Any]:
         for side in SIDES:
             for count in (lines // 4, lines):
                 report["runs"].append(run_side(side, count, Path(folder)))
-    keep(report, table(report), results=results)
-    print(table(report))
+    keep_and_print(report, table(report), results=results)
     return report
 
 

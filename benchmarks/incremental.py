@@ -38,7 +38,7 @@ from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig
 from embedding.training.request import FRESH_NOISE, TrainRequest
 from embedding.training.running import HALF_LIFE_TOKENS
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 
 MIN_COUNT = 5
 PAIRS = 20_000
@@ -283,9 +283,7 @@ def bench_incremental(
         "scored": labels,
         "runs": {name: vars(curve) for name, curve in curves.items()},
     }
-    text = table(report, unit)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report, unit), results=results)
     return report
 
 

@@ -34,7 +34,7 @@ from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.worker.config import NodeConfig
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 
 MARKS = (10, 20, 30, 60, 100, 150)
 NEAR = 10
@@ -173,9 +173,7 @@ def bench_newword(
         "band_per_million": BAND,
         "runs": runs,
     }
-    text = table(report)
-    keep(report, text, results=results, part=corpus.name.split(".")[0])
-    print(text)
+    keep_and_print(report, table(report), results=results, part=corpus.name.split(".")[0])
     return report
 
 

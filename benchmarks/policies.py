@@ -25,7 +25,7 @@ from benchmarks.unlike import Text, Wait, speeds, train
 from embedding.kernel.errors import ConfigError
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from yeoron_bench.corpora import cut, encode, sentences
-from yeoron_bench.results import ended, facts, hardware, keep
+from yeoron_bench.results import ended, facts, hardware, keep_and_print
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000
@@ -162,9 +162,7 @@ def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def write(report: dict[str, Any], results: Path) -> None:
     kind = "turns" if report["config"]["turns"] else "slow"
-    text = table(report)
-    keep(report, text, results=results, part=kind)
-    print(text)
+    keep_and_print(report, table(report), results=results, part=kind)
 
 
 def table(report: dict[str, Any]) -> str:

@@ -59,7 +59,7 @@ from embedding.server.rows.steps import FetchingSteps
 from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
 from embedding.server.shards.sharding import Fleet, shard_specs
-from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.results import facts, hardware, keep_and_print
 
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""
@@ -325,9 +325,7 @@ def bench_shards(
         "spread": spreads(sizes),
         "sizes": sizes,
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

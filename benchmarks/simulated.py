@@ -45,7 +45,7 @@ from embedding.worker.learning.nodeclock import PushStopwatch, Start
 from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Prepared, Trained
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -290,8 +290,7 @@ def bench_simulated(
         "summary": summary(runs),
         "runs": runs,
     }
-    keep(report, table(report), results=results)
-    print(table(report))
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -22,7 +22,7 @@ from benchmarks.kept import RESULTS
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.certificates import ensure_certificate, ensure_issued
-from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.results import facts, hardware, keep_and_print
 from yeoron_bench.wire import PLAIN, WIRE_SIDES, Batches, serving, timed
 
 WARM = 5
@@ -115,9 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages = ("yeoron", "numpy", "pyarrow", "torch", "cryptography")
     setting = {"rows": given.rows, "dim": given.dim, "rounds": given.rounds}
     report = {**facts("tls", packages, load), "setting": setting, "runs": runs}
-    text = table(report)
-    keep(report, text, results=given.results)
-    print(text)
+    keep_and_print(report, table(report), results=given.results)
     return 0
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.kept import RESULTS
 from embedding.kernel.errors import InputError
-from yeoron_bench.results import ended, facts, keep
+from yeoron_bench.results import ended, facts, keep_and_print
 from yeoron_bench.train import Setting, call, judge, prepared, warm_up
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
@@ -186,8 +186,7 @@ def bench_topology(
                 last = runs[side][-1]
                 print(f"{side:<12} {last['words_per_second']:>10,.0f} words/s", flush=True)
     report |= {"summary": summary(runs), "runs": runs}
-    keep(report, table(report), results=results)
-    print(table(report))
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -26,7 +26,7 @@ from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.records import IntArray
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.worker.words.lexicon import NodeLexicon
-from yeoron_bench.results import facts, keep
+from yeoron_bench.results import facts, keep_and_print
 
 LOOKED_UP = 50_000
 SYLLABLES = "가나다라마바사아자차카타파하고노도로모보소오조초코토포호기니디리미비시이지치키티피히"
@@ -183,9 +183,7 @@ def bench_vocabulary(
         "look_up_ms": look_ups(words),
         "stream": stream(words // 10, words // 5),
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

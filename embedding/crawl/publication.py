@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Literal
 
 from htmldate import find_date
@@ -94,7 +95,7 @@ def published(tree: Any, blocks: list[Any], url: str, zone: str) -> Publication:
     date in its text (`입력 2024.03.01. 10:30`), and what htmldate finds in text and address, which
     is a guess of a day.
     """
-    for value in (*_of_json(blocks, url), *_of_meta(tree), *_of_elements(tree)):
+    for value in chain(_of_json(blocks, url), _of_meta(tree), _of_elements(tree)):
         when = parse_time(value, zone)
         if when is not None:
             return Publication(when, "metadata")
@@ -188,8 +189,10 @@ def _beside(element: Any) -> bool:
             article = node
     if _OTHERS.search(_marks(element)):
         return True
+    if article is None:
+        return False
     articles = element.getroottree().findall(".//article")
-    if article is None or len(articles) < 2:
+    if len(articles) < 2:
         return False
     # Each item of a list may be an article of its own: the page's has the headline.
     headed = [one for one in articles if one.find(".//h1") is not None]
@@ -208,28 +211,25 @@ def _labelled(tree: Any) -> Iterator[str]:
     """Texts of small elements that say when the page was published."""
     unlabelled = []
     looked = 0
-    for element in tree.iter(
-        "p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul"
-    ):
-        marks = _marks(element)
+    for element in tree.iter(*_LINES):
         text = _short_text(element)
         if not text or not any(map(str.isdigit, text)):
             continue
         looked += 1
         if looked > _MOST_ELEMENTS:
             break
-        label = _LABEL.search(text)
-        if label is not None and not _beside(element):
+        label, named = _LABEL.search(text), _DATE_CLASS.search(_marks(element))
+        if (label is None and named is None) or _beside(element):
+            continue
+        if label is not None:
             yield text[label.end() :]
-        elif _DATE_CLASS.search(marks) and not _beside(element):
+        else:
             unlabelled.append(text)
     yield from unlabelled[:5]
 
 
 def _short_text(element: Any) -> str:
     """An element's text where it is short; "" where it holds more than a line, or a script."""
-    if element.find(".//script") is not None or element.find(".//style") is not None:
-        return ""
     parts: list[str] = []
     length = 0
     for part in element.itertext():
@@ -237,4 +237,6 @@ def _short_text(element: Any) -> str:
         if length > _LONGEST:
             return ""
         parts.append(part)
+    if element.find(".//script") is not None or element.find(".//style") is not None:
+        return ""
     return " ".join(" ".join(parts).split())

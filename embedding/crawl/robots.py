@@ -120,8 +120,9 @@ class Robots:
             return _Rules(None, now + _RETRY, f"status {status}")
         if status >= 400:
             text = ""
-        rules = own_rules(text[:MAX_BYTES], self._agent)
-        return _Rules(await asyncio.to_thread(Protego.parse, rules), now + self._ttl)
+        agent = self._agent
+        rules = await asyncio.to_thread(lambda: Protego.parse(own_rules(text[:MAX_BYTES], agent)))
+        return _Rules(rules, now + self._ttl)
 
 
 def own_rules(text: str, agent: str) -> str:

@@ -140,15 +140,13 @@ class SourceRunner:
         return new > 0
 
     async def _discover(self, found: Sequence[Reference]) -> int:
-        rows = [
-            (canonical(one.url), one.published_at.timestamp() if one.published_at else None)
-            for one in found
-        ]
-        self._services.named.note((canonical(one.url), one.authors) for one in found)
+        keyed = [(canonical(one.url), one) for one in found]
+        rows = [(key, one.published_at and one.published_at.timestamp()) for key, one in keyed]
+        self._services.named.note((key, one.authors) for key, one in keyed)
         listed = {
-            key: (plain(one.url), one.is_lastmod)
-            for one, (key, _) in zip(found, rows, strict=True)
-            if one.is_lastmod or plain(one.url) != key
+            key: (address, one.is_lastmod)
+            for key, one in keyed
+            if (address := plain(one.url)) != key or one.is_lastmod
         }
         ask, now = self._patience.ask, time.time()
         discover = partial(self._frontier.discover, listed=listed)

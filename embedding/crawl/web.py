@@ -114,11 +114,12 @@ class SourceWeb:
         """See `Web.all_known`."""
         if self._relisting:
             return False
-        pages = {canonical(key) for key in keys}
-        items = {item_key(key, self._source.url) for key in keys}
+        pages = frozenset(canonical(key) for key in keys)
+        items = frozenset(item_key(key, self._source.url) for key in keys)
         # Without the database nothing is known: then the listing is read to its end.
         known = partial(self._patience.attempt, self._frontier.known)
-        return known(list(pages)) == len(pages) or known(list(items)) == len(items)
+        # Pages and items of the source's own site have the same keys, which are asked for once.
+        return any(known(list(one)) == len(one) for one in dict.fromkeys((pages, items)))
 
     def clock(self) -> EventClock:
         """See `Web.clock`."""

@@ -99,7 +99,7 @@ class Conversion:
                 0,
                 _MOST_SOURCE,
             )
-        if name in ("text", "title") and pc.any(pc.match_substring_regex(found, "[<&]")).as_py():
+        if name in ("text", "title"):
             found = _without_markup(found)
         return pc.if_else(pc.is_in(found, _NOTHING), pa.scalar(None, pa.string()), found)
 
@@ -146,6 +146,8 @@ def _without_markup(values: pa.StringArray) -> pa.StringArray:
     places = np.flatnonzero(
         pc.fill_null(pc.match_substring_regex(values, "[<&]"), False).to_numpy(zero_copy_only=False)
     )
+    if not len(places):
+        return values
     texts = values.take(pa.array(places)).to_pylist()
     mask = np.zeros(len(values), dtype=bool)
     mask[places] = True

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import (
-    COUNT_COLUMNS,
     FloatArray,
     IntArray,
     Phrase,
@@ -24,7 +23,7 @@ from embedding.kernel.records import (
 )
 from embedding.snapshots import query
 from embedding.snapshots.files import entry, validate
-from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
+from embedding.snapshots.format import COUNTED, COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.phrases import read as read_phrases
@@ -34,8 +33,6 @@ from embedding.snapshots.readability import unreadable
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
 from embedding.text.normalise import normalise
-
-_COUNTS = ("count", *COUNT_COLUMNS[1:])
 
 
 class Snapshot:
@@ -128,7 +125,7 @@ class Snapshot:
     def encoded_counts(self) -> WordCounts:
         """What this window counted by word and source, both dictionary-encoded in Arrow."""
         table = self.counts_table
-        known = [name for name in _COUNTS if name in table.schema.names]
+        known = [name for name in COUNTED if name in table.schema.names]
         return WordCounts(
             table.column("word"),
             table.column("source"),

@@ -86,7 +86,7 @@ def _resolved(base: str, link: str, encoding: str) -> str:
 
 
 def _beside(path: str, link: str) -> str:
-    return link if link.startswith("/") else f"{path.rpartition('/')[0] or ''}/{link}"
+    return link if link.startswith("/") else f"{path.rpartition('/')[0]}/{link}"
 
 
 def _sent(query: str, encoding: str) -> bytes:

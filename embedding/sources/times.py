@@ -152,8 +152,8 @@ def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) ->
     if not text:
         return None
     local = ZoneInfo(zone)
-    if re.fullmatch(r"\d{8}|\d{12}|\d{14}", text) and text.isascii():
-        return _checked(_digits(text, local))
+    if text.isascii() and (digits := _DIGITS.fullmatch(text)):
+        return _checked(_placed(digits.groupdict(), local))
     if re.fullmatch(r"\d{9,19}(?:\.\d+)?", text) and text.isascii():
         return _checked(_from_unix(float(text)))
     when = _iso(text, local) or _dated(text, local, now or datetime.now(UTC))
@@ -191,15 +191,10 @@ def _iso(text: str, zone: tzinfo) -> datetime | None:
     return when if when.tzinfo else when.replace(tzinfo=zone)
 
 
-def _digits(text: str, zone: tzinfo) -> datetime | None:
-    match = _DIGITS.fullmatch(text)
-    return None if match is None else _placed(match.groupdict(), zone)
-
-
 def _dated(text: str, zone: ZoneInfo, now: datetime) -> datetime | None:
     """The first date of a text, with the clock and the zone behind it."""
     for pattern in _DATES:
-        for match in pattern.finditer(text):
+        if match := pattern.search(text):
             part = match.groupdict()
             if part.get("short") and part.get("mark"):
                 part = _in_order(part, zone, now)
@@ -307,14 +302,10 @@ def _relative(text: str, now: datetime) -> datetime | None:
     """A time that is only written in relation to `now`, in the zone of `now`."""
     if _NOW.fullmatch(text):
         return now
-    for read in (_ago, _near):
-        try:
-            when = read(text, now)
-        except (ValueError, OverflowError):
-            return None
-        if when is not None:
-            return when
-    return None
+    try:
+        return _ago(text, now) or _near(text, now)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _ago(text: str, now: datetime) -> datetime | None:

@@ -33,15 +33,14 @@ class FinishedReports:
     ) -> None:
         self._refs = {ref.id: ref for ref in refs}
         self._config, self._folder = config, folder
+        self._keys: dict[str, str] = {}
 
     def key(self, id: str) -> str:  # noqa: A002 - as the store names it
         """The key that a report of a snapshot has if it is computed now; "" for an unknown one."""
-        ref = self._refs.get(id)
-        return (
-            ""
-            if ref is None
-            else storage.key_of(lineage([*self._refs.values()], ref), self._config)
-        )
+        if id not in self._keys:
+            ref, refs = self._refs.get(id), [*self._refs.values()]
+            self._keys[id] = storage.key_of(lineage(refs, ref), self._config) if ref else ""
+        return self._keys[id]
 
     def report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The finished report of a snapshot; None where there is none, or one of something else."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,26 +79,33 @@ class Frequency(CountColumns):
 
     def take(self, words: Sequence[str], sources: Sequence[str]) -> tuple[IntArray, IntArray]:
         """(counts, documents) int64 [len(words), len(sources)]; 0 where unknown."""
-        counts, documents = (self.column(n, words, sources) for n in ("counts", "documents"))
+        counts, documents = self.tables(("counts", "documents"), words, sources)
         return counts, documents
 
     def column(self, name: str, words: Sequence[str], sources: Sequence[str]) -> IntArray:
         """One of `COUNT_COLUMNS`, int64 [len(words), len(sources)]; 0 where unknown."""
+        return next(self.tables((name,), words, sources))
+
+    def tables(
+        self, names: Sequence[str], words: Sequence[str], sources: Sequence[str]
+    ) -> Iterator[IntArray]:
+        """Some of `COUNT_COLUMNS` one after the other, each as `column` has it."""
         place = {each: at for at, each in enumerate(self.sources)}
         places = np.asarray([place.get(each, -1) for each in sources], dtype=np.int64)
-        table = self.columns[COUNT_COLUMNS.index(name)]
-        # With a last row and a last column of zeros, which -1 finds.
-        found: IntArray = np.pad(table, ((0, 1), (0, 1)))[np.ix_(self.rows(words), places)]
-        return found
+        chosen = np.ix_(self.rows(words), places)
+        columns = dict(zip(COUNT_COLUMNS, self.columns, strict=True))
+        for name in names:
+            # With a last row and a last column of zeros, which -1 finds.
+            yield np.pad(columns[name], ((0, 1), (0, 1)))[chosen]
 
     def counts_of(self, words: Sequence[str]) -> IntArray:
         """int64 [len(words)]: occurrences in all sources."""
-        found: IntArray = self.take(words, self.sources)[0].sum(axis=1)
+        found: IntArray = self.column("counts", words, self.sources).sum(axis=1)
         return found
 
     def documents_of(self, words: Sequence[str]) -> IntArray:
         """int64 [len(words)]: documents of all sources that hold the word."""
-        found: IntArray = self.take(words, self.sources)[1].sum(axis=1)
+        found: IntArray = self.column("documents", words, self.sources).sum(axis=1)
         return found
 
     def authors_of(self, words: Sequence[str]) -> list[int | None]:
@@ -143,8 +150,9 @@ def add(parts: Sequence[Frequency]) -> Frequency:
     tokens = np.zeros(len(sources), np.int64)
     read = np.zeros(len(sources), np.int64)
     for part in parts:
-        for name, table in tables.items():
-            table += part.column(name, words, sources)
+        more = part.tables(COUNT_COLUMNS, words, sources)
+        for table, column in zip(tables.values(), more, strict=True):
+            table += column
         more_tokens, more_read = part.totals(sources)
         tokens += more_tokens
         read += more_read

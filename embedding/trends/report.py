@@ -171,7 +171,7 @@ def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
         f"{first} and {last} cannot be compared by how words were used: that shows only between a "
         "window and the one just before it. Compare neighbouring windows."
     )
-    return [Note("not_adjacent", sentence)]
+    return [Note(NOT_ADJACENT, sentence)]
 
 
 def _unread(snapshot: Snapshot) -> Note:

@@ -41,10 +41,12 @@ def label_of(ref: SnapshotRef) -> str:
 
 @dataclass(frozen=True)
 class SnapshotListing:
-    """The snapshots of the store, and the sentences about those that cannot be read."""
+    """The snapshots of the store, the sentences about those that cannot be read, and the reports
+    that are finished."""
 
     refs: tuple[SnapshotRef, ...]
     broken: dict[str, str]
+    finished: FinishedReports
 
 
 class Reader:
@@ -76,7 +78,8 @@ class Reader:
     def _list(self) -> SnapshotListing:
         damaged = dict(self.checksums.damaged)
         refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
-        return SnapshotListing(refs, self._store.broken() | damaged)
+        finished = FinishedReports(refs, self._config.trends, self._config.reports)
+        return SnapshotListing(refs, self._store.broken() | damaged, finished)
 
     def unit(self) -> str:
         """What its windows are, of `text.UNITS`: as the latest one is."""
@@ -132,22 +135,17 @@ class Reader:
         """
         if report.scores is not None:
             return report.scores
-        finished = self._finished.scores(report.snapshot.id)
+        finished = self.listing().finished.scores(report.snapshot.id)
         if finished is not None:
             return finished
         computed = self._compute(report.snapshot.id, wait_s)
         return None if computed is None else computed.scores
 
-    @property
-    def _finished(self) -> FinishedReports:
-        config = self._config
-        return FinishedReports(self.listing().refs, config.trends, config.reports)
-
     def _compute(self, id: str, wait_s: float) -> TrendReport | None:  # noqa: A002
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
-            (id, self._finished.key(id)),
+            (id, self.listing().finished.key(id)),
             lambda: self._worker.submit(build_report, self, id, config, self._config.reports),
         )
         try:
@@ -157,7 +155,7 @@ class Reader:
 
     def finished_report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The finished report of a snapshot (`FinishedReports`), kept until its file changes."""
-        finished, folder = self._finished, self._config.reports
+        finished, folder = self.listing().finished, self._config.reports
         try:
             path = None if folder is None else folder / id / storage.REPORT
             changed = None if path is None else path.stat().st_mtime_ns
@@ -168,7 +166,7 @@ class Reader:
     def known_report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The report of a snapshot when it needs no computing."""
         finished = self.finished_report(id)
-        task = None if finished else self._computed.peek((id, self._finished.key(id)))
+        task = None if finished else self._computed.peek((id, self.listing().finished.key(id)))
         if task is not None and task.done() and task.exception() is None:
             return task.result()
         return finished

@@ -30,7 +30,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.steps import RowSteps
 from embedding.server.rows.torchdevice import TorchDevice, TorchSteps, gpu
 from embedding.server.service import running_server
-from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.results import facts, hardware, keep_and_print
 
 BOUND = 2.15e9
 """Rows of 100 float32 a second, push and pull together, at 4.3 TB/s of memory."""
@@ -189,9 +189,7 @@ def bench_gpu(rows: int, dim: int, repeats: int, *, results: Path) -> dict[str, 
         },
         "wire": [over_the_wire(device, n, dim, max(3, repeats // 2)) for n in WIRE_ROWS],
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -29,7 +29,7 @@ from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from yeoron_bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from yeoron_bench.results import facts, keep, need
+from yeoron_bench.results import facts, keep_and_print, need
 
 _BLOCK = 20_000
 NOISE = 2_000_000
@@ -248,9 +248,7 @@ def bench_kernel(
         "words_per_second_in_cache": in_cache(config),
         "runs": runs,
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -66,6 +66,14 @@ def keep(
     return path
 
 
+def keep_and_print(
+    report: dict[str, Any], table: str, *, results: Path = RESULTS, part: str = ""
+) -> None:
+    """`keep` a report with its table, and print the table."""
+    keep(report, table, results=results, part=part)
+    print(table)
+
+
 def page(report: Mapping[str, Any], table: str | None = None) -> str:
     """The result file: front matter with FIELDS, then the table."""
     if table is None:

@@ -35,7 +35,7 @@ from typing import Any
 
 from embedding.kernel.errors import InputError, YeoronError
 from yeoron_bench.corpora import sentences
-from yeoron_bench.results import facts, hardware, keep, need
+from yeoron_bench.results import facts, hardware, keep_and_print, need
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
 TRAINERS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
@@ -266,9 +266,7 @@ def bench_train(
         "summary": summary(runs),
         "runs": runs,
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -30,7 +30,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from yeoron_bench.results import facts, hardware, keep
+from yeoron_bench.results import facts, hardware, keep_and_print
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
@@ -220,9 +220,7 @@ def bench_wire(
         "setting": {"rows": rows, "dim": dim, "rounds": rounds, "server_threads": threads},
         "runs": runs,
     }
-    text = table(report)
-    keep(report, text, results=results)
-    print(text)
+    keep_and_print(report, table(report), results=results)
     return report
 
 

@@ -97,7 +97,7 @@ class Amendments:
             and (start in self.asked or lacking(self.state.missing([start])) < self.lacks[start])
         ]
 
-    def revise(self, start: int, ref: SnapshotRef) -> tuple[SnapshotRef, tuple[Missing, ...]]:
+    def revise(self, start: int, ref: SnapshotRef) -> SnapshotRef:
         """Publish a revision with what is known now; RefusedError where it would say less."""
         store = self.store
         if store is None:
@@ -146,7 +146,7 @@ class Amendments:
             accounts.close([start], found, data.documents)
             self.published(start, missing)
         logger.info("snapshot %s: revision %d of %s", found.id, revision, manifest.window.label)
-        return found, missing
+        return found
 
     def restored(self, ref: SnapshotRef) -> dict[str, int] | None:
         """Documents of a published snapshot, that may be amended; None for a damaged one."""

@@ -253,7 +253,7 @@ class Snapshotter:
         try:
             with self._lock:
                 ref = self._futures[_key(window)].result()
-            found, _ = self._amendments.revise(start, ref)
+            found = self._amendments.revise(start, ref)
             future: Future[SnapshotRef] = Future()
             future.set_result(found)
             with self._lock:
@@ -383,8 +383,7 @@ class Snapshotter:
             pulled = state.accounts.shifts.held(starts)
             digests = vocabulary.candidates.digests
             copied = Copied(
-                *(data, starts, tables, slots, copy, rare, running),
-                *(used, missing, pulled, digests),
+                data, starts, tables, slots, copy, rare, running, used, missing, pulled, digests
             )
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began

@@ -61,13 +61,12 @@ class SourceUsage:
 class _Sums:
     """Sums of one source in one window: a place for each word, a row for each of its units."""
 
-    def __init__(self, dim: int, first: int = _FIRST) -> None:
-        """first: words that there is room for; memory is taken as they come."""
+    def __init__(self, dim: int) -> None:
         self.places = SlotMap()
         self.size, self.rows = 0, 1
-        self.documents = np.zeros((first, UNITS), dtype=np.float32)
-        self.units = np.zeros((first, UNITS), dtype=np.int32)
-        self.sums = np.zeros((first, dim), dtype=np.float16)
+        self.documents = np.zeros((_FIRST, UNITS), dtype=np.float32)
+        self.units = np.zeros((_FIRST, UNITS), dtype=np.int32)
+        self.sums = np.zeros((_FIRST, dim), dtype=np.float16)
 
     def place(self, ids: IntArray) -> IntArray:
         """Places int64 [n] of distinct ids."""
@@ -229,7 +228,7 @@ class UsageSums:
         named = {part.window for part in push.usage}
         if not push.life:  # of a node that says all in one push
             ended |= dict.fromkeys(named, push.sequence)
-        for window in {*ended, *named} - {*closed}:
+        for window in {*ended, *named}.difference(closed):
             owner = window, push.node, push.life
             portion = Handed.of([part for part in push.usage if part.window == window], self.dim)
             self._portions.setdefault(owner, {})[push.sequence] = portion
@@ -286,7 +285,8 @@ class UsageSums:
     def drop(self, window: int, life: str, source: str) -> None:
         """Another process speaks now for what this one read of a source."""
         for owner, handed in list(self._handed.items()):
-            if (owner[0], owner[2]) == (window, life):
+            theirs = (owner[0], owner[2]) == (window, life)
+            if theirs and any(name == source for name, _, _ in handed.parts):
                 self._put(owner, handed.without(source))
 
     def held(self, starts: Collection[int]) -> list[Handed]:

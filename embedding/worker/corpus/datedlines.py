@@ -134,10 +134,20 @@ def dated_columns(
         yield lines
 
 
+def columns_before(share: CorpusShare, until: int, since: int = 0) -> Iterator[DatedLines]:
+    """The same from line `since` on and before line `until`; malformed lines go unsaid."""
+    for lines in dated_columns(share, since, report=False):
+        early = lines[: int(np.searchsorted(lines.numbers, until))]
+        if len(early):
+            yield early
+        if len(early) < len(lines):
+            return
+
+
 def dated_stretches(
     share: CorpusShare, since: int = 0, *, report: bool = True
 ) -> Iterator[tuple[int, DatedLines]]:
-    """The same, each with the place of its stretch in the share, from 0."""
+    """The same as `dated_columns`, each with the place of its stretch in the share, from 0."""
     bad = 0
     for place, stretch in enumerate(stretches(share)):
         if stretch.end < since:
@@ -153,7 +163,7 @@ def dated_stretches(
 
 
 def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
-    """The same, a line at a time."""
+    """The same as `dated_columns`, a line at a time."""
     for lines in dated_columns(share):
         numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
         yield from map(
@@ -169,12 +179,9 @@ def remembered_from(
     That is the text of its last `windows` windows; of much text the last `characters`, or more.
     """
     parts: list[tuple[int, int, int]] = []
-    for lines in dated_columns(share, report=False):
-        early = lines[: int(np.searchsorted(lines.numbers, until))]
-        for window, part in early.by_window(unit):
+    for lines in columns_before(share, until):
+        for window, part in lines.by_window(unit):
             parts.append((window, int(part.numbers[0]), int(part.lengths.sum())))
-        if len(early) < len(lines):
-            break
     latest = sorted({window for window, _, _ in parts})[-windows:]
     found, read = until, 0
     for window, first, size in reversed(parts):
@@ -208,13 +215,10 @@ def _before(share: CorpusShare, unit: WindowUnit, since: int) -> tuple[int | Non
     window, read = None, 0
     if not since:
         return window, read
-    for lines in dated_columns(share, report=False):
-        early = lines[: int(np.searchsorted(lines.numbers, since))]
-        for own, part in early.by_window(unit):
+    for lines in columns_before(share, since):
+        for own, part in lines.by_window(unit):
             read = (read if own == window else 0) + int(part.lengths.sum())
             window = own
-        if len(early) < len(lines):
-            break
     return window, read
 
 

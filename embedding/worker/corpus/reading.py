@@ -35,6 +35,7 @@ from embedding.text.voices import voices
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import (
     DatedLines,
+    columns_before,
     dated_columns,
     listed,
     passing,
@@ -172,7 +173,8 @@ class _Cutter:
         pending: list[DatedLines] = []
         window: int | None = None
         size, enough = 0, self._enough()
-        for lines in self._lines(since) if until is None else self._early(since, until):
+        read = self._lines(since) if until is None else columns_before(self.share, until, since)
+        for lines in read:
             for own, whole in lines.by_window(self.share.window):
                 if pending and own != window:
                     yield self._by_source(DatedLines.joined(pending))
@@ -196,13 +198,6 @@ class _Cutter:
         if unit is None or not self._falls or not self.share.window_characters:
             return dated_columns(self.share, since)
         return passing(self.share, unit, since)
-
-    def _early(self, since: int, until: int) -> Iterator[DatedLines]:
-        for lines in dated_columns(self.share, since, report=False):
-            early = lines[: int(np.searchsorted(lines.numbers, until))]
-            if not len(early):
-                return
-            yield early
 
     def _enough(self) -> float:
         """Least characters of the next block."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from embedding_airflow.assets import LACKS, SNAPSHOTS
+from embedding_airflow.choices import window_of_id
 from embedding_airflow.operators.base import YeoronOperator, window_of
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ class ChosenSnapshots(YeoronOperator):
         store = SnapshotStore(settings.snapshot_store)
         events = asked_ids(context)
         held = [ref.id for ref in store.list()]
-        newest = {_label(name): name for name in held}
-        wanted = [name if name in held else newest.get(_label(name), name) for name in events]
+        newest = {window_of_id(name): name for name in held}
+        wanted = [name if name in held else newest.get(window_of_id(name), name) for name in events]
         wanted = wanted or [str(context["params"].get("snapshot_id") or "latest")]
         if events and self.unreported:
             wanted += _unreported(held, settings)
@@ -138,11 +139,6 @@ class ChosenSnapshots(YeoronOperator):
                 "`yeoron snapshot list` shows what is there."
             )
         return chosen
-
-
-def _label(snapshot: str) -> str:
-    """The window's label in an id."""
-    return snapshot.rpartition("-")[0]
 
 
 def _unreported(held: list[str], settings: Settings) -> list[str]:
