@@ -1,15 +1,16 @@
 """# trend_report: what moved?
 
-Runs whenever the asset `snapshots` is updated, for each snapshot that the run's events name (or,
-by hand, for the param's): compares the window with the ones before it (words that moved in
-meaning, new words, words that became frequent) and saves the report that the trends page shows.
-Then `notify` tells of watched words and of those that passed the threshold, by mail or to a
-webhook, where `notify.*` in the settings says so; otherwise it is skipped.
+Runs whenever the asset `snapshots` is updated, for each snapshot that the run's events name, and
+each hour for those that the server amended since (or, by hand, for the param's): compares the
+window with the ones before it (words that moved in meaning, new words, words that became frequent)
+and saves the report that the trends page shows. Then `notify` tells of watched words and of those
+that passed the threshold, by mail or to a webhook, where `notify.*` in the settings says so;
+otherwise it is skipped.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable
 
 from embedding_airflow.assets import SNAPSHOTS, TRENDS
 from embedding_airflow.deadlines import done_within
@@ -20,7 +21,11 @@ from embedding_airflow.params import snapshot_params
 with DAG(
     "trend_report",
     description="Compare a snapshot with the ones before it",
-    schedule=[SNAPSHOTS],
+    schedule=AssetOrTimeSchedule(
+        timetable=CronTriggerTimetable("@hourly", timezone="UTC"), assets=[SNAPSHOTS]
+    ),
+    start_date=datetime(2024, 1, 1, tzinfo=UTC),
+    catchup=False,
     max_active_runs=1,
     params=snapshot_params(),
     deadline=done_within(timedelta(hours=2)),

@@ -141,6 +141,11 @@ def test_assets_start_evaluation_and_trends(dag_bag):
         assert [asset.uri for asset in condition.objects] == ["yeoron://snapshots/"]
 
 
+def test_revisions_that_the_server_made_are_reported_within_the_hour(dag_bag):
+    """They bring no event: a month might pass before the next window's."""
+    assert dag_bag.dags["trend_report"].timetable.timetable.expression == "0 * * * *"
+
+
 @pytest.mark.parametrize(
     ("dag", "task", "asset"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,17 @@ def published(tmp_path, monkeypatch) -> list[str]:
     return refs
 
 
-def choose(*ids: str, param: str = "latest", unreported: bool = False) -> list[str]:
+def choose(
+    *ids: str, param: str = "latest", unreported: bool = False, run_type: str = "manual"
+) -> list[str]:
     from embedding.settings import load_settings
 
     given = events(*((SNAPSHOTS, {"id": one}) for one in ids))
-    context: Any = {"triggering_asset_events": given, "params": {"snapshot_id": param}}
+    context: Any = {
+        "triggering_asset_events": given,
+        "params": {"snapshot_id": param},
+        "dag_run": SimpleNamespace(run_type=run_type),
+    }
     chosen = ChosenSnapshots(task_id="choose", unreported=unreported)
     return chosen.work(load_settings(), context)
 
@@ -155,3 +162,20 @@ def test_with_an_event_all_that_has_no_report_is_reported_and_what_is_compared_w
     again = amended(tmp_path, published[0])
     assert choose(published[2], unreported=True) == [again, *published[1:]]
     assert choose(param=published[1], unreported=True) == [published[1]], "by hand: what was named"
+
+
+def test_the_clock_begins_reports_of_what_was_amended_and_of_nothing_else(published, tmp_path):
+    """A revision that the server makes by itself brings no event."""
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from embedding.settings import load_settings
+    from embedding.trends.storage import REPORT
+
+    for name in published:
+        folder = load_settings().paths.trends / name
+        folder.mkdir(parents=True)
+        (folder / REPORT).write_text("{}")
+    with pytest.raises(AirflowSkipException, match="has its report"):
+        choose(unreported=True, run_type="scheduled")
+    again = amended(tmp_path, published[0])
+    assert choose(unreported=True, run_type="scheduled") == [again, published[1]]

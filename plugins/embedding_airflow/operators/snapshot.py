@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from embedding_airflow.assets import LACKS, SNAPSHOTS
 from embedding_airflow.choices import window_of_id
@@ -102,9 +102,9 @@ class ChosenSnapshots(YeoronOperator):
     snapshot that was amended since its event stands for itself in its newest revision.
     Result: a list of snapshot ids, oldest window first, without repetition.
 
-    unreported  with the events also each snapshot or revision that has no report, and the one
-                after it, which is compared with it: Airflow leaves events out while a run is under
-                way, and the server amends snapshots without one
+    unreported  where an event or the clock began the run: also each snapshot or revision that has
+                no report, and the one after it, which is compared with it. Airflow leaves events
+                out while a run is under way, and the server amends snapshots without one
     """
 
     def __init__(self, *, unreported: bool = False, **kwargs: Any) -> None:
@@ -120,9 +120,12 @@ class ChosenSnapshots(YeoronOperator):
         held = [ref.id for ref in store.list()]
         newest = {window_of_id(name): name for name in held}
         wanted = [name if name in held else newest.get(window_of_id(name), name) for name in events]
-        wanted = wanted or [str(context["params"].get("snapshot_id") or "latest")]
-        if events and self.unreported:
+        by_clock = not events and context["dag_run"].run_type == "scheduled"
+        if self.unreported and (events or by_clock):
             wanted += _unreported(held, settings)
+        if by_clock and not wanted:
+            raise AirflowSkipException("Every snapshot has its report.")
+        wanted = wanted or [str(context["params"].get("snapshot_id") or "latest")]
         if "latest" in wanted:
             if not held:
                 raise AirflowFailException(
