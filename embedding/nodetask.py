@@ -12,6 +12,7 @@ scheduler for what is in it: only there, on the control host, it lies.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -21,10 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from embedding.kernel.config import WITH_SECRETS
-from embedding.kernel.errors import PlatformError
+from embedding.kernel.errors import PlatformError, YeoronError
 from embedding.kernel.private import ensure_secret, private_folder
 from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
+
+logger = logging.getLogger(__name__)
 
 RESOURCE = {"node": 0.5}
 """What a node takes of a worker that was started with `--resources node=1` and two threads."""
@@ -32,6 +35,8 @@ HOME_VARIABLE = "YEORON_PLATFORM"
 """Where a worker that the platform started has its home."""
 AGAIN_SECONDS = 1.0
 """How often a node that waits for a worker is placed again."""
+PAUSE_SECONDS = 60.0
+"""How long a node that gave up rests before Dask starts it again: what hinders it may go."""
 
 _TAKEN: set[str] = set()
 _LOCK = threading.Lock()
@@ -59,7 +64,7 @@ def spec_file(folder: Path, name: str) -> Path:
 
 def node_of_file(file: str, pool: str) -> dict[str, Any]:
     """The Dask task of a node of a pool, which is told the file of its specification."""
-    from distributed import get_client
+    from distributed import Event, get_client
 
     try:
         text = get_client().run_on_scheduler(Path(file).read_text, "utf-8")
@@ -69,7 +74,12 @@ def node_of_file(file: str, pool: str) -> dict[str, Any]:
     here = os.environ.get(HOME_VARIABLE)
     if here is not None:
         spec = placed(spec, Path(file).parents[2], Path(here))
-    return node_task(spec.model_dump_json(context=WITH_SECRETS), pool)
+    try:
+        return node_task(spec.model_dump_json(context=WITH_SECRETS), pool)
+    except YeoronError as error:
+        logger.error("%s It is started again in %.0f s.", error, PAUSE_SECONDS)
+        Event(f"{pool}-stop", client=get_client()).wait(PAUSE_SECONDS)
+        raise
 
 
 def placed(spec: NodeSpec, home: Path, here: Path) -> NodeSpec:

@@ -67,6 +67,7 @@ def test_a_scheduler_that_stands_still_is_not_waited_for(scheduler, monkeypatch)
     process, address = scheduler
     with Client(address, timeout=60, set_as_default=False) as client:
         settings = Settings()
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 120)
         assert cluster.running_nodes(client, settings) == []
         monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
         process.send_signal(signal.SIGSTOP)
@@ -131,10 +132,11 @@ def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
     def fails(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
         told.append(spec)
         if len(told) == 1:
-            raise PlatformError("its crawler process died 20 times")
+            raise PlatformError("its crawler process died 20 times.")
         return NodeOutcome(spec.name, 0, 0.0)
 
     monkeypatch.setattr(nodetask, "run_node", fails)
+    monkeypatch.setattr(nodetask, "PAUSE_SECONDS", 0.1)
     source = SourceConfig(
         name="board",
         kind="feed",
@@ -146,7 +148,9 @@ def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
     spec = NodeSpec(name="p-node-0", server="grpc://127.0.0.1:1", sources=(source,), crawl=crawl)
     log = io.StringIO()
     heard = logging.StreamHandler(log)
-    logging.getLogger("distributed").addHandler(heard)
+    loggers = [logging.getLogger(name) for name in ("distributed", nodetask.__name__)]
+    for each in loggers:
+        each.addHandler(heard)
     try:
         with (
             workers(1) as found,
@@ -156,11 +160,13 @@ def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
             future = nodetask.submit_node(client, spec, "p", tmp_path / "nodes")
             assert future.result(timeout=120)["name"] == "p-node-0"
     finally:
-        logging.getLogger("distributed").removeHandler(heard)
+        for each in loggers:
+            each.removeHandler(heard)
     # The node itself knows them, and what it was told shows that a task failed.
     assert [each.sources[0].cookie_values["session"] for each in told] == [SECRET] * 2
     assert told[1].crawl.pseudonym_key.get_secret_value() == SECRET
     assert "p-node-0.json" in log.getvalue()
+    assert "died 20 times. It is started again in" in log.getvalue()
     assert SECRET not in log.getvalue() + repr(spec)
     (file,) = (tmp_path / "nodes").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
