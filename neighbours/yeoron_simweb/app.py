@@ -14,6 +14,7 @@ from yeoron_simweb.control import control_router, site_router
 from yeoron_simweb.corpus import PlaybackCorpus
 from yeoron_simweb.faults import fault_router
 from yeoron_simweb.news import news_router
+from yeoron_simweb.oldboard import old_board_router
 from yeoron_simweb.world import World
 
 _DISALLOWED = ("/private/",)
@@ -49,7 +50,7 @@ def kind_of(path: str) -> str:
     names = [name for name in path.split("/") if name]
     if names and names[0] == "news" and len(names) > 1:
         return "/news/a" if names[1] == "a" else f"/news/{names[-1]}"
-    depth = 2 if names and names[0] in ("board", "comments", "fault", "control") else 1
+    depth = 2 if names and names[0] in ("board", "bbs", "comments", "fault", "control") else 1
     return "/" + "/".join(names[:depth])
 
 
@@ -61,6 +62,8 @@ def create_app(config: SimwebConfig, corpus: PlaybackCorpus) -> FastAPI:
     app.include_router(site_router(world))
     app.include_router(news_router(world))
     app.include_router(board_router(world))
+    if "old-board" in config.habits:
+        app.include_router(old_board_router(world))
     app.include_router(comments_router(world))
     app.include_router(fault_router(world))
     app.include_router(control_router(world))

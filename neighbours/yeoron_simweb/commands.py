@@ -56,6 +56,13 @@ class SimulatedOptions:
     fault_rate: Annotated[
         float, typer.Option(help="Share of articles whose first request fails.")
     ] = 0.0
+    habit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A habit of real sites; may be repeated: old-board, false-charset, pictures, "
+            "empty-page, relative-times, one-canonical, frames, refresh; or all."
+        ),
+    ] = None
 
 
 def register(app: typer.Typer) -> None:
@@ -75,10 +82,13 @@ def simweb(
 ) -> None:
     """Play dated texts as a small web with news, a board, comments, robots.txt and faults.
 
-    Without --corpus the texts are invented, with some changes planted in them (--truth).
+    Without --corpus the texts are invented, with some changes planted in them (--truth). With
+    --habit sites behave as old boards, blogs and templates do; `/control/articles` lists which
+    texts there are, when each was written, and how exactly a reader could know that.
 
     Examples: `yeoron simweb --autostart` · `yeoron simweb --corpus posts.jsonl --speed 86400` ·
-    `yeoron simweb --truth` · `yeoron simweb --corpus generated --write posts.jsonl`
+    `yeoron simweb --autostart --habit old-board --habit frames` · `yeoron simweb --truth` ·
+    `yeoron simweb --corpus generated --write posts.jsonl`
     """
     from yeoron_simweb.config import SimwebConfig
     from yeoron_simweb.corpus import write_corpus
@@ -87,7 +97,9 @@ def simweb(
     from yeoron_simweb.serve import serve as play
 
     log_to_stderr("simweb")
-    config = validate(SimwebConfig, {**asdict(played), **asdict(web)}, "yeoron simweb")
+    given = {**asdict(played), **asdict(web)}
+    given["habits"] = tuple(given.pop("habit") or ())
+    config = validate(SimwebConfig, given, "yeoron simweb")
     if truth:
         print_json(planted(config))
         return

@@ -41,6 +41,7 @@ def comments_router(world: World) -> APIRouter:
     """Routes under /comments."""
     router = APIRouter()
     threads = Threads(world)
+    empty_page = "empty-page" in world.config.habits
 
     def as_json(item: LibraryItem, base: str) -> dict[str, Any]:
         return {
@@ -56,7 +57,12 @@ def comments_router(world: World) -> APIRouter:
     async def comments(request: Request, cursor: str = "", limit: int | None = None) -> Response:
         size = min(max(limit or world.config.page_items, 1), _LONGEST)
         visible = world.read("comments")
-        items, following = newest_before(visible, cursor, size)
+        if empty_page and cursor.startswith("e"):
+            items, following = list[LibraryItem](), f"c{cursor[1:]}"
+        else:
+            items, following = newest_before(visible, cursor, size)
+            if empty_page and not cursor and following:
+                following = f"e{following[1:]}"
         world.fetched(*items)
         base = base_address(request)
         return JSONResponse(

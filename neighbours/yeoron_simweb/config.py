@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from embedding.kernel.config import Config
 
@@ -15,6 +15,18 @@ PARTS = ("politics", "society", "life", "euckr", "board", "comments")
 
 NEWS_SECTIONS = PARTS[:4]
 """Sections of the news site; `euckr` is the one served in EUC-KR."""
+
+HABITS = {
+    "old-board": "the board is an old one: tables in EUC-KR, a session's id in every link",
+    "false-charset": "articles of the EUC-KR section name another character set than theirs",
+    "pictures": "society has a sitemap of pictures without times; a third of its pages have none",
+    "empty-page": "the second page of comments is empty, and others follow",
+    "relative-times": "life says 어제 10:30 and 3시간 전 in place of dates, in KST",
+    "one-canonical": "every article names the front page as its canonical address",
+    "frames": "articles of politics stand in a frame, as on the blogs of portals",
+    "refresh": "addresses of politics refresh to where the article is",
+}
+"""Habits of real sites that can be asked for, each of one part of the web."""
 
 MONTH_SECONDS = 365.25 / 12 * 86400.0
 """Mean length of a month in seconds."""
@@ -57,6 +69,8 @@ class SimwebConfig(Config):
     """Crawl-delay in robots.txt, in seconds; 0 leaves the line out."""
     fault_rate: float = Field(default=0.0, ge=0, le=1)
     """Share of articles whose first fetch answers 500."""
+    habits: tuple[str, ...] = ()
+    """Habits of real sites (see `HABITS`) that the simulated web has; `all` for all of them."""
     feed_items: int = Field(default=100, ge=1)
     """Entries in a feed (the newest); at least max_backlog, so that no reader misses one."""
     sitemap_items: int = Field(default=1000, ge=1)
@@ -78,6 +92,14 @@ class SimwebConfig(Config):
     def event_speed(self) -> float:
         """Event seconds per wall second."""
         return MONTH_SECONDS / self.seconds_per_month if self.speed is None else self.speed
+
+    @field_validator("habits")
+    @classmethod
+    def _known(cls, habits: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = sorted(set(habits) - set(HABITS) - {"all"})
+        if unknown:
+            raise ValueError(f"unknown habit {unknown[0]!r}; habits are {', '.join(HABITS)}")
+        return tuple(HABITS) if "all" in habits else habits
 
     @model_validator(mode="after")
     def _check(self) -> SimwebConfig:

@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from yeoron_simweb.config import NEWS_SECTIONS
 from yeoron_simweb.feeds import sitemap_index
+from yeoron_simweb.habits import articles
 from yeoron_simweb.markup import MarkupPage, feed_links
 from yeoron_simweb.news import base_address
 from yeoron_simweb.world import World
@@ -73,6 +74,10 @@ def control_router(world: World) -> APIRouter:
         """`until` in Unix seconds; without it to the end."""
         world.pace(math.inf if until is None else until, unlearnt)
         return Response(status_code=204)
+
+    @router.get("/control/articles")
+    async def truth() -> Response:
+        return JSONResponse(list(articles(world)), headers={"Cache-Control": "no-store"})
 
     @router.get("/control/stats")
     async def stats() -> Response:

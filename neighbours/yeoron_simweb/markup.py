@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
@@ -73,31 +73,45 @@ def _advert(place: str) -> str:
 
 
 def article_page(
-    item: LibraryItem, base: str, *, related: Sequence[LibraryItem] = (), charset: str = "utf-8"
+    item: LibraryItem,
+    base: str,
+    *,
+    related: Sequence[LibraryItem] = (),
+    charset: str = "utf-8",
+    canonical: str | None = None,
+    time: str | None = None,
 ) -> str:
-    """An article; `base` is the address of the site without a slash at its end."""
+    """An article; `base` is the address of the site without a slash at its end.
+
+    canonical  the address that it names as canonical, when it is not its own
+    time       all that it says of its time, when that is not when it was published
+    """
     url = f"{base}/news/a/{item.id}"
+    canonical = escape(canonical or url)
+    published = {"datePublished": item.iso, "dateModified": item.iso} if time is None else {}
+    meta = f'<meta property="article:published_time" content="{item.iso}">\n'
+    dated = _time(item)
+    if time is not None:
+        meta, dated = "", f'<span class="date">{time}</span>'
     section = SECTION_NAMES[item.part]
     about = {
         "@context": "https://schema.org",
         "@type": "NewsArticle",
         "headline": item.title,
-        "datePublished": item.iso,
-        "dateModified": item.iso,
+        **published,
         "mainEntityOfPage": url,
         "articleSection": section,
         "author": [{"@type": "Person", "name": item.author}],
         "publisher": {"@type": "Organization", "name": PAPER},
     }
     head = (
-        f'<link rel="canonical" href="{escape(url)}">\n'
+        f'<link rel="canonical" href="{canonical}">\n'
         f'<link rel="amphtml" href="{escape(url)}/amp">\n'
         '<meta property="og:type" content="article">\n'
         f'<meta property="og:title" content="{escape(item.title)}">\n'
-        f'<meta property="og:url" content="{escape(url)}">\n'
+        f'<meta property="og:url" content="{canonical}">\n'
         f'<meta property="og:site_name" content="{PAPER}">\n'
-        f'<meta property="article:published_time" content="{item.iso}">\n'
-        f'<meta property="article:section" content="{section}">\n'
+        f'{meta}<meta property="article:section" content="{section}">\n'
         f'<script type="application/ld+json">{script_json(about)}</script>\n'
     )
     body = (
@@ -105,8 +119,7 @@ def article_page(
         + _advert("top")
         + '<main id="content">\n<article class="article">\n'
         + f'<h1 class="headline">{escape(item.title)}</h1>\n'
-        + f'<div class="byline"><span class="author">{item.author} 기자</span> '
-        + f'<time datetime="{item.iso}">{item.moment:%Y-%m-%d %H:%M} UTC</time></div>\n'
+        + f'<div class="byline"><span class="author">{item.author} 기자</span> {dated}</div>\n'
         + f'<div class="article-body" itemprop="articleBody">\n{paragraphs(item.text)}\n</div>\n'
         + "</article>\n"
         + _advert("middle")
@@ -115,6 +128,10 @@ def article_page(
         + footer()
     )
     return MarkupPage(f"{item.title} - {PAPER}", body, head, charset).html()
+
+
+def _time(item: LibraryItem) -> str:
+    return f'<time datetime="{item.iso}">{item.moment:%Y-%m-%d %H:%M} UTC</time>'
 
 
 def _related(items: Sequence[LibraryItem]) -> str:
@@ -131,11 +148,15 @@ def list_page(
     page: int,
     pages: int,
     charset: str = "utf-8",
+    time: Callable[[LibraryItem], str] | None = None,
 ) -> str:
-    """One page of a listing, with links to the page before and the page after."""
+    """One page of a listing, with links to the page before and the page after.
+
+    time  what it says of an item's time, when that is not when it was published
+    """
     rows = "\n".join(
         f'<li class="headline"><a href="/news/a/{item.id}">{escape(item.title)}</a> '
-        f'<time datetime="{item.iso}">{item.moment:%Y-%m-%d %H:%M} UTC</time></li>'
+        f"{f'<time>{time(item)}</time>' if time else _time(item)}</li>"
         for item in items
     )
     pager = "".join(

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from yeoron_simweb import feeds, markup
+from yeoron_simweb import feeds, habits, markup
 from yeoron_simweb.charset import encode_euckr
 from yeoron_simweb.conditional import not_modified, unchanged, validators
 from yeoron_simweb.config import NEWS_SECTIONS
@@ -32,6 +32,7 @@ class NewsSite:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._habits = frozenset(world.config.habits)
 
     def visible(self, section: str | None) -> list[Sequence[LibraryItem]]:
         """Visible items by section, oldest first."""
@@ -79,24 +80,60 @@ class NewsSite:
         items = self.newest(visible, (page - 1) * size, size)
         charset = charset_of(section)
         title = markup.SECTION_NAMES[section] if section else "최신 기사"
-        html = markup.list_page(title, path, items, page, pages, charset)
+        time = self._shown if section == "life" and "relative-times" in self._habits else None
+        html = markup.list_page(title, path, items, page, pages, charset, time)
         return encoded(html, "text/html", charset, {"Cache-Control": "no-cache"})
 
-    def article(self, request: Request, key: str) -> Response:
-        """An article; its first fetch may fail as `fault_rate` says."""
+    def article(self, request: Request, key: str, behind: str = "") -> Response:
+        """An article; its first fetch may fail as `fault_rate` says.
+
+        behind  the habit, if any, that led to this address: `refresh`, or `frames`
+        """
         item = self._world.find(key, *NEWS_SECTIONS)
         if item is None:
             raise HTTPException(404, "no such article")
         if self._world.fails_once(item):
             return Response("내부 오류", 500, media_type="text/plain; charset=utf-8")
+        if item.part == "politics" and (leads := self._leads(item, behind)) is not None:
+            return encoded(leads, "text/html", "utf-8", {})
         self._world.fetched(item)
         etag, modified = f'"{item.id}"', self._world.modified(item)
         if unchanged(request, etag, modified):
             return not_modified(etag, modified)
         siblings = self._world.library.parts[item.part][max(item.number - 3, 0) : item.number]
-        charset = charset_of(item.part)
-        html = markup.article_page(item, base_address(request), related=siblings, charset=charset)
-        return encoded(html, "text/html", charset, validators(etag, modified))
+        charset = named = charset_of(item.part)
+        if item.part == _EUCKR and "false-charset" in self._habits:
+            charset, named = habits.false_charset(item)
+        base = base_address(request)
+        html = markup.article_page(
+            item,
+            base,
+            related=siblings,
+            charset=named,
+            canonical=f"{base}/news" if "one-canonical" in self._habits else None,
+            time=self._said(item),
+        )
+        return encoded(html, "text/html", charset, validators(etag, modified), named)
+
+    def _leads(self, item: LibraryItem, behind: str) -> str | None:
+        """The page that stands before an article and leads to it, if any."""
+        framed = "frames" in self._habits
+        if "refresh" in self._habits and not behind:
+            place = "PostFrame" if framed else "PostView"
+            return habits.refresh_page(f"/news/{place}.nhn?blogId=yeoron&logNo={item.id}")
+        if framed and behind != "frames":
+            return habits.frames_page(item, f"/news/PostView.nhn?blogId=yeoron&logNo={item.id}")
+        return None
+
+    def _said(self, item: LibraryItem) -> str | None:
+        """All that an article says of its time; None where it says when it was published."""
+        if item.part == "life" and "relative-times" in self._habits:
+            return self._shown(item)
+        undated = item.part == "society" and "pictures" in self._habits
+        return "" if undated and habits.is_undated(item) else None
+
+    def _shown(self, item: LibraryItem) -> str:
+        return habits.shown_time(item.event, self._world.clock.event)[0]
 
 
 def charset_of(section: str | None) -> str:
@@ -104,10 +141,13 @@ def charset_of(section: str | None) -> str:
     return "euc-kr" if section == _EUCKR else "utf-8"
 
 
-def encoded(text: str, media: str, charset: str, headers: dict[str, str]) -> Response:
-    """A response in this character set, which its Content-Type names."""
+def encoded(
+    text: str, media: str, charset: str, headers: dict[str, str], named: str | None = None
+) -> Response:
+    """A response in this character set, which its Content-Type names, or `named` in its place."""
     body = encode_euckr(text) if charset == "euc-kr" else text.encode()
-    return Response(body, headers={**headers, "Content-Type": f"{media}; charset={charset}"})
+    kind = f"{media}; charset={named or charset}"
+    return Response(body, headers={**headers, "Content-Type": kind})
 
 
 def news_router(world: World) -> APIRouter:
@@ -128,6 +168,14 @@ def news_router(world: World) -> APIRouter:
     @router.get("/news/a/{key}/amp")
     async def article(request: Request, key: str) -> Response:
         return site.article(request, key)
+
+    @router.get("/news/PostFrame.nhn")
+    async def framed(request: Request, logNo: str) -> Response:  # noqa: N803 - the site's name
+        return site.article(request, logNo, "refresh")
+
+    @router.get("/news/PostView.nhn")
+    async def viewed(request: Request, logNo: str) -> Response:  # noqa: N803 - the site's name
+        return site.article(request, logNo, "frames")
 
     @router.get("/news/list")
     @router.get("/news/{section}/list")
@@ -150,7 +198,9 @@ def news_router(world: World) -> APIRouter:
     @router.get("/news/{section}/sitemap.xml")
     async def sitemap(request: Request, section: str | None = None) -> Response:
         def render(items: list[LibraryItem], base: str, _path: str, charset: str) -> str:
-            return feeds.news_sitemap(items, base, charset)
+            pictures = section == "society" and "pictures" in config.habits
+            render = feeds.picture_sitemap if pictures else feeds.news_sitemap
+            return render(items, base, charset)
 
         return site.listing(request, section, sitemap_items, "application/xml", render)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 TEMPLATE = """\
 # Sources of the simulated web at {base}
 
@@ -30,7 +32,7 @@ kind = "page"
 url = "{base}/news/life/list"
 group = "news"
 language = "ko"
-timezone = "UTC"
+timezone = "{zone}"
 every = {every}
 max_items = 5000
 pages = 200
@@ -91,6 +93,25 @@ text = "div.body"
 author = ".author"
 """
 
+_OLD_BOARD = """
+[[source]]
+name = "sim-board"
+kind = "page"
+url = "{base}/bbs/zboard.php?id=free"
+group = "board"
+language = "ko"
+timezone = "Asia/Seoul"
+every = {every}
+max_items = 5000
+pages = 200
+items = "tr:has(td.date)"
+link = "a[href]"
+links = "/view.php"
+title = "a"
+time = "td.date"
+next = "td.page b + a"
+"""
+
 PART_OF_SOURCE = {
     "sim-feed": "politics",
     "sim-sitemap": "society",
@@ -102,11 +123,16 @@ PART_OF_SOURCE = {
 """Which part of the simulated web each source reads."""
 
 
-def sources_toml(base_url: str, *, every: float = 1.0, rendered: bool = True) -> str:
+def sources_toml(
+    base_url: str, *, every: float = 1.0, rendered: bool = True, habits: Sequence[str] = ()
+) -> str:
     """Text of a sources.toml for the simulated web at `base_url`.
 
-    `every` is the seconds between polls; `rendered` False leaves the board out (no browser).
+    `every` is the seconds between polls; `rendered` False leaves the board out (no browser), but
+    for an old one; `habits` are those of the simulated web (`SimwebConfig.habits`).
     """
     base = base_url.rstrip("/")
-    board = _BOARD.format(base=base, every=every) if rendered else ""
-    return TEMPLATE.format(base=base, every=every, board=board)
+    board = _OLD_BOARD if "old-board" in habits else _BOARD if rendered else ""
+    zone = "Asia/Seoul" if "relative-times" in habits else "UTC"
+    board = board.format(base=base, every=every)
+    return TEMPLATE.format(base=base, every=every, board=board, zone=zone)
