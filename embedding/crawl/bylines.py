@@ -74,6 +74,7 @@ _CREDIT = re.compile(
     rf"(?:\s?(?:제공|출처|by))?\s?[=:ㅣ|ⓒ©]\s?(?:{_NAMES}(?:\s?{_ROLE})?|[A-Z][\w.'-]{{0,20}}"
     rf"(?:\s[A-Z][\w.'-]{{0,20}}){{0,3}})(?:\s?(?:{_MAIL}|제공))?\s?[\])>】]?"
 )
+_WRITER = re.compile(rf"(?:글쓴이|작성자|올린이|등록자)\s?[:：]\s?({_NAME})")
 _COPYRIGHT = re.compile(rf"[ⓒ©]\s?{_NAME}(?:\s?{_ROLE})?")
 _NAME_OF_ROLE = re.compile(rf"((?:{_NAME}\s)?{_NAMES})\s?{_ROLE}")
 _CLASS = re.compile(
@@ -219,7 +220,7 @@ def _line(line: str, found: dict[str, None]) -> str:
             rest = rest[lead.end() :]
     for pattern in (_CREDIT, _COPYRIGHT):
         rest = pattern.sub(" ", rest)
-    for pattern in (_BRACKETS, *([_WITH_MAIL] if "@" in rest else ())):
+    for pattern in (_BRACKETS, _WRITER, *([_WITH_MAIL] if "@" in rest else ())):
         for one in pattern.finditer(rest):
             _note(one[1], found)
         rest = pattern.sub(" ", rest)

@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -228,8 +229,8 @@ class Discoverer:
     async def _sample(self, url: str) -> SampledDocument | None:
         """Words and signature of one document; None when it cannot be read."""
         try:
-            page = await self._get(Request(url))
-            found = await self._extractor.read(page, "UTC", self._crawl.min_chars)
+            least = self._crawl.min_chars
+            _, found = await self._extractor.follow(self._get, Request(url), "UTC", least)
         except FetchError as error:
             self._refuse(error)
             return None
@@ -252,7 +253,9 @@ class Discoverer:
             raise FetchError("foreign_host", f"{request.url}: leads to a host that is not allowed.")
         packed = answer.body.startswith(b"\x1f\x8b")
         text = "" if packed else answer.text()
-        return FetchedPage(answer.url, text, answer.body, answer.headers, answer.status)
+        return FetchedPage(
+            answer.url, text, answer.body, answer.headers, answer.status, datetime.now(UTC)
+        )
 
     def allowed(self, url: str) -> bool:
         """Whether the address is on a seed's host or in a further domain."""

@@ -13,6 +13,7 @@ from typing import Any
 from lxml import etree
 from trafilatura import bare_extraction, load_html
 
+from embedding.crawl.addresses import same_site
 from embedding.crawl.bylines import (
     authors_of,
     drop_bylines,
@@ -28,6 +29,10 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.links import join
 
 _SPACE = re.compile(r"[^\S\n]+")
+_REFRESH = re.compile(r"\s*\d(?:\.\d{0,9})?\s*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE)
+"""Where a page sends its reader within ten seconds."""
+_MAIN = re.compile(r"main|content|body|view|article|post", re.IGNORECASE)
+"""Names of the frame that holds the article."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Extracted:
     """What a page held. `digest` is over the normalised text, `signature` its MinHash (bytes).
 
     dated_by  how `published_at` is known
+    shows     the page of the same site that it refreshes to or has in a frame; only then may
+              the text be empty
 
     `authors` are names, which stand in neither text nor title; they never leave the process.
     """
@@ -47,6 +54,7 @@ class Extracted:
     signature: bytes
     authors: tuple[str, ...] = ()
     dated_by: DateOrigin = "none"
+    shows: str | None = None
 
 
 def read_page(
@@ -67,12 +75,14 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
 
     Raises FetchError (`empty`, `parse`).
     """
-    tree = load_html(page)
+    # A page may be a refresh and nothing else, not even <html>.
+    tree = load_html(f"<html>{page}" if page[:5].lower() == "<meta" else page)
     if tree is None:
         raise FetchError("empty", f"{url}: no HTML in the answer.")
     described = blocks(tree)
     publication = published(tree, described, url, zone)
     canonical, title = _canonical(tree, url), _title(tree)
+    refreshed, framed = _refreshed(tree, url), _framed(tree, url)
     named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))
     drop_bylines(tree)
     try:
@@ -86,8 +96,10 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
     except (ValueError, TypeError, AttributeError, RecursionError, etree.LxmlError) as error:
         raise FetchError("parse", f"{url}: the page cannot be read.") from error
     text, named = without_bylines(_tidy(str(getattr(found, "text", "") or "")), named)
-    text, title = _tidy(text), " ".join(without_names(title, named).split())
-    if not text:
+    # What stands on a page that its reader hardly sees is no article.
+    text = "" if refreshed else _tidy(text)
+    title = " ".join(without_names(title, named).split())
+    if not text and refreshed is None and framed is None:
         raise FetchError("empty", f"{url}: no text on the page.")
     return Extracted(
         text,
@@ -98,6 +110,7 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
         signature(text),
         named,
         publication.origin,
+        refreshed or framed,
     )
 
 
@@ -132,3 +145,24 @@ def _title(tree: Any) -> str:
 def _canonical(tree: Any, url: str) -> str | None:
     links = tree.xpath("//link[@rel='canonical']/@href")
     return (join(url, str(links[0])) or None) if links else None
+
+
+def _refreshed(tree: Any, url: str) -> str | None:
+    """The page of the same site to which this one sends its readers at once."""
+    metas = tree.xpath("//meta[@http-equiv and @content][not(ancestor::noscript)]")
+    contents = (m.get("content") for m in metas if m.get("http-equiv").lower() == "refresh")
+    return _first([found[1] for one in contents if (found := _REFRESH.match(one))], url)
+
+
+def _framed(tree: Any, url: str) -> str | None:
+    """The page of the same site in the frame that holds the article, by its name or as the first."""
+    frames = tree.xpath("//frame[@src] | //iframe[@src][not(ancestor::noscript)]")
+    main = [one for one in frames if _MAIN.search(f"{one.get('name')} {one.get('id')}")]
+    # An <iframe> of another name may be an advertisement.
+    others = [one for one in frames if one.tag == "frame"]
+    return _first([one.get("src") for one in (*main, *others)], url)
+
+
+def _first(links: Sequence[str], url: str) -> str | None:
+    pages = (join(url, link).partition("#")[0] for link in links)
+    return next((page for page in pages if page not in ("", url) and same_site(page, url)), None)

@@ -27,6 +27,7 @@ def encode(found: Extracted) -> dict[str, Any]:
         "signature": base64.b64encode(found.signature).decode("ascii"),
         "authors": found.authors,
         "dated_by": found.dated_by,
+        "shows": found.shows,
     }
 
 
@@ -44,6 +45,7 @@ def decode(value: dict[str, Any]) -> Extracted:
         signature=base64.b64decode(value["signature"]),
         authors=tuple(value["authors"]),
         dated_by=value["dated_by"],
+        shows=value["shows"],
     )
 
 
@@ -52,7 +54,8 @@ def ask_listing(source: SourceConfig, page: FetchedPage) -> tuple[dict[str, Any]
     shown = source.model_dump(mode="json", exclude_defaults=True, exclude={"cookies", "proxy"})
     # What is packed in itself has no text yet.
     body = page.text.encode("utf-8", "surrogatepass") if page.text else page.body
-    return {"source": shown, "url": page.url, "decoded": bool(page.text)}, body
+    read_at = page.read_at and page.read_at.isoformat()
+    return {"source": shown, "url": page.url, "decoded": bool(page.text), "at": read_at}, body
 
 
 def decode_listing(value: dict[str, Any]) -> ListingPage:
@@ -74,7 +77,8 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
 
     text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
     source = SourceConfig.model_validate(request["source"])
-    found = read_listing(source, FetchedPage(str(request["url"]), text, body, {}))
+    at = request["at"] and datetime.fromisoformat(request["at"])
+    found = read_listing(source, FetchedPage(request["url"], text, body, {}, read_at=at))
     rows = {
         name: [
             [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors, r.is_lastmod]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
-from embedding.crawl.fetcher import Response
+from embedding.crawl.fetcher import Request, Response
 from embedding.crawl.shorten import shortened
 from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool
 from embedding.kernel.errors import FetchError
@@ -18,11 +18,23 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing
 
 T = TypeVar("T")
+_Answer = TypeVar("_Answer", Response, FetchedPage)
+
+_DEEPEST = 2
+"""Pages that may stand before an article, as a refresh to a frameset."""
 
 _READABLE = ("text/", "application/xhtml", "application/xml")
 _WORKER = "embedding.crawl.extract_worker"
 _STARTING = 60.0
 """Seconds more that the first page of a process may take: it loads its libraries."""
+
+
+class _NoArticleError(FetchError):
+    """The page has no article; `url` stands in its place."""
+
+    def __init__(self, message: str, url: str) -> None:
+        super().__init__("empty", message)
+        self.url = url
 
 
 class Extractor(ChildPool):
@@ -55,9 +67,33 @@ class Extractor(ChildPool):
         if not kind.lower().startswith(_READABLE):
             raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
         found = await self.extract(answer.body, kind, answer.url, zone, authors)
-        if len(found.text) < least:
-            raise FetchError("empty", f"{answer.url}: fewer than {least} characters of text.")
+        if not found.text or len(found.text) < least:
+            message = f"{answer.url}: fewer than {least} characters of text."
+            if found.shows:
+                raise _NoArticleError(message, found.shows)
+            raise FetchError("empty", message)
         return replace(found, text=shortened(found.text, self._most))
+
+    async def follow(
+        self,
+        get: Callable[[Request], Awaitable[_Answer]],
+        request: Request,
+        zone: str,
+        least: int,
+        authors: Sequence[str] = (),
+    ) -> tuple[_Answer, Extracted]:
+        """Fetch and `read` a page; one without an article leads to what its frame or refresh shows.
+
+        Returns the answer that held the article, too. Raises FetchError as `get` and `read` do.
+        """
+        for _ in range(_DEEPEST):
+            answer = await get(request)
+            try:
+                return answer, await self.read(answer, zone, least, authors)
+            except _NoArticleError as error:
+                request = replace(request, url=error.url)
+        answer = await get(request)
+        return answer, await self.read(answer, zone, least, authors)
 
     async def extract(
         self, body: bytes, content_type: str, url: str, zone: str, authors: Sequence[str] = ()

@@ -67,7 +67,8 @@ _DATE_CLASS = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"(?:(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
+    r"(?:(?<![가-힣])(?<!오늘 )날짜(?=\s?[:：]\s?[\d./-]{6,10}\.?\s\d{1,2}:\d)|"
+    r"(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
     r"\b(?:published|posted|first published|erstellt|veröffentlicht|publié)(?:\s(?:on|at|am|le))?)"
     r"\s{0,3}[:：]?\s{0,3}",
     re.IGNORECASE,

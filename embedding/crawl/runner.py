@@ -15,7 +15,7 @@ from functools import partial
 from embedding.crawl.addresses import canonical, plain, same_page
 from embedding.crawl.arrivals import ReadDocument
 from embedding.crawl.extract import Extracted, digest
-from embedding.crawl.fetcher import Response
+from embedding.crawl.fetcher import Request, Response
 from embedding.crawl.frontier import Claim
 from embedding.crawl.keys import item_key
 from embedding.crawl.patience import Patience
@@ -278,11 +278,9 @@ class SourceRunner:
 
     async def _process(self, claim: Claim) -> None:
         try:
-            request = replace(self._web.request(claim.address), patience=_PATIENCE)
-            answer = await self._services.fetcher.fetch(request)
-            self.counters.fetched += 1
-            found = await self._services.extractor.read(
-                answer,
+            answer, found = await self._services.extractor.follow(
+                self._fetch,
+                replace(self._web.request(claim.address), patience=_PATIENCE),
                 self.source.timezone,
                 self._config.min_chars,
                 self._services.named.take(claim.key),
@@ -294,6 +292,11 @@ class SourceRunner:
             return
         self._watching.note(self.watch.page, None)
         await self._deliver(claim, answer, found)
+
+    async def _fetch(self, request: Request) -> Response:
+        answer = await self._services.fetcher.fetch(request)
+        self.counters.fetched += 1
+        return answer
 
     async def _deliver(self, claim: Claim, answer: Response, found: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""

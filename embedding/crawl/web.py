@@ -16,7 +16,7 @@ from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import FetchedPage, Found, ListingPage
+from embedding.sources.base import FetchedPage, Found, ListingPage, event_time
 from embedding.sources.config import SourceConfig
 
 
@@ -89,7 +89,7 @@ class SourceWeb:
         self._fresh[url] = (headers.get("etag"), headers.get("last-modified"))
         # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
         text = "" if answer.body.startswith(b"\x1f\x8b") else answer.text()
-        return FetchedPage(answer.url, text, answer.body, headers, answer.status)
+        return FetchedPage(answer.url, text, answer.body, headers, answer.status, event_time(self))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `Web.listing`."""

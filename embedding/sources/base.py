@@ -46,13 +46,17 @@ ListedItem = Reference | Inline
 
 @dataclass(frozen=True)
 class FetchedPage:
-    """One answer of the web: final address, decoded text, its bytes and lower-case headers."""
+    """One answer of the web: final address, decoded text, its bytes and lower-case headers.
+
+    read_at  event time to which `어제` and `3시간 전` on it refer; None: they mean nothing
+    """
 
     url: str
     text: str
     body: bytes
     headers: Mapping[str, str]
     status: int = 200
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,12 @@ def comments_router(world: World) -> APIRouter:
         size = min(max(limit or world.config.page_items, 1), _LONGEST)
         visible = world.read("comments")
         if empty_page and cursor.startswith("e"):
-            items, following = list[LibraryItem](), f"c{cursor[1:]}"
-        else:
-            items, following = newest_before(visible, cursor, size)
-            if empty_page and not cursor and following:
-                following = f"e{following[1:]}"
+            return JSONResponse(
+                {"comments": [], "next_cursor": f"c{cursor[1:]}", "total": len(visible)}
+            )
+        items, following = newest_before(visible, cursor, size)
+        if empty_page and not cursor and following:
+            following = f"e{following[1:]}"
         world.fetched(*items)
         base = base_address(request)
         return JSONResponse(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import httpx
+import pytest
 
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
@@ -19,47 +21,98 @@ from yeoron_simweb.config import HABITS, SimwebConfig
 from yeoron_simweb.sources import PART_OF_SOURCE, sources_toml
 from yeoron_simweb.testing import AT_ONCE, running
 
-KST = ZoneInfo("Asia/Seoul")
 WEB = SimwebConfig(
     speed=AT_ONCE,
     autostart=True,
     crawl_delay=0,
+    feed_items=1000,
     habits=tuple(HABITS),
-    last_day="2021-01-14",
-    documents_per_day=60,
+    last_day=date(2021, 1, 12),
+    documents_per_day=40,
 )
+EXACT = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+KST = ZoneInfo("Asia/Seoul")
+
+Read = dict[str, list[tuple[Document, Mapping[str, Any]]]]
+"""Documents by source, each with the article of the simulated web that it holds."""
 
 
 def letters(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def off(document: Document, article: dict[str, Any]) -> float:
-    """Seconds by which a document's time differs from its article's, as exact as that is known."""
-    when, true = document.published_at, datetime.fromisoformat(article["time"])
-    if article["exact"] == "day":
-        return (when.astimezone(KST).date() - true.astimezone(KST).date()).total_seconds()
-    return abs((when - true).total_seconds())
+def is_right(document: Document, article: Mapping[str, Any]) -> bool:
+    """Whether a document has its article's time, as exactly as that can be known."""
+    true, exact = datetime.fromisoformat(article["time"]), article["exact"]
+    if exact == "day":
+        midnight = datetime.combine(true.astimezone(KST), datetime.min.time(), KST)
+        return document.published_at == midnight
+    return exact is None or abs(document.published_at - true) < EXACT[exact]
+
+
+async def read(
+    web: SimwebConfig, folder: Path, quick: Callable[..., Any], *names: str
+) -> tuple[Read, dict[str, Any]]:
+    """What the sources of these names bring, and the crawler's report, once nothing is left."""
+    frontier = Frontier(f"sqlite:///{folder}/frontier.db")
+    file = folder / "sources.toml"
+    with running(web) as base:
+        text = sources_toml(base, every=0.1, rendered=False, habits=web.habits)
+        file.write_text(text, encoding="utf-8")
+        sources = [
+            source.model_copy(update={"rate": 1000.0})
+            for source in load_sources(file)
+            if source.name in names
+        ]
+        config = quick(base.removeprefix("http://"), replay_clock_url=f"{base}/clock.json")
+        crawler = Crawler(sources, config, frontier)
+        parts = {PART_OF_SOURCE[source.name] for source in sources}
+        with httpx.Client(base_url=base) as client:
+
+            def truth() -> list[Mapping[str, Any]]:
+                found = client.get("/control/articles").json()
+                return [article for article in found if article["part"] in parts]
+
+            def over(_found: list[Document]) -> bool:
+                report = crawler.report().values()
+                handled = sum(one["documents"] + one["duplicates"] for one in report)
+                done = client.get("/clock.json").json()["state"] == "done"
+                return done and handled >= len(truth()) and not any(r["pending"] for r in report)
+
+            found = await crawl(crawler, over)
+            articles = {letters(one["text"]): one for one in truth()}
+        report = dict(crawler.report())
+    frontier.close()
+    by_source: Read = {name: [] for name in names}
+    for document in found:
+        held = [one for text, one in articles.items() if text in letters(document.text)]
+        by_source[document.source] += [(document, one) for one in held]
+    assert len(articles) == sum(map(len, by_source.values())) == len(found)
+    assert len({one["id"] for pairs in by_source.values() for _, one in pairs}) == len(articles)
+    return by_source, report
 
 
 async def test_every_article_is_read_once_and_at_its_right_time(quick: Any, tmp_path: Path) -> None:
-    file, frontier = tmp_path / "sources.toml", Frontier(f"sqlite:///{tmp_path}/frontier.db")
-    with running(WEB) as base:
-        articles = httpx.get(f"{base}/control/articles").json()
-        file.write_text(sources_toml(base, rendered=False, habits=WEB.habits), encoding="utf-8")
-        sources = [one.model_copy(update={"rate": 1000.0}) for one in load_sources(file)]
-        host = base.removeprefix("http://")
-        crawler = Crawler(
-            sources, quick(host, replay_clock_url=f"{base}/clock.json", per_host=4), frontier
-        )
-        found = await crawl(crawler, lambda found: len(found) >= len(articles))
-        report = crawler.report()
-        statistics = httpx.get(f"{base}/control/stats").json()
-    frontier.close()
-    texts = {letters(article["text"]): article for article in articles}
-    assert len(texts) == len(articles)
-    read = [
-        next((one for text, one in texts.items() if text in letters(document.text)), None)
-        for document in found
-    ]
-    assert None not in read
+    by_source, report = await read(WEB, tmp_path, quick, *PART_OF_SOURCE)
+    for name, pairs in by_source.items():
+        assert {article["part"] for _, article in pairs} == {PART_OF_SOURCE[name]}
+        assert [a for d, a in pairs if not is_right(d, a)] == [], name
+        assert report[name]["errors"] == {}, name
+    exact = {
+        name: Counter(article["exact"] for _, article in pairs) for name, pairs in by_source.items()
+    }
+    assert exact["sim-list"].keys() == EXACT.keys()
+    assert 0 < exact["sim-sitemap"][None] == report["sim-sitemap"]["dated"]["none"]
+    assert len(exact["sim-board"]) == len(exact["sim-feed"]) == len(exact["sim-euckr"]) == 1
+    board = [document for document, _ in by_source["sim-board"]]
+    assert all(document.author for document in board)
+    assert not any("글쓴이" in document.text for document in board)
+
+
+async def test_posts_that_move_to_the_next_page_of_an_old_board_are_read_once(
+    quick: Any, tmp_path: Path
+) -> None:
+    """The board grows while it is read: its links name the page on which a post is now."""
+    web = WEB.model_copy(update={"max_backlog": 15, "page_items": 10})
+    by_source, _ = await read(web, tmp_path, quick, "sim-board")
+    assert len(by_source["sim-board"]) > 40
