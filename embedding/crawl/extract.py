@@ -31,6 +31,8 @@ from embedding.sources.links import join
 _SPACE = re.compile(r"[^\S\n]+")
 _REFRESH = re.compile(r"\s*\d(?:\.\d{0,9})?\s*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE)
 """Where a page sends its reader within ten seconds."""
+_BARE = re.compile(r"\s*<(?:meta|frameset)\b", re.IGNORECASE)
+"""A page that is a refresh or frames and nothing else, not even <html>."""
 _MAIN = re.compile(r"main|content|body|view|article|post", re.IGNORECASE)
 """Names of the frame that holds the article."""
 
@@ -75,8 +77,7 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
 
     Raises FetchError (`empty`, `parse`).
     """
-    # A page may be a refresh and nothing else, not even <html>.
-    tree = load_html(f"<html>{page}" if page[:5].lower() == "<meta" else page)
+    tree = load_html(f"<html>{page}" if _BARE.match(page) else page)
     if tree is None:
         raise FetchError("empty", f"{url}: no HTML in the answer.")
     described = blocks(tree)
@@ -155,7 +156,7 @@ def _refreshed(tree: Any, url: str) -> str | None:
 
 
 def _framed(tree: Any, url: str) -> str | None:
-    """The page of the same site in the frame that holds the article, by its name or as the first."""
+    """The page of the same site in the frame of the article: known by its name, else the first."""
     frames = tree.xpath("//frame[@src] | //iframe[@src][not(ancestor::noscript)]")
     main = [one for one in frames if _MAIN.search(f"{one.get('name')} {one.get('id')}")]
     # An <iframe> of another name may be an advertisement.

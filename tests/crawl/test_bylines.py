@@ -62,6 +62,14 @@ def test_a_line_that_is_a_byline_goes_and_names_the_author(line: str) -> None:
     assert without_bylines(f"{line}\n{TEXT}") == (TEXT, ("홍길동",))
 
 
+@pytest.mark.parametrize("label", ["글쓴이 : ", "작성자: "])
+def test_the_writer_of_a_post_on_an_old_board_goes(label: str) -> None:
+    post = f"{label}홍길동 날짜 : 24-03-01 09:00 조회 : 3\n{TEXT} 홍길동이 썼다."
+    rest = f"날짜 : 24-03-01 09:00 조회 : 3\n{TEXT} 썼다."
+    text, names = without_bylines(post)
+    assert (" ".join(text.split()), names) == (" ".join(rest.split()), ("홍길동",))
+
+
 @pytest.mark.parametrize(
     "text",
     [

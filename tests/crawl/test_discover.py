@@ -13,7 +13,8 @@ from embedding.crawl.config import DiscoverConfig
 from embedding.crawl.discover import Discoverer, Discovery
 from embedding.kernel.errors import InputError
 from embedding.sources.config import SourceConfig
-from yeoron_simweb.testing import running
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.testing import AT_ONCE, running
 
 
 def words(text: str) -> Mapping[str, int]:
@@ -104,6 +105,17 @@ async def test_a_small_budget_is_not_spent_on_looking_for_listings_alone(web: st
     found = await search(web, requests=20)
     assert found.candidates
     assert found.requests <= 20
+
+
+async def test_a_sample_behind_a_refresh_and_a_frame_is_read(search) -> None:
+    habits = ("frames", "refresh")
+    config = SimwebConfig(speed=AT_ONCE, autostart=True, crawl_delay=0, habits=habits)
+    with running(config, documents()) as base:
+        found = await search(base, pages=2, requests=60)
+        async with httpx.AsyncClient() as client:
+            asked = (await client.get(f"{base}/control/stats")).json()["requests"]
+    assert asked["/news/PostView.nhn"] > 0
+    assert found.refused["empty"] == 0
 
 
 async def test_no_other_host_and_nothing_that_robots_forbids_is_asked(

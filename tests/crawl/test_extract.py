@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from embedding.crawl.extract import Extracted, digest, extract
 from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
+from embedding.crawl.fetcher import Request
 from embedding.kernel.errors import FetchError
+from embedding.sources.base import FetchedPage
 from generated import examples
 from waiting import eventually
 
@@ -83,6 +85,78 @@ def test_any_page_is_text_or_a_named_failure(html: str) -> None:
     except FetchError:
         return
     assert found.text
+
+
+FRAME = '<iframe id="mainFrame" src="/post?no=1"></iframe>'
+FRAMESET = (
+    '<html><frameset><frame name="menu" src="/menu"><frame name="main" src="/post?no=1">'
+    "<noframes>이 브라우저는 프레임을 지원하지 않습니다.</noframes></frameset></html>"
+)
+REFRESH = '<meta http-equiv="Refresh" content="0; URL=\'/post?no=1\'">'
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        f"<html><body>{FRAME}</body></html>",
+        FRAMESET,
+        '<frameset><frame src="http://other.example/"><frame src="/post?no=1"></html>',
+        "<meta http-equiv=refresh content='0;url=post?no=1'>",
+        f"<html><head>{REFRESH}</head><body>잠시 후 글이 있는 쪽으로 옮겨 갑니다.</body></html>",
+        page(REFRESH),
+    ],
+)
+def test_a_page_that_only_shows_another_says_which(html: str) -> None:
+    found = extract(html, "https://example.org/news", "UTC")
+    assert (found.text, found.shows) == ("", "https://example.org/post?no=1")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<html><body><iframe src="/advertisement"></iframe></body></html>',
+        '<html><body><iframe id="main" src="https://other.example/1"></iframe></body></html>',
+        f"<html><head><noscript>{REFRESH}</noscript></head><body></body></html>",
+        '<html><head><meta http-equiv="refresh" content="300"></head><body></body></html>',
+        f'<html><head><meta http-equiv="refresh" content="0;url={URL}"></head></html>',
+        '<html><body><iframe id="main" src="http://["></iframe></body></html>',
+    ],
+)
+def test_other_frames_and_refreshes_lead_nowhere(html: str) -> None:
+    with pytest.raises(FetchError, match="no text"):
+        extract(html, URL, "UTC")
+
+
+def test_an_article_stays_one_beside_a_frame_and_a_slow_refresh() -> None:
+    slow = '<meta http-equiv="refresh" content="300;url=/front">'
+    assert "3번째 문단에서" in extract(page(slow, BODY + FRAME), URL, "UTC").text
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+async def test_a_frame_behind_a_refresh_is_followed_and_nothing_deeper(processes: int) -> None:
+    extractor = Extractor(processes, 60.0, 1000)
+    asked: list[str] = []
+    frame = f"<html><body>{FRAME}</body></html>".replace("no=1", "no={}")
+    pages = {"/a": REFRESH, "/post?no=1": frame.format(2), "/post?no=2": page()}
+
+    async def get(request: Request) -> FetchedPage:
+        asked.append(request.url.removeprefix("https://example.org"))
+        return FetchedPage(request.url, "", pages[asked[-1]].encode(), {})
+
+    async def follow() -> str:
+        answer, found = await extractor.follow(get, Request("https://example.org/a"), "UTC", 20)
+        assert "3번째 문단에서" in found.text
+        return answer.url
+
+    try:
+        assert await follow() == "https://example.org/post?no=2"
+        pages["/post?no=2"] = frame.format(3)
+        with pytest.raises(FetchError) as failure:
+            await follow()
+    finally:
+        await extractor.close()
+    assert failure.value.reason == "empty"
+    assert asked == [*pages, *pages]
 
 
 def test_equal_texts_have_equal_digests() -> None:

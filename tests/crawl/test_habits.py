@@ -10,7 +10,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import httpx
-import pytest
 
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
@@ -27,7 +26,7 @@ WEB = SimwebConfig(
     crawl_delay=0,
     feed_items=1000,
     habits=tuple(HABITS),
-    last_day=date(2021, 1, 12),
+    last_day=date(2021, 1, 8),
     documents_per_day=40,
 )
 EXACT = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
@@ -67,22 +66,21 @@ async def read(
         config = quick(base.removeprefix("http://"), replay_clock_url=f"{base}/clock.json")
         crawler = Crawler(sources, config, frontier)
         parts = {PART_OF_SOURCE[source.name] for source in sources}
-        with httpx.Client(base_url=base) as client:
+        truth: list[Mapping[str, Any]] = []
 
-            def truth() -> list[Mapping[str, Any]]:
-                found = client.get("/control/articles").json()
-                return [article for article in found if article["part"] in parts]
+        def over(found: list[Document]) -> bool:
+            statistics = httpx.get(f"{base}/control/stats").json()
+            published = sum(statistics["parts"][part]["published"] for part in parts)
+            pending = sum(source["pending"] for source in crawler.report().values())
+            if statistics["state"] != "done" or len(found) < published or pending:
+                return False
+            truth[:] = httpx.get(f"{base}/control/articles").json()
+            return True
 
-            def over(_found: list[Document]) -> bool:
-                report = crawler.report().values()
-                handled = sum(one["documents"] + one["duplicates"] for one in report)
-                done = client.get("/clock.json").json()["state"] == "done"
-                return done and handled >= len(truth()) and not any(r["pending"] for r in report)
-
-            found = await crawl(crawler, over)
-            articles = {letters(one["text"]): one for one in truth()}
+        found = await crawl(crawler, over)
         report = dict(crawler.report())
     frontier.close()
+    articles = {letters(one["text"]): one for one in truth if one["part"] in parts}
     by_source: Read = {name: [] for name in names}
     for document in found:
         held = [one for text, one in articles.items() if text in letters(document.text)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -37,6 +39,8 @@ INDEX = "<sitemapindex><sitemap><loc>/1.xml</loc></sitemap></sitemapindex>"
 LINKS = (
     "<html><body><a href='/a'>one</a><a href='/b'>two</a><a class=n href='/2'>2</a></body></html>"
 )
+BOARD = "<ul><li><a href='/a'>one</a><i>어제 10:30</i></li></ul>"
+NOW = datetime(2020, 2, 3, 12, tzinfo=UTC)
 SLOW = FEED.format(f"<description>{'&lt;a ' * 600_000}</description>")
 """feedparser takes minutes for it."""
 
@@ -54,6 +58,7 @@ def source(kind: str, **more: Any) -> SourceConfig:
     ("of", "answer"),
     [
         (source("feed"), page(FEED.format(""))),
+        (source("page", items="li", time="i"), replace(page(BOARD), read_at=NOW)),
         (source("feed", max_items=1, links="b"), page(FEED.format(""))),
         (source("sitemap"), page(MAP)),
         (source("sitemap"), page(gzip.compress(MAP.encode()))),
@@ -73,6 +78,15 @@ async def test_a_process_reads_a_listing_as_a_thread_does(
             await extractor.close()
     assert found == [read_listing(of, answer)] * 2
     assert found[0].references or found[0].children
+
+
+def test_relative_times_of_a_listing_mean_nothing_without_the_time_of_reading() -> None:
+    board = source("page", items="li", time="i", timezone="Asia/Seoul")
+    times = [
+        read_listing(board, replace(page(BOARD), read_at=now)).references[0].published_at
+        for now in (NOW, None)
+    ]
+    assert times == [datetime(2020, 2, 2, 1, 30, tzinfo=UTC), None]
 
 
 async def test_a_listing_that_takes_too_long_is_killed_by_itself() -> None:

@@ -38,6 +38,20 @@ def test_metadata_goes_before_the_text_and_the_text_before_a_guess() -> None:
     assert (guessed.origin, str(guessed.at)[:10]) == ("guess", "2024-03-01")
 
 
+@pytest.mark.parametrize(
+    ("line", "origin"),
+    [
+        ("글쓴이 : 손님 &nbsp; 날짜 : 24-03-01 09:00 &nbsp; 조회 : 12", "text"),
+        ("오늘 날짜 : 2024-03-01 09:00", "none"),
+        ("행사 날짜 : 2024년 3월 1일", "none"),
+    ],
+)
+def test_the_date_of_a_post_on_an_old_board(line: str, origin: str) -> None:
+    table = f"<table><tr><td>{line}</td></tr><tr><td>{BODY}</td></tr></table>"
+    dated = read(body=table, zone="Asia/Seoul")
+    assert (dated == Publication(MARCH, "text")) == (origin == "text")
+
+
 def test_a_page_without_a_date_has_none() -> None:
     assert read() == Publication()
 
