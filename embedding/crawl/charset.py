@@ -34,7 +34,12 @@ _NEVER = frozenset({"undefined", "idna", "punycode", "unicode-escape", "raw-unic
 
 
 def decode(body: bytes, headers: Mapping[str, str]) -> str:
-    """Text of an answer; raises FetchError (`bad_encoding`) when no encoding fits.
+    """Text of an answer; see `decode_named`."""
+    return decode_named(body, headers)[0]
+
+
+def decode_named(body: bytes, headers: Mapping[str, str]) -> tuple[str, str]:
+    """Text of an answer and its encoding; raises FetchError (`bad_encoding`) when none fits.
 
     Valid UTF-8 wins over any declaration: bytes of another encoding are almost never valid
     UTF-8. Then come the declared encodings, then CP949; a declared single-byte encoding, which
@@ -42,17 +47,17 @@ def decode(body: bytes, headers: Mapping[str, str]) -> str:
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
-            return body.decode(name, errors="replace")
+            return body.decode(name, errors="replace"), name
     declared = _declared(body, headers)
     if wide := _wide(body, declared):
-        return body.decode(wide, errors="replace")
+        return body.decode(wide, errors="replace"), wide
     if not (b"\x1b$" in body[:4096] and "iso2022_kr" in declared):
         declared = ["utf-8", *(name for name in declared if name != "utf-8")]
     strong = [name for name in declared if not _SINGLE_BYTE.match(name)]
     weak = [name for name in declared if _SINGLE_BYTE.match(name)]
     for name in [*strong, "cp949", *weak]:
         try:
-            return body.decode(name)
+            return body.decode(name), name
         except (UnicodeError, LookupError):
             continue
     return _least_broken(body, [*declared, "cp949"])
@@ -98,9 +103,9 @@ def _declared(body: bytes, headers: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(known))
 
 
-def _least_broken(body: bytes, names: list[str]) -> str:
+def _least_broken(body: bytes, names: list[str]) -> tuple[str, str]:
     """The reading with the fewest unreadable places, if they are few enough."""
-    best, fewest = "", len(body) + 1
+    best, best_name, fewest = "", "", len(body) + 1
     for name in dict.fromkeys(names):
         try:
             text = body.decode(name, errors="replace")
@@ -108,7 +113,7 @@ def _least_broken(body: bytes, names: list[str]) -> str:
             continue
         broken = text.count("\ufffd")
         if broken < fewest:
-            best, fewest = text, broken
+            best, best_name, fewest = text, name, broken
     if fewest > max(3, _TOO_BROKEN * len(best)):
         raise FetchError("bad_encoding", "the text fits none of its declared encodings.")
-    return best
+    return best, best_name

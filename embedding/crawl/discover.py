@@ -154,7 +154,7 @@ class Discoverer:
             url, depth = queue.popleft()
             try:
                 page = await self._get(Request(url))
-                links = await asyncio.to_thread(read_links, page.text, page.url)
+                links = await asyncio.to_thread(read_links, page.text, page.url, page.encoding)
             except FetchError as error:
                 self._refuse(error)
                 continue
@@ -251,11 +251,7 @@ class Discoverer:
         answer = await self._fetcher.fetch(request)
         if not self.allowed(answer.url):
             raise FetchError("foreign_host", f"{request.url}: leads to a host that is not allowed.")
-        packed = answer.body.startswith(b"\x1f\x8b")
-        text = "" if packed else answer.text()
-        return FetchedPage(
-            answer.url, text, answer.body, answer.headers, answer.status, datetime.now(UTC)
-        )
+        return answer.page(datetime.now(UTC))
 
     def allowed(self, url: str) -> bool:
         """Whether the address is on a seed's host or in a further domain."""

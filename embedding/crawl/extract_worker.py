@@ -54,8 +54,14 @@ def ask_listing(source: SourceConfig, page: FetchedPage) -> tuple[dict[str, Any]
     shown = source.model_dump(mode="json", exclude_defaults=True, exclude={"cookies", "proxy"})
     # What is packed in itself has no text yet.
     body = page.text.encode("utf-8", "surrogatepass") if page.text else page.body
-    read_at = page.read_at and page.read_at.isoformat()
-    return {"source": shown, "url": page.url, "decoded": bool(page.text), "at": read_at}, body
+    header = {
+        "source": shown,
+        "url": page.url,
+        "decoded": bool(page.text),
+        "read_at": page.read_at and page.read_at.isoformat(),
+        "encoding": page.encoding,
+    }
+    return header, body
 
 
 def decode_listing(value: dict[str, Any]) -> ListingPage:
@@ -77,8 +83,11 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
 
     text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
     source = SourceConfig.model_validate(request["source"])
-    at = request["at"] and datetime.fromisoformat(request["at"])
-    found = read_listing(source, FetchedPage(request["url"], text, body, {}, read_at=at))
+    read_at = request["read_at"] and datetime.fromisoformat(request["read_at"])
+    page = FetchedPage(
+        request["url"], text, body, {}, read_at=read_at, encoding=request["encoding"]
+    )
+    found = read_listing(source, page)
     rows = {
         name: [
             [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors, r.is_lastmod]

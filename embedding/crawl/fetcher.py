@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
 
@@ -14,7 +15,7 @@ import httpcore
 import httpx
 
 from embedding.crawl.addresses import host_of, plain
-from embedding.crawl.charset import decode
+from embedding.crawl.charset import decode_named
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.guard import AddressGuard, Resolver
 from embedding.crawl.limiter import LONGEST_ASKED, Gate
@@ -22,6 +23,7 @@ from embedding.crawl.robots import MAX_BYTES, Robots
 from embedding.crawl.transport import GuardedTransport, ProxiedTransport
 from embedding.crawl.unpack import ENCODINGS, Unpacker
 from embedding.kernel.errors import FetchError
+from embedding.sources.base import FetchedPage
 
 _ROBOTS_REDIRECTS = 5
 """RFC 9309 section 2.3.1.2: at least five redirects of a robots.txt are followed."""
@@ -75,8 +77,18 @@ class Response:
 
     def text(self) -> str:
         """The body decoded; raises FetchError (`bad_encoding`)."""
+        return self._decoded()[0]
+
+    def page(self, read_at: datetime) -> FetchedPage:
+        """What an adapter sees of it; raises FetchError (`bad_encoding`)."""
+        # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
+        packed = self.body.startswith(b"\x1f\x8b")
+        text, encoding = ("", "utf-8") if packed else self._decoded()
+        return FetchedPage(self.url, text, self.body, self.headers, self.status, read_at, encoding)
+
+    def _decoded(self) -> tuple[str, str]:
         try:
-            return decode(self.body, self.headers)
+            return decode_named(self.body, self.headers)
         except FetchError as error:
             raise _located(error, self.url) from error
 

@@ -41,15 +41,15 @@ class PageLinks:
     following: str | None = None
 
 
-def read_links(text: str, url: str) -> PageLinks:
-    """The links of an HTML page; FetchError when it is none."""
+def read_links(text: str, url: str, encoding: str = "utf-8") -> PageLinks:
+    """The links of an HTML page that was in this encoding; FetchError when it is none."""
     try:
         root = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
     except (ParserError, ValueError) as error:
         raise FetchError("parse", f"{url}: not an HTML page.") from error
     feeds, sitemaps, others = dict[str, None](), dict[str, None](), dict[str, None]()
     for node in root.iter("link", "a"):
-        address = _address(node, url)
+        address = _address(node, url, encoding)
         if address is None:
             continue
         declared = node.tag == "link"
@@ -121,7 +121,7 @@ def _query_form(path: str, query: str) -> str | None:
     return None
 
 
-def _address(node: html.HtmlElement, base: str) -> str | None:
+def _address(node: html.HtmlElement, base: str, encoding: str) -> str | None:
     """A link's canonical http address."""
-    link = join(base, node.get("href")).partition("#")[0]
+    link = join(base, node.get("href"), encoding).partition("#")[0]
     return canonical(link) if link and link != base else None

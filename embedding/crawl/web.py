@@ -87,9 +87,7 @@ class SourceWeb:
         self.changed = True
         headers = answer.headers
         self._fresh[url] = (headers.get("etag"), headers.get("last-modified"))
-        # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
-        text = "" if answer.body.startswith(b"\x1f\x8b") else answer.text()
-        return FetchedPage(answer.url, text, answer.body, headers, answer.status, event_time(self))
+        return answer.page(event_time(self))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `Web.listing`."""

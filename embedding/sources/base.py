@@ -48,7 +48,8 @@ ListedItem = Reference | Inline
 class FetchedPage:
     """One answer of the web: final address, decoded text, its bytes and lower-case headers.
 
-    read_at  event time to which `어제` and `3시간 전` on it refer; None: they mean nothing
+    read_at   event time to which `어제` and `3시간 전` on it refer; None: they mean nothing
+    encoding  in which it was, and in which queries of its links are sent
     """
 
     url: str
@@ -57,6 +58,7 @@ class FetchedPage:
     headers: Mapping[str, str]
     status: int = 200
     read_at: datetime | None = None
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,12 @@ def _beside(path: str, link: str) -> str:
 
 
 def _sent(query: str, encoding: str) -> bytes:
-    """The bytes of a query; letters that the encoding lacks become character references."""
+    """The bytes of a query; letters that the encoding lacks become character references.
+
+    A page in UTF-16 sends UTF-8.
+    """
     try:
-        return query.encode(encoding, "xmlcharrefreplace")
+        name = "utf-8" if encoding.startswith("utf") else encoding
+        return query.encode(name, "xmlcharrefreplace")
     except LookupError:
         return query.encode(errors="replace")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 from lxml import html
 from lxml.cssselect import CSSSelector, SelectorError
@@ -105,23 +104,21 @@ class _Reader:
         rows = self._items(root) if self._items else [root]
         seen: dict[str, Reference] = {}
         for row in rows:
-            for reference in self._references(row, base, page.read_at):
+            for reference in self._references(row, base, page):
                 seen.setdefault(reference.url, reference)
         following = self._next(root) if self._next else []
-        next_url = join(base, following[0].get("href")) if following else None
+        next_url = join(base, following[0].get("href"), page.encoding) if following else None
         return ListingPage(tuple(seen.values()), next_url if next_url != page.url else None)
 
-    def _references(
-        self, row: html.HtmlElement, base: str, now: datetime | None
-    ) -> list[Reference]:
+    def _references(self, row: html.HtmlElement, base: str, page: FetchedPage) -> list[Reference]:
         """Links of one row; title and time are the row's when items are selected."""
         found = []
         for anchor in self._link(row) if self._link else []:
-            link = join(base, anchor.get("href")).partition("#")[0]
+            link = join(base, anchor.get("href"), page.encoding).partition("#")[0]
             if link and self._links.search(link):
                 title = _text(self._title, row) if self._items else ""
                 time = _text(self._time, row) if self._items else ""
-                when = parse_time(time, self._zone, now)
+                when = parse_time(time, self._zone, page.read_at)
                 found.append(Reference(link, when, title or _content(anchor)))
         return found
 

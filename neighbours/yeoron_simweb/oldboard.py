@@ -1,7 +1,8 @@
 """The board as an old one: tables in EUC-KR, and in every link the id of a session.
 
 A request gets a session of its own, so the same post has another address in every listing. The
-listing says the day of a post, its page the minute.
+listing says the day of a post, its page the minute. The category stands in the links as it is
+written: only who sends it in EUC-KR, as browsers do, gets the post.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import hashlib
 from datetime import datetime
 from html import escape
 from itertools import count
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter, HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from yeoron_simweb.charset import encode_euckr
@@ -31,6 +34,7 @@ _PAGE = """<html><head><title>자유게시판</title>
 <tr><td class=page>{foot}</td></tr></table>
 </body></html>
 """
+_CATEGORY = "잡담"
 _SORTED = "page_num=20&select_arrange=headnum&desc=asc&sn=off&ss=on&sc=on&keyword="
 
 
@@ -52,8 +56,8 @@ class OldBoard:
         end = len(posts) - (page - 1) * size
         rows = "".join(
             f"<tr class=list{post.number % 2}><td>{post.number + 1}</td>"
-            f'<td><a href="view.php?id=free&page={page}&{_SORTED}&no={post.number + 1}&category='
-            f'&{session}">{escape(post.title)}</a></td><td>{post.author}</td>'
+            f'<td><a href="view.php?id=free&page={page}&{_SORTED}&no={post.number + 1}'
+            f'&category={_CATEGORY}&{session}">{escape(post.title)}</a></td><td>{post.author}</td>'
             f"<td class=date>{_when(post):%Y/%m/%d}</td><td>{post.number % 97}</td></tr>\n"
             for post in reversed(posts[max(end - size, 0) : end])
         )
@@ -107,7 +111,9 @@ def old_board_router(world: World) -> APIRouter:
         return board.listing(page)
 
     @router.get("/bbs/view.php")
-    async def post(no: int) -> Response:
+    async def post(request: Request, no: int) -> Response:
+        if parse_qs(request.url.query, encoding="euc-kr").get("category") != [_CATEGORY]:
+            raise HTTPException(404, "no such category")
         return board.post(no)
 
     return router

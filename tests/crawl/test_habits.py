@@ -55,8 +55,8 @@ async def read(
     """What the sources of these names bring, and the crawler's report, once nothing is left."""
     frontier = Frontier(f"sqlite:///{folder}/frontier.db")
     file = folder / "sources.toml"
-    with running(web) as base:
-        text = sources_toml(base, every=0.1, rendered=False, habits=web.habits)
+    with running(web) as base, httpx.Client(base_url=base) as client:
+        text = sources_toml(base, every=0.5, rendered=False, habits=web.habits)
         file.write_text(text, encoding="utf-8")
         sources = [
             source.model_copy(update={"rate": 1000.0})
@@ -69,15 +69,15 @@ async def read(
         truth: list[Mapping[str, Any]] = []
 
         def over(found: list[Document]) -> bool:
-            statistics = httpx.get(f"{base}/control/stats").json()
+            statistics = client.get("/control/stats").json()
             published = sum(statistics["parts"][part]["published"] for part in parts)
             pending = sum(source["pending"] for source in crawler.report().values())
             if statistics["state"] != "done" or len(found) < published or pending:
                 return False
-            truth[:] = httpx.get(f"{base}/control/articles").json()
+            truth[:] = client.get("/control/articles").json()
             return True
 
-        found = await crawl(crawler, over)
+        found = await crawl(crawler, over, seconds=600)
         report = dict(crawler.report())
     frontier.close()
     articles = {letters(one["text"]): one for one in truth if one["part"] in parts}

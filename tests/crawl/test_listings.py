@@ -39,7 +39,7 @@ INDEX = "<sitemapindex><sitemap><loc>/1.xml</loc></sitemap></sitemapindex>"
 LINKS = (
     "<html><body><a href='/a'>one</a><a href='/b'>two</a><a class=n href='/2'>2</a></body></html>"
 )
-BOARD = "<ul><li><a href='/a'>one</a><i>어제 10:30</i></li></ul>"
+BOARD = "<ul><li><a href='/a?id=자유'>one</a><i>어제 10:30</i></li></ul>"
 NOW = datetime(2020, 2, 3, 12, tzinfo=UTC)
 SLOW = FEED.format(f"<description>{'&lt;a ' * 600_000}</description>")
 """feedparser takes minutes for it."""
@@ -58,7 +58,10 @@ def source(kind: str, **more: Any) -> SourceConfig:
     ("of", "answer"),
     [
         (source("feed"), page(FEED.format(""))),
-        (source("page", items="li", time="i"), replace(page(BOARD), read_at=NOW)),
+        (
+            source("page", items="li", time="i"),
+            replace(page(BOARD), read_at=NOW, encoding="cp949"),
+        ),
         (source("feed", max_items=1, links="b"), page(FEED.format(""))),
         (source("sitemap"), page(MAP)),
         (source("sitemap"), page(gzip.compress(MAP.encode()))),
@@ -87,6 +90,14 @@ def test_relative_times_of_a_listing_mean_nothing_without_the_time_of_reading() 
         for now in (NOW, None)
     ]
     assert times == [datetime(2020, 2, 2, 1, 30, tzinfo=UTC), None]
+
+
+def test_letters_of_a_link_are_asked_for_in_the_encoding_of_the_page() -> None:
+    links = [
+        read_listing(source("page"), replace(page(BOARD), encoding=name)).references[0].url
+        for name in ("cp949", "utf-8")
+    ]
+    assert links == [f"{BASE}/a?id=%C0%DA%C0%AF", f"{BASE}/a?id=%EC%9E%90%EC%9C%A0"]
 
 
 async def test_a_listing_that_takes_too_long_is_killed_by_itself() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
@@ -65,7 +65,10 @@ def test_every_link_of_the_old_board_has_another_session() -> None:
                 query = parse_qs(urlsplit(link.get("href")).query)
                 numbers += query["no"]
                 sessions |= set(query["PHPSESSID"])
-            post = client.get(f"/bbs/{link.get('href')}").content.decode("euc-kr")
+            address = f"/bbs/{link.get('href')}"
+            assert client.get(address).status_code == 404, "the category was sent in UTF-8"
+            address = address.replace("잡담", quote("잡담", encoding="euc-kr"))
+            post = client.get(address).content.decode("euc-kr")
             following = page.cssselect("td.page b + a")
             url = f"/bbs/{following[0].get('href')}" if following else ""
     assert numbers == [str(number) for number in range(24, 0, -1)]

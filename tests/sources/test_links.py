@@ -41,7 +41,8 @@ def test_links_are_resolved_as_browsers_do(link: str | None, expected: str) -> N
 def test_letters_of_a_query_are_sent_in_the_encoding_of_the_page() -> None:
     assert join(BASE, "view?q=가나", "cp949").endswith("view?q=%B0%A1%B3%AA")
     assert join(BASE, "/가?q=가", "cp949").endswith("/%EA%B0%80?q=%B0%A1")
-    assert join(BASE, "view?q=가", "utf-8").endswith("view?q=%EA%B0%80")
+    for unicode in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le"):
+        assert join(BASE, "view?q=가", unicode).endswith("view?q=%EA%B0%80")
     assert join(BASE, "view?q=가", "no such").endswith("view?q=%EA%B0%80")
     assert join(BASE, "view?q=☃", "cp949").endswith("view?q=&%239731;")
 
