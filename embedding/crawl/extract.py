@@ -29,7 +29,9 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.links import join
 
 _SPACE = re.compile(r"[^\S\n]+")
-_REFRESH = re.compile(r"\s*\d(?:\.\d{0,9})?\s*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE)
+_REFRESH = re.compile(
+    r"\s*\d(?:\.\d{0,9})?\s*[;,]\s*(?:url\s{0,9}=\s{0,9})?[\"']?([^\"'\s][^\"']*)", re.IGNORECASE
+)
 """Where a page sends its reader within ten seconds."""
 _BARE = re.compile(r"\s*<(?:meta|frameset)\b", re.IGNORECASE)
 """A page that is a refresh or frames and nothing else, not even <html>."""

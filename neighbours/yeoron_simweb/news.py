@@ -111,7 +111,7 @@ class NewsSite:
             related=siblings,
             charset=named,
             canonical=f"{base}/news" if "one-canonical" in self._habits else None,
-            time=self._said(item),
+            time=self._time_of(item),
         )
         return encoded(html, "text/html", charset, validators(etag, modified), named)
 
@@ -125,7 +125,7 @@ class NewsSite:
             return habits.frames_page(item, f"/news/PostView.nhn?blogId=yeoron&logNo={item.id}")
         return None
 
-    def _said(self, item: LibraryItem) -> str | None:
+    def _time_of(self, item: LibraryItem) -> str | None:
         """All that an article says of its time; None where it says when it was published."""
         if item.part == "life" and "relative-times" in self._habits:
             return self._shown(item)
