@@ -221,7 +221,7 @@ def write_vectors(path: Path, data: SnapshotData) -> None:
     _write(path, pa.record_batch(columns))
 
 
-COUNTED = ("count", *COUNT_COLUMNS[1:])
+VALUE_COLUMNS = ("count", *COUNT_COLUMNS[1:])
 """Columns of counts.arrow, in the order of `COUNT_COLUMNS`."""
 
 
@@ -233,7 +233,7 @@ def write_counts(path: Path, data: SnapshotData) -> None:
         "source": encoded(rows.sources),
         "window": pa.array(np.asarray(rows.windows, np.int64)),
     }
-    for name, column in zip(COUNTED, rows.columns, strict=True):
+    for name, column in zip(VALUE_COLUMNS, rows.columns, strict=True):
         columns[name] = pa.array(np.asarray(column, np.int64))
     word, source = (columns[name].indices.to_numpy() for name in ("word", "source"))
     order = pa.array(np.lexsort((columns["window"].to_numpy(), source, word)))

@@ -23,7 +23,14 @@ from embedding.kernel.records import (
 )
 from embedding.snapshots import query
 from embedding.snapshots.files import entry, validate
-from embedding.snapshots.format import COUNTED, COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
+from embedding.snapshots.format import (
+    COUNTS,
+    MANIFEST,
+    VALUE_COLUMNS,
+    VECTORS,
+    Manifest,
+    parse_manifest,
+)
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.phrases import read as read_phrases
@@ -125,7 +132,7 @@ class Snapshot:
     def encoded_counts(self) -> WordCounts:
         """What this window counted by word and source, both dictionary-encoded in Arrow."""
         table = self.counts_table
-        known = [name for name in COUNTED if name in table.schema.names]
+        known = [name for name in VALUE_COLUMNS if name in table.schema.names]
         return WordCounts(
             table.column("word"),
             table.column("source"),

@@ -36,7 +36,7 @@ def test_the_layout_is_the_documented_one(folder, make):
         )
     with pa.memory_map(str(path / "counts.arrow")) as source:
         names = pa.ipc.open_file(source).schema.names
-    assert names == ["word", "source", "window", "count", "documents"]
+    assert names == ["word", "source", "window", "count", "documents", "authors", "voices"]
 
 
 def test_the_same_data_have_the_same_bytes(make, tmp_path):
