@@ -35,6 +35,7 @@ NAMED = 5
 _HEAD = 64
 _SAMPLE = 200
 """Records in which columns are looked for."""
+_REST = "rest of a damaged file"
 _KEEP_S = 2.0
 """Seconds between two times at which the import can be gone on with."""
 
@@ -158,15 +159,11 @@ def run_import(
     """
     marks = _marks(request, plans)
     with writing(request.out, marks) as file:
-        run = _Run(request, plans, file, marks)
-        try:
-            result = run.run(show)
-        except InputError:
-            # A file that cannot be read will not be read the next time either.
-            file.drop()
-            raise
+        result = _Run(request, plans, file, marks).run(show)
         if not result.records:
             file.drop()
+            if result.wrong[_REST] and not result.examples:
+                raise InputError(result.notes[-1])
             raise InputError(
                 f"{', '.join(map(str, request.files))}: no record has a date and a text; "
                 f"{result.examples[0] if result.examples else 'there is none.'}"
@@ -207,12 +204,17 @@ class _Run:
             pseudonyms = Pseudonyms(self._key)
             conversion = Conversion(plan.mapping, _dates(self._request), pseudonyms)
             records = READERS.get(plan.reader)
-            for raw in records(plan.path, _options(self._request), self._since):
-                self._take(plan.path, raw, conversion.convert(raw))
-                show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
-                if time.monotonic() - kept >= _KEEP_S:
-                    self._keep()
-                    kept = time.monotonic()
+            try:
+                for raw in records(plan.path, _options(self._request), self._since):
+                    self._take(plan.path, raw, conversion.convert(raw))
+                    show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
+                    if time.monotonic() - kept >= _KEEP_S:
+                        self._keep()
+                        kept = time.monotonic()
+            except InputError as error:
+                # Its head could be read: what is damaged behind it costs itself alone.
+                self._result.wrong[_REST] += 1
+                self._result.notes.append(str(error))
             self._at, self._since = self._at + 1, 0
         if self._times:
             self._result.first, self._result.last = map(_shown, self._times)

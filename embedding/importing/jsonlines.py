@@ -10,12 +10,17 @@ from typing import Any
 
 from embedding.importing.encodings import ENCODING_BYTES, Utf8Text, encoding_of
 from embedding.importing.opening import UnpackedFile, opened
-from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+from embedding.importing.readers import (
+    LONGEST_RECORD,
+    READERS,
+    RawRecords,
+    ReaderTraits,
+    ReadOptions,
+    in_columns,
+)
 from embedding.kernel.errors import InputError
 
 _BLOCK = 1 << 20
-_LONGEST = 1 << 26
-"""Bytes of one line, and of a file that is one list."""
 _COLUMNS = re.compile(r'\{\s*"[^"\\]{0,200}"\s*:\s*[{[]')
 """How a table that is written by columns begins."""
 _CUT = "the file ends in the middle of it"
@@ -60,8 +65,8 @@ def _lines(
     number, rest = 0, b""
     while data := text.read(_BLOCK):
         *lines, rest = (rest + data).split(b"\n")
-        if len(rest) > _LONGEST:
-            raise InputError(f"{path}: a line has more than {_LONGEST >> 20} MB; no JSONL.")
+        if len(rest) > LONGEST_RECORD:
+            raise InputError(f"{path}: a line has more than {LONGEST_RECORD >> 20} MB; no JSONL.")
         for line in lines:
             if line.strip():
                 yield number, _record(line, text)
@@ -104,10 +109,10 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str 
     data = b""
     while more := text.read(_BLOCK):
         data += more
-        if len(data) > _LONGEST:
+        if len(data) > LONGEST_RECORD:
             raise InputError(
-                f"{path}: one JSON value of more than {_LONGEST >> 20} MB; an object a line is "
-                "accepted."
+                f"{path}: one JSON value of more than {LONGEST_RECORD >> 20} MB; an object a line "
+                "is accepted."
             )
     try:
         value = json.loads(data.decode())

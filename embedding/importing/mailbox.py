@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import email.policy
 from collections.abc import Iterator, Mapping
 from email.message import EmailMessage
 from email.parser import BytesParser
+from email.policy import EmailPolicy
 from email.utils import parseaddr
 from pathlib import Path
 
@@ -17,11 +17,21 @@ from embedding.sources.markup import plain_text
 _BLOCK = 1 << 20
 _LONGEST = 1 << 25
 """Bytes of one mail; what is behind them, as large files in it, is not looked at."""
+_LONGEST_HEADER = 2_000
+"""Characters of a header that are read: the standard library takes the square of them."""
+_MULTIPARTS = 100
+"""Parts with parts in them that a mail may have: each line is compared with the ends of all."""
 _START = b"From "
 _BETWEEN = b"\n" + _START
 _KOREAN = ("euc_kr", "ks_c_5601_1987", "ksc5601", "ks_c_5601", "cp949", "ms949", "iso_2022_kr")
 _DEFECTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What the standard library raises for some mails instead of reading what it can."""
+
+
+class _ShortHeaders(EmailPolicy):
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_LONGEST_HEADER]
 
 
 @READERS.register(
@@ -57,7 +67,9 @@ def _record(mail: bytes, name: str) -> Mapping[str, str | None] | str:
     try:
         # Its first line says who sent it when, in no form that all programs share.
         _, _, written = mail.partition(b"\n")
-        message = BytesParser(policy=email.policy.default).parsebytes(written)
+        if written.lower().count(b"multipart/") > _MULTIPARTS:
+            return f"a mail of more than {_MULTIPARTS} parts in parts"
+        message = BytesParser(policy=_ShortHeaders()).parsebytes(written)
         if not isinstance(message, EmailMessage):
             return "a mail that cannot be read"
         text = _body(message)

@@ -15,6 +15,12 @@ RECORD_FIELDS = ("date", "text", "title", "source", "author")
 """What a record has; all but date and text may be missing."""
 BATCH_RECORDS = 4096
 """Records that a reader hands over at once, about."""
+BATCH_CHARACTERS = 1 << 24
+"""Characters of them, about; a record may be longer alone."""
+LONGEST_RECORD = 1 << 26
+"""Characters of one record, at most."""
+TOO_LONG = f"more than {LONGEST_RECORD >> 20} MB of text"
+"""Why a longer one is left out."""
 _FOREIGN = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x7fELF", b"RIFF", b"\xd0\xcf\x11\xe0")
 """How pictures, PDF, programs, sound and old Office files begin."""
 
@@ -137,14 +143,16 @@ def in_columns(
     """Numbered records, each its fields or why it is left out, in columns of about `size`."""
     rows: list[tuple[int, Mapping[str, str | None]]] = []
     wrong: list[WrongRecord] = []
+    held = 0
     for number, record in records:
         if isinstance(record, str):
             wrong.append(WrongRecord(number, record))
         else:
             rows.append((number, record))
-        if len(rows) + len(wrong) >= size:
+            held += sum(map(len, filter(None, record.values())))
+        if len(rows) + len(wrong) >= size or held >= BATCH_CHARACTERS:
             yield _columns(rows, wrong, done(), note)
-            rows, wrong = [], []
+            rows, wrong, held = [], [], 0
     if rows or wrong:
         yield _columns(rows, wrong, done(), note)
 

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from embedding.importing.opening import DAMAGED, check_file
-from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+from embedding.importing.readers import (
+    LONGEST_RECORD,
+    READERS,
+    TOO_LONG,
+    RawRecords,
+    ReaderTraits,
+    ReadOptions,
+    in_columns,
+)
 from embedding.kernel.errors import InputError
 
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 """How a spreadsheet writes a control character (ECMA-376, 22.9.2.19)."""
 _DEFECTS = (KeyError, IndexError, AttributeError, TypeError, SyntaxError, RecursionError)
 """What openpyxl raises for some damaged files; errors of XML are SyntaxErrors."""
+_UNPACKED = 1 << 23
+_RATIO = 100
+"""A part of more bytes unpacked, and so many times its size, is none of a table: cells of the most
+uniform ones take a tenth. openpyxl needs some hundred bytes of memory for each."""
+_ROWS, _COLUMNS = 1 << 20, 1 << 14
+"""Of a sheet (ECMA-376); a file can name others, and all before them would be filled up."""
 
 
 @READERS.register(
@@ -33,6 +48,7 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
     del options  # it says itself how its text is written
     check_file(path)
     try:
+        _check_parts(path)
         book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
             sheet = book.worksheets[0]
@@ -41,7 +57,7 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
             sheet.reset_dimensions()
             at = [0]
             yield from in_columns(
-                _rows(sheet.iter_rows(values_only=True), since, at),
+                _rows(sheet.iter_rows(values_only=True), path, since, at),
                 lambda: min(at[0] / total, 1.0) if total > 1 else 0.0,
             )
         finally:
@@ -50,13 +66,27 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         raise InputError(f"{path}: not a complete .xlsx file ({error}).") from error
 
 
+def _check_parts(path: Path) -> None:
+    """Raises InputError for a part that would unpack to far more than a table holds."""
+    with zipfile.ZipFile(path) as archive:
+        for part in archive.infolist():
+            # No more than `file_size` is unpacked of any.
+            if part.file_size > max(_UNPACKED, _RATIO * part.compress_size):
+                raise InputError(
+                    f"{path}: {part.filename!r} in it unpacks to {part.file_size >> 20} MB, more "
+                    f"than {_RATIO} times its size; no table does. Save it as CSV if it is one."
+                )
+
+
 def _rows(
-    rows: Iterator[tuple[Any, ...]], since: int, at: list[int]
+    rows: Iterator[tuple[Any, ...]], path: Path, since: int, at: list[int]
 ) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
     """Numbered records; `at[0]` says how many lines were read."""
     names: list[str] | None = None
     number = 0
     for at[0], row in enumerate(rows, 1):
+        if at[0] > _ROWS or len(row) > _COLUMNS:
+            raise InputError(f"{path}: more than {_ROWS:,} rows or {_COLUMNS:,} columns; no sheet.")
         cells = [_text(cell) for cell in row]
         if names is None:
             # A title above the table stands in a cell of its own.
@@ -64,7 +94,8 @@ def _rows(
                 names = [cell or str(place) for place, cell in enumerate(cells, 1)]
         elif any(cell is not None for cell in cells):
             if number >= since:
-                yield number, dict(zip(names, cells, strict=False))
+                long = sum(len(cell) for cell in cells if cell) > LONGEST_RECORD
+                yield number, TOO_LONG if long else dict(zip(names, cells, strict=False))
             number += 1
 
 

@@ -179,6 +179,20 @@ def test_what_file_managers_put_into_archives_does_not_count(tmp_path: Path) -> 
     assert take(tmp_path, "a.csv.zip", data).records == 60
 
 
+def test_a_file_that_is_damaged_behind_its_head_costs_its_rest_alone(tmp_path: Path) -> None:
+    table = (HEAD + "".join(GOOD) * 3000).encode()
+    packed = bytearray(bz2.compress(table))
+    packed[len(packed) // 2] ^= 255
+    (tmp_path / "a.csv.bz2").write_bytes(packed)
+    (tmp_path / "b.csv").write_text(HEAD + "".join(GOOD), "utf-8")
+    files = (tmp_path / "a.csv.bz2", tmp_path / "b.csv")
+    request = ImportRequest(files=files, out=tmp_path / "corpus.jsonl", encoding="utf-8")
+    result = run_import(request, plan_import(request), lambda *_: None)
+    assert 60 < result.records < 60 * 3000
+    assert result.wrong["rest of a damaged file"] == 1
+    assert "a.csv.bz2: damaged" in result.notes[0]
+
+
 PACKAGES = {
     "a.xlsx": sheet(("일자", "본문"), *(("2024-01-01", f"본문 {n} 글") for n in range(50))),
     "a.csv.zip": zipped(("a.csv", HEAD + "".join(GOOD))),
@@ -255,6 +269,19 @@ def mail(charset: str, body: bytes, subject: bytes = b"x") -> bytes:
         + body
         + b"\n\n"
     )
+
+
+def test_headers_and_parts_without_end_cost_a_mail_little(tmp_path: Path) -> None:
+    """Hours without a bound."""
+    subject = b"=?utf-8?b?4K6x?= " * 1_000_000
+    part = b"--x\nContent-Type: multipart/mixed; boundary=x\n\n"
+    many = mail("", part * 500_000).replace(
+        b"8bit\n", b"8bit\nContent-Type: multipart/mixed; boundary=x\n"
+    )
+    whole = mail("utf-8", "좋은 글".encode(), subject) + many + mail("utf-8", "다음 글".encode())
+    result = take(tmp_path, "a.mbox", whole)
+    assert [line["text"] for line in lines(tmp_path)] == ["좋은 글", "다음 글"]
+    assert dict(result.wrong) == {"a mail of more than 100 parts in parts": 1}
 
 
 @pytest.mark.parametrize(
