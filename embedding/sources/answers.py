@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from typing import Any
@@ -10,7 +9,7 @@ from urllib.parse import urlsplit
 
 from embedding.sources.base import Found
 from embedding.sources.config import AUTO, SourceConfig
-from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.dotted import dotted, dotted_text, parse_json
 from embedding.sources.links import join
 from embedding.sources.markup import LONGEST_FIELD, plain_text
 from embedding.sources.shapes import Shape, find_shape
@@ -54,7 +53,7 @@ class PageAnswers:
         if self._wanted is not None and not self._wanted.search(url):
             return
         try:
-            answer = json.loads(body)
+            answer = parse_json(body)
         except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
             return
         shape = self._shape(answer)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import FetchedPage, Inline, ListedItem, Pseudonyms, Web, event_time
+from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web, event_time
 from embedding.sources.config import SourceConfig
-from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.dotted import dotted, dotted_text, page_json
 from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.markup import plain_text
@@ -55,7 +54,7 @@ class CommentsAdapter:
             if page is None:
                 self.complete = True
                 return
-            answer = await asyncio.to_thread(_json, page)
+            answer = await asyncio.to_thread(page_json, page)
             found = await asyncio.to_thread(self._comments, answer, page.url, event_time(web))
             keys = [item.key for item in found]
             all_known = bool(keys) and not oldest_first and web.all_known(keys)
@@ -105,10 +104,3 @@ class CommentsAdapter:
             title=dotted_text(item, source.title),
             author=self._pseudonyms.of(source.name, dotted_text(item, source.author)),
         )
-
-
-def _json(page: FetchedPage) -> Any:
-    try:
-        return json.loads(page.text)
-    except (ValueError, RecursionError) as error:
-        raise FetchError("parse", f"{page.url}: the answer is not JSON.") from error

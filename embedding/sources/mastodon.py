@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -11,7 +10,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Inline, ListedItem, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.dotted import dotted_text
+from embedding.sources.dotted import dotted_text, page_json
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.markup import plain_text
 from embedding.sources.times import parse_time
@@ -91,10 +90,7 @@ class MastodonAdapter:
 
 
 def _posts(page: FetchedPage) -> list[Any]:
-    try:
-        answer = json.loads(page.text)
-    except (ValueError, RecursionError) as error:
-        raise FetchError("parse", f"{page.url}: the answer is not JSON.") from error
+    answer = page_json(page)
     if not isinstance(answer, list):
         raise FetchError("parse", f"{page.url}: no list of posts in the answer.")
     return answer
