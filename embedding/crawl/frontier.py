@@ -8,10 +8,12 @@ Never any text: addresses, times, validators and content digests only.
 
 A node's frontier writes only of sources whose lease its incarnation holds (`lease.py`); the check
 and the write are one transaction, so a node that was stopped and comes back late changes nothing.
+Of other sources it takes over what nobody has begun to read and is its own site's.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -21,6 +23,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from embedding.crawl.addresses import same_site
 from embedding.crawl.keys import key_digest, storable
 from embedding.crawl.learnt import SourceStates
 from embedding.crawl.lease import Incarnation, LeaseConfig
@@ -122,11 +125,15 @@ class Frontier:
         found: Sequence[tuple[str, float | None]],
         now: float,
         listed: Mapping[str, tuple[str, bool]] | None = None,
+        *,
+        site: str = "",
     ) -> int:
         """Add references (key, published) in the order of their listing; number of new ones.
 
         listed  by key, the address as it was linked, and whether its time is when it was changed
                 last; missing where the address is the key
+        site    the source's own address: what waits on this site for a source of another one is
+                the source's from now on, and new to it
 
         Keys that no database could hold (`storable`) are left out, here and in `offer`.
         Listings show the newest first, so that those without a time are ordered from the end.
@@ -145,6 +152,9 @@ class Frontier:
         added = 0
         for part in batched([row["key"] for row in rows], _BATCH):
             wanted = set(part) - set(self._known(part))
+            if site:
+                own = [key for key in part if key not in wanted and same_site(key, site)]
+                added += self._take_over(source, own, now)
             fresh = [row for row in rows if row["key"] in wanted]
             if fresh:
                 insert = self._insert(URLS).on_conflict_do_nothing(index_elements=["key"])
@@ -152,6 +162,40 @@ class Frontier:
                 added += len({row["key"] for row in fresh})
                 self._note_listed(source, [row["key"] for row in fresh], listed or {})
         return added
+
+    def _take_over(self, source: str, keys: Sequence[str], now: float) -> int:
+        """Give the source what nobody has begun to read for a source of another site; how many.
+
+        Sites of sources are known where a pool published them.
+        """
+        waiting = sa.and_(
+            URLS.c.key.in_(keys),
+            URLS.c.source != source,
+            URLS.c.status == "new",
+            URLS.c.inline.is_(False),
+            URLS.c.claimed_until <= now,
+        )
+        query = (
+            sa.select(URLS.c.key, LEASES.c.settings)
+            .where(waiting)
+            .join(LEASES, LEASES.c.source == URLS.c.source)
+        )
+        theirs = [
+            (str(key), json.loads(text or "{}").get("url")) for key, text in self._rows(query)
+        ]
+        taken = [key for key, url in theirs if url and not same_site(key, url)]
+        if not taken:
+            return 0
+        with self._lock, self._engine.begin() as connection:
+            leased = self._held(connection)
+            if leased is not None and source not in leased:
+                return 0
+            move = sa.update(URLS).where(waiting, URLS.c.key.in_(taken)).values(source=source)
+            moved = connection.execute(move).rowcount
+            ours = sa.select(URLS.c.key).where(URLS.c.source == source, URLS.c.key.in_(taken))
+            move = sa.update(LISTED).where(LISTED.c.key.in_(ours)).values(source=source)
+            connection.execute(move)
+        return max(0, int(moved))
 
     def _note_listed(
         self, source: str, keys: Sequence[str], listed: Mapping[str, tuple[str, bool]]

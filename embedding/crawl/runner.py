@@ -149,7 +149,7 @@ class SourceRunner:
             if (address := plain(one.url)) != key or one.is_lastmod
         }
         ask, now = self._patience.ask, time.time()
-        discover = partial(self._frontier.discover, listed=listed)
+        discover = partial(self._frontier.discover, listed=listed, site=self.source.url)
         new = await ask(discover, self.source.name, rows, now) if rows else 0
         self.counters.listed += new
         if new:

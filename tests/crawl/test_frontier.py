@@ -14,9 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.keys import LONGEST_KEY
+from embedding.crawl.lease import LeaseConfig
 from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched
 from embedding.kernel.errors import ConfigError
+from embedding.sources.config import SourceConfig
 from generated import examples
 from pgserver import PostgresServer
 
@@ -319,6 +321,40 @@ def test_an_older_frontier_whose_tables_lack_a_column_is_refused(kept: str) -> N
         Frontier(kept)
     with pytest.raises(ConfigError, match="frontier_leases has no fence"):
         block(kept, "s", "spam")
+
+
+def pool_of(frontier: Frontier, **addresses: str) -> None:
+    """A pool that reads a feed of each address."""
+    sources = [SourceConfig(name=name, kind="feed", url=url) for name, url in addresses.items()]
+    frontier.leases(LeaseConfig()).publish(sources)
+
+
+def test_an_address_that_two_sources_name_is_of_the_source_whose_site_it_is(
+    frontier: Frontier,
+) -> None:
+    site, links = "https://press.example.kr/rss", "https://links.example.kr/rss"
+    pool_of(frontier, press=site, links=links)
+    keys = [f"https://www.press.example.kr/{n}" for n in range(4)]
+    foreign = "https://other.example.kr/1"
+    listed = {key: (f"{key}?utm_source=x", False) for key in keys}
+    rows = [(foreign, 1.0), *((key, 2.0 + n) for n, key in enumerate(keys))]
+    frontier.discover("links", rows, 5.0, listed, site=links)
+    frontier.claim("links", 2, 6.0, 100.0)  # of the press, keys[0]
+    assert frontier.discover("press", rows, 7.0, site=site) == 3
+    assert [one.key for one in frontier.claim("press", 9, 8.0, 100.0)] == keys[1:]
+    assert frontier.claim("links", 9, 8.0, 100.0) == []
+    assert frontier.pending("links") == 2, "what is being read stays where it is"
+    assert frontier.discover("links", rows, 9.0, site=links) == 0
+    assert frontier.pending("press") == 3
+
+
+def test_two_sources_of_one_site_leave_each_other_their_addresses(frontier: Frontier) -> None:
+    first, second = "https://press.example.kr/rss", "https://m.press.example.kr/economy/rss"
+    pool_of(frontier, first=first, second=second)
+    rows = [("https://press.example.kr/1", 1.0)]
+    assert frontier.discover("first", rows, 5.0, site=first) == 1
+    assert frontier.discover("second", rows, 6.0, site=second) == 0
+    assert frontier.pending("first") == 1
 
 
 def test_what_is_asked_for_is_the_address_as_it_was_linked(frontier: Frontier) -> None:
