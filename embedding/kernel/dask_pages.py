@@ -1,4 +1,5 @@
-"""Loaded into Dask's scheduler and workers: their pages answer to names of this machine only.
+"""Loaded into Dask's scheduler and workers: their pages answer to names of this machine only, and
+close a connection that is silent.
 
 A page of another site, open in a browser here, may have its name resolved to loopback; it would
 read names of tasks and logs otherwise.
@@ -12,6 +13,9 @@ from tornado.routing import HostMatches, Rule
 from tornado.web import RequestHandler
 
 _ELSEWHERE = r"(?!(localhost|127\.0\.0\.1|\[?::1\]?)$).*"
+
+SILENT_S = 10.0
+"""Seconds that a connection may take for a request; Tornado waits an hour otherwise."""
 
 
 class ForeignName(RequestHandler):
@@ -28,3 +32,5 @@ def dask_setup(server: Any) -> None:
     server.http_application.default_router.rules.insert(
         0, Rule(HostMatches(_ELSEWHERE), ForeignName)
     )
+    parameters = server.http_server.conn_params
+    parameters.header_timeout = parameters.body_timeout = SILENT_S

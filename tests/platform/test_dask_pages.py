@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -90,6 +91,18 @@ def test_those_of_a_training_neither(tmp_path: Path) -> None:
                 answer = httpx.get(url, headers={"Host": f"{host}:1"}, trust_env=False, timeout=60)
                 assert answer.status_code == code, host
     assert len(set(pages)) == 3
+
+
+def test_a_silent_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise any local user could hold all descriptors of the process for an hour."""
+    monkeypatch.setattr("embedding.kernel.dask_pages.SILENT_S", 0.2)
+    with local_cluster(1, tmp_path) as client:
+        port = client.cluster.scheduler.http_server.port
+        for sent in (b"", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as silent:
+                silent.sendall(sent)
+                while silent.recv(1 << 16):
+                    pass
 
 
 def test_the_scheduler_keeps_its_files_in_the_home(tmp_path: Path) -> None:
