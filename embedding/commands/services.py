@@ -199,7 +199,7 @@ def web(
     """
     import uvicorn
 
-    from embedding.exchange.token import private
+    from embedding.exchange.token import check_pair
     from embedding.kernel.connections import BoundedProtocol
     from embedding.web.app import create_app
     from embedding.web.config import WebConfig
@@ -210,8 +210,8 @@ def web(
     changes = {name: value for name, value in given.items() if value is not None}
     chosen = settings_of()
     page = validate(WebConfig, {**dict(chosen.page), **changes}, "yeoron web")
-    if page.tls_key is not None and page.tls_key.exists():
-        private(page.tls_key, "tls_key")
+    if page.tls_cert is not None and page.tls_key is not None:
+        check_pair(page.tls_cert, page.tls_key)
     scheme = "http" if page.tls_cert is None else "https"
     with listen_on(page.host, page.port) as listener:
         token = ensure_token(page.token_file)

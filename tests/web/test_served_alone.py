@@ -73,6 +73,31 @@ def test_with_a_certificate_it_speaks_tls(tmp_path):
         process.wait(300)
 
 
+@pytest.mark.parametrize("wrong", ["of another key", "no certificate", "not there", "locked"])
+def test_a_certificate_that_cannot_be_served_is_one_sentence(tmp_path, wrong):
+    cert, key = make_certificate(tmp_path, "page")
+    if wrong == "of another key":
+        cert, _ = make_certificate(tmp_path, "other")
+    elif wrong == "no certificate":
+        cert = key
+    elif wrong == "not there":
+        cert = tmp_path / "none.pem"
+    else:
+        cert, key = make_certificate(tmp_path, "locked", passphrase=b"pass")
+    done = subprocess.run(
+        [*COMMAND, "--port", str(lasting_port()), "--tls-cert", str(cert), "--tls-key", str(key)],
+        cwd=tmp_path,
+        env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert str(cert) in done.stderr
+
+
 def test_on_a_taken_port_no_address_is_printed(tmp_path):
     with listen_on("127.0.0.1", 0) as taken:
         port = address_of(taken).rsplit(":", 1)[1]
