@@ -37,7 +37,7 @@ def read_file(path: Path, setting: str) -> bytes:
 
 
 def check_pair(cert: Path, key: Path) -> None:
-    """ConfigError where files of tls_cert and tls_key cannot serve TLS, or anybody reads the key."""
+    """ConfigError where tls_cert and tls_key cannot serve TLS, or everybody may read the key."""
     for setting, path in (("tls_cert", cert), ("tls_key", key)):
         read_file(path, setting)
     private(key, "tls_key")
