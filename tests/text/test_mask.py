@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import grammar
 import grammar_board
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judging import Verdict, judge
 
+from embedding.text import mask as masking
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
 from generated import examples
@@ -296,3 +299,35 @@ def test_long_repetitions_are_quick(piece: str) -> None:
     started = time.process_time()
     mask(piece * 20_000)
     assert time.process_time() - started < 60.0
+
+
+@pytest.mark.parametrize(
+    "piece", ["공일공 일이 ", "1삼 ", "일일 이", "삼 112일_", "12○", "-010O", "공일공 - "]
+)
+def test_what_a_number_that_is_said_costs_does_not_grow_with_the_text(piece: str) -> None:
+    """Characters that patterns are given, of a text and of one four times as long."""
+    short, long = (looked_at(piece * times) for times in (100, 400))
+    assert long < 4.5 * short
+
+
+def looked_at(text: str) -> int:
+    """Characters that `mask` has patterns look at, over all of its calls."""
+    seen = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any) -> Any:
+            nonlocal seen
+            subject = next(one for one in reversed(given) if isinstance(one, str))
+            seen += len(subject)
+            return call(*given)
+
+        return counting
+
+    with pytest.MonkeyPatch.context() as patch:
+        held = list(vars(masking).values())
+        held += [row[-1] for group in held if isinstance(group, tuple) for row in group]
+        for pattern in (one for one in held if isinstance(one, masking._Later)):
+            for name in ("search", "match", "fullmatch", "sub", "subn", "finditer"):
+                patch.setattr(pattern, name, counted(getattr(pattern._compiled, name)), False)
+        mask(text)
+    return seen
