@@ -14,7 +14,7 @@ from tornado.web import RequestHandler
 
 _ELSEWHERE = r"(?!(localhost|127\.0\.0\.1|\[?::1\]?)$).*"
 
-SILENT_S = 10.0
+REQUEST_S = 10.0
 """Seconds that a connection may take for a request; Tornado waits an hour otherwise."""
 
 
@@ -33,4 +33,4 @@ def dask_setup(server: Any) -> None:
         0, Rule(HostMatches(_ELSEWHERE), ForeignName)
     )
     parameters = server.http_server.conn_params
-    parameters.header_timeout = parameters.body_timeout = SILENT_S
+    parameters.header_timeout = parameters.body_timeout = REQUEST_S

@@ -95,7 +95,7 @@ def test_those_of_a_training_neither(tmp_path: Path) -> None:
 
 def test_a_silent_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise any local user could hold all descriptors of the process for an hour."""
-    monkeypatch.setattr("embedding.kernel.dask_pages.SILENT_S", 0.2)
+    monkeypatch.setattr("embedding.kernel.dask_pages.REQUEST_S", 0.2)
     with local_cluster(1, tmp_path) as client:
         port = client.cluster.scheduler.http_server.port
         for sent in (b"", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"):
