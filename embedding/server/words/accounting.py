@@ -81,7 +81,7 @@ class Accounts:
         self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
-            config.window,
+            config.calendar,
             idle_s=config.source_idle_s,
             lateness_s=config.allowed_lateness_s,
             in_step=config.in_step,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.training.survey import WindowCharacters
 from embedding.worker.corpus import corpus, datedlines
 from embedding.worker.corpus.corpus import CorpusStretch
@@ -87,13 +87,13 @@ def test_characters_of_windows_are_those_of_each_share(
         for at in range(120)
     ]
     path.write_text("\n\nno date\n" + "\n".join(lines), encoding="utf-8")
-    counted = WindowCharacters(3, WindowUnit.MONTH)
+    counted = WindowCharacters(3, Calendar(WindowUnit.MONTH))
     for at, part in dated_stretches(CorpusShare(path=str(path)), report=False):
         counted.add(at, part)
     for index, found in enumerate(counted.by_node()):
         expected: Counter[int] = Counter()
         for line in dated_lines(CorpusShare(path=str(path), index=index, count=3)):
-            expected[WindowUnit.MONTH.start(line.when)] += len(line.text)
+            expected[Calendar(WindowUnit.MONTH).start(line.when)] += len(line.text)
         assert dict(found) == expected
 
 
@@ -119,11 +119,11 @@ def test_what_has_passed_of_a_window_goes_from_0_to_1(
         before = sum(len(each.text) for each in of_window if each.number < line.number)
         whole = sum(len(each.text) for each in of_window)
         expected.append((before + len(line.text) / 2) / whole)
-    counted = WindowCharacters(1, WindowUnit.MONTH)
+    counted = WindowCharacters(1, Calendar(WindowUnit.MONTH))
     for at, part in dated_stretches(share):
         counted.add(at, part)
     share = share.model_copy(update={"window_characters": counted.by_node()[0]})
-    parts = list(passing(share, WindowUnit.MONTH, since))
+    parts = list(passing(share, Calendar(WindowUnit.MONTH), since))
     assert np.concatenate([part.passed for part in parts] or [[]]).tolist() == expected[since:]
     plain = list(dated_columns(share, since))
     assert [int(n) for part in plain for n in part.numbers] == list(range(since, 120))
