@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from embedding.kernel.errors import ConfigError
 
-_HOUR = 3600
+_HOUR, _QUARTER = 3600, 900
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS = (2, 9997)
 """Years of which windows are known; a moment beyond them falls in the first or last window."""
@@ -152,6 +152,19 @@ class Calendar:
         )
         dates = [datetime.fromtimestamp(start, self.zone) for start in starts.tolist()]
         return np.array([day_number(each) for each in dates], dtype=np.int64)[own]
+
+
+def of_clock(shown: npt.NDArray[np.float64], zone: tzinfo) -> npt.NDArray[np.float64]:
+    """float64 [n]: Unix seconds of what a zone's clock shows, which is given as if it were UTC.
+
+    Arrow does the same, but takes no clock to change after 2037.
+    """
+    if zone is UTC:
+        return shown
+    quarters, own = np.unique(np.floor(shown / _QUARTER), return_inverse=True)
+    clocks = (datetime.fromtimestamp(at * _QUARTER, UTC) for at in quarters.tolist())
+    ahead = [_offset(clock.replace(tzinfo=zone)).total_seconds() for clock in clocks]
+    return shown - np.array(ahead)[own]
 
 
 def day_number(day: date) -> int:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from embedding.kernel.calendar import zone_of
+from embedding.kernel.calendar import of_clock, zone_of
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Calendar, IntArray, TimeArray
 from embedding.worker.corpus.corpus import (
@@ -300,13 +300,10 @@ def _times(dates: pa.StringArray, zone: tzinfo) -> TimeArray | None:
     for written in (None, "UTC"):
         try:
             moments = dates.cast(pa.timestamp("us", written))
-            if written is None and zone is not UTC:
-                moments = pc.assume_timezone(
-                    moments, str(zone), ambiguous="earliest", nonexistent="latest"
-                )
         except pa.ArrowInvalid:
             continue
         when: TimeArray = moments.cast(pa.int64()).to_numpy() / 1e6
+        when = of_clock(when, UTC if written else zone)
         return when if bool(((when >= _FIRST) & (when < _LAST)).all()) else None
     return None
 
