@@ -145,6 +145,10 @@ class Calendar:
             found[own] = edges[np.searchsorted(edges[1:], seconds[own], side="right")]
         return found
 
+    def iso(self, when: float | None) -> str | None:
+        """A moment in ISO 8601 by the zone's clock; None of none."""
+        return None if when is None else datetime.fromtimestamp(when, self.zone).isoformat()
+
     def days(self, when: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """int64 [n]: the day of each moment on the calendar, counted from 1 January 1970."""
         starts, own = np.unique(

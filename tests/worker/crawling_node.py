@@ -38,9 +38,7 @@ class Node:
             self.client,
             make_trainer(MODEL),
             None,
-            LearnerSetup(
-                node=name, model=MODEL, config=NODE, calendar=Calendar.of(welcome.window_unit)
-            ),
+            LearnerSetup(name, MODEL, NODE, Calendar.of(welcome.window_unit)),
             start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             extras=Extras(
                 lexicon=NodeLexicon(

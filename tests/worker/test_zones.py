@@ -94,12 +94,8 @@ def test_a_window_has_its_name_whatever_offset_its_bounds_are_given_in(tmp_path:
     chosen = config(tmp_path, "Asia/Seoul", WindowUnit.MONTH)
     with running_server(chosen, SyncConfig(policy="asp"), dim=4) as server:
         node = Node(server, "n0")
-        node.read(
-            "news", (None, "마스크 공장"), when=datetime.fromisoformat("2020-03-01T00:30+09:00")
-        )
-        bounds = (
-            datetime.fromisoformat(f"2020-0{month}T15:00+00:00") for month in ("2-29", "3-31")
-        )
-        ref = node.client.cut(Window(*bounds))
+        first, last = (datetime(2020, month, day, 15, tzinfo=UTC) for month, day in ENDS)
+        node.read("news", (None, "마스크 공장"), when=first + timedelta(minutes=30))
+        ref = node.client.cut(Window(first, last))
         node.client.close()
     assert ref.id.startswith("2020-03-")

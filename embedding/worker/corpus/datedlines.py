@@ -303,8 +303,9 @@ def _times(dates: pa.StringArray, zone: tzinfo) -> TimeArray | None:
         except pa.ArrowInvalid:
             continue
         when: TimeArray = moments.cast(pa.int64()).to_numpy() / 1e6
-        when = of_clock(when, UTC if written else zone)
-        return when if bool(((when >= _FIRST) & (when < _LAST)).all()) else None
+        if not ((when >= _FIRST) & (when < _LAST)).all():
+            return None
+        return when if written else of_clock(when, zone)
     return None
 
 
