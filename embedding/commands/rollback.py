@@ -73,7 +73,8 @@ def _show(plan: Plan, server: ServerConfig) -> None:
     since = plan.since.astimezone(server.calendar.zone)
     base = plan.base or "the very beginning"
     print_line(
-        f"Back to {base}: text from {since:%Y-%m-%d %H:%M} {server.timezone} on will be learnt again."
+        f"Back to {base}: text from {since:%Y-%m-%d %H:%M} ({server.timezone}) on will be learnt "
+        "again."
     )
     if plan.source is not None:
         print_line(

@@ -78,7 +78,7 @@ class Window:
         if self.start.tzinfo is None or self.end.tzinfo is None:
             raise ConfigError(f"window {self.start} – {self.end}: both ends need a time zone.")
         for name in ("start", "end"):
-            object.__setattr__(self, name, _fixed(getattr(self, name)))
+            object.__setattr__(self, name, fixed(getattr(self, name)))
         if self.end <= self.start:
             raise ConfigError(
                 f"window {self.start:%Y-%m-%d %H:%M} – {self.end:%Y-%m-%d %H:%M}: "
@@ -88,7 +88,7 @@ class Window:
     @classmethod
     def holding(cls, when: datetime, unit: WindowUnit) -> Window:
         """The window of `unit` that holds `when`, in the time zone of `when`."""
-        return Calendar(unit, when.tzinfo or UTC).window(when.timestamp())
+        return Calendar(unit, when.tzinfo or UTC).window(fixed(when).timestamp())
 
     @property
     def label(self) -> str:
@@ -168,7 +168,8 @@ def of_clock(shown: npt.NDArray[np.float64], zone: tzinfo) -> npt.NDArray[np.flo
     quarters, own = np.unique(np.floor(shown / _QUARTER), return_inverse=True)
     clocks = (datetime.fromtimestamp(at * _QUARTER, UTC) for at in quarters.tolist())
     ahead = [_offset(clock.replace(tzinfo=zone)).total_seconds() for clock in clocks]
-    return shown - np.array(ahead)[own]
+    moments: npt.NDArray[np.float64] = shown - np.array(ahead)[own]
+    return moments
 
 
 def day_number(day: date) -> int:
@@ -194,7 +195,7 @@ def _edges(unit: WindowUnit, zone: tzinfo, year: int) -> npt.NDArray[np.int64]:
 
 def _begin(day: date, zone: tzinfo) -> datetime:
     """Midnight; where the clock was put forward over it, the same moment by the clock before."""
-    return _fixed(datetime.combine(day, time(), zone))
+    return fixed(datetime.combine(day, time(), zone))
 
 
 def _ahead(zone: tzinfo) -> int:
@@ -205,7 +206,7 @@ def _ahead(zone: tzinfo) -> int:
     return int(_offset(datetime(2020, 1, 1, tzinfo=zone)).total_seconds()) % _HOUR
 
 
-def _fixed(when: datetime) -> datetime:
+def fixed(when: datetime) -> datetime:
     """The same with its offset as zone, in whole minutes as ISO 8601 has them (before 1912 zones
     had seconds)."""
     return when.replace(tzinfo=timezone(_offset(when)), fold=0)

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from embedding.kernel.calendar import fixed
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import IntArray
 from embedding.worker.spec import CorpusShare
@@ -195,4 +196,4 @@ def _when(value: Any, zone: tzinfo) -> float | None:
         return None
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    return (moment if moment.tzinfo else fixed(moment.replace(tzinfo=zone))).timestamp()

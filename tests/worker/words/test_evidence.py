@@ -82,7 +82,7 @@ def test_hashes_of_one_document_are_not_found_by_its_address(tmp_path):
     """Under another key they are all others, and so they are for who has no key."""
     one = block(["https://news.example/1"], [f"낱말{at}" for at in range(40)])
     for node in ("node-1", "node-2"):
-        keeper = EvidenceKeeper(tmp_path, node)
+        keeper = EvidenceKeeper(tmp_path, node, Calendar(WindowUnit.DAY))
         keeper.read([one], [np.arange(40)])
         keeper.write()
     hashes = [row["hash"] for row in rows(tmp_path)]
@@ -91,7 +91,7 @@ def test_hashes_of_one_document_are_not_found_by_its_address(tmp_path):
 
 def test_a_place_that_cannot_be_written_stops_nothing(tmp_path, caplog):
     (tmp_path / "file").write_text("")
-    keeper = EvidenceKeeper(tmp_path / "file", "node-1")
+    keeper = EvidenceKeeper(tmp_path / "file", "node-1", Calendar(WindowUnit.DAY))
     one = block(["https://news.example/1"])
     keeper.read([one], [ids(one)])
     keeper.write()
