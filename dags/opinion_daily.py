@@ -11,7 +11,7 @@ from airflow.sdk import DAG
 
 from embedding_airflow.choices import window_zone
 
-DAY = "{{ macros.ds_add(logical_date.in_timezone(dag.timezone) | ds, -1) }}"
+_DAY = "{{ macros.ds_add(logical_date.in_timezone(dag.timezone) | ds, -1) }}"
 
 with DAG(
     "opinion_daily",
@@ -29,7 +29,7 @@ with DAG(
         task_id="start_window",
         trigger_dag_id="opinion_stream",
         # Named after its window; a retry finds the run of the first try.
-        trigger_run_id=f"daily__{DAY}",
+        trigger_run_id=f"daily__{_DAY}",
         logical_date="{{ logical_date }}",
         conf={"unit": "day"},
         skip_when_already_exists=True,
