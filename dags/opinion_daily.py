@@ -24,7 +24,7 @@ with DAG(
     tags=["yeoron", "stream"],
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=30)},
-):
+) as dag:
     TriggerDagRunOperator(
         task_id="start_window",
         trigger_dag_id="opinion_stream",
