@@ -28,7 +28,7 @@ from benchmarks.kept import RESULTS
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import InputError, YeoronError
-from embedding.kernel.records import TokenBlock, Window, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -103,7 +103,7 @@ def run(
                     node="n0",
                     model=model,
                     config=NodeConfig(replay_ratio=given.replay),
-                    unit=WindowUnit.DAY,
+                    calendar=Calendar(WindowUnit.DAY),
                 ),
                 start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             )

@@ -112,7 +112,7 @@ class Local:
             Line(self.state),
             make_trainer(model),
             replay,
-            LearnerSetup(node=NODE, model=model, config=node, unit=server.window),
+            LearnerSetup(node=NODE, model=model, config=node, calendar=server.calendar),
             start=Start(
                 self.state.machine.board.members[NODE].clock,
                 self.state.ledger.of(NODE).accepted,
@@ -134,7 +134,7 @@ class Local:
     def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
-        look_ahead = LookAhead(ahead, self.learner.setup.unit, threading.Event())
+        look_ahead = LookAhead(ahead, self.learner.setup.calendar, threading.Event())
         lexicon.look_ahead = look_ahead
         for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
             if tick:

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.kept import RESULTS
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import YeoronError
-from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums, added_up
 from embedding.trends.config import TrendsConfig
@@ -83,7 +83,7 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
     random = np.random.default_rng(seed)
     order = random.permutation(len(corpus.documents))
     config = NodeConfig()
-    past = PastTexts(WindowUnit.DAY, config.past_tokens, config.past_windows)
+    past = PastTexts(Calendar(WindowUnit.DAY), config.past_tokens, config.past_windows)
     reader = UsageReader(5, past)
     for window, part in enumerate(np.array_split(order, windows)):
         pasted = np.concatenate([part, np.repeat(part[:1], campaign)])

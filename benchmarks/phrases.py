@@ -36,7 +36,7 @@ import numpy as np
 from benchmarks.kept import RESULTS
 from benchmarks.months import Bare
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import Calendar, Phrase, SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
@@ -117,8 +117,8 @@ def ticks(documents: Sequence[Text]) -> Iterator[list[Text]]:
     batch: list[Text] = []
     words = 0
     for text in documents:
-        month = WindowUnit.MONTH.start(text.when)
-        if batch and (words >= TICK or WindowUnit.MONTH.start(batch[-1].when) != month):
+        month = Calendar(WindowUnit.MONTH).start(text.when)
+        if batch and (words >= TICK or Calendar(WindowUnit.MONTH).start(batch[-1].when) != month):
             yield batch
             batch, words = [], 0
         batch.append(text)
@@ -142,7 +142,7 @@ def read(documents: Sequence[Text], config: TextConfig) -> tuple[list[Month], Co
         for phrase in fresh:
             known = found.get(phrase.word)
             found[phrase.word] = phrase if known is None else known.merged(phrase)
-        start = WindowUnit.MONTH.start(tick[0].when)
+        start = Calendar(WindowUnit.MONTH).start(tick[0].when)
         window = Window.holding(datetime.fromtimestamp(start, UTC), WindowUnit.MONTH)
         month = months.setdefault(start, Month(window))
         for text, sentences in zip(tick, words, strict=True):

@@ -25,7 +25,7 @@ from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched
 from embedding.crawl.schedule import PollRules, PollSchedule
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies.board import PendingPush
@@ -350,7 +350,7 @@ def windows(load: Load) -> Station:
     """
     here = station(load, "windows", 2 * load.nodes / load.flush_s)
     chance = Random(load.seed)
-    tracker = WindowTracker(WindowUnit.HOUR, idle_s=300.0)
+    tracker = WindowTracker(Calendar(WindowUnit.HOUR), idle_s=300.0)
     end = 1_700_000_000 // 3600 * 3600 + 3600
     own = {node: [load.source(at) for at in load.of_node(node)] for node in range(load.nodes)}
     with weighed(here, load.nodes):

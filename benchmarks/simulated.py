@@ -31,7 +31,7 @@ from benchmarks.policies import HELD_OUT, ONE, PACKAGES, VARIANTS, Cluster, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push
-from embedding.kernel.records import Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server import state as server_state
@@ -103,7 +103,7 @@ class Node:
                 node=f"node-{at}",
                 model=model,
                 config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
-                unit=WindowUnit.DAY,
+                calendar=Calendar(WindowUnit.DAY),
             ),
             start=Start(welcome.clock, min_count=5, pace=welcome.pace),
             extras=Extras(stopwatch=self.watch),

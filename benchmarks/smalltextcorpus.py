@@ -22,7 +22,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Window, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.corpus.datedlines import dated_lines
@@ -49,7 +49,7 @@ class Document:
 
     def start(self, unit: WindowUnit) -> datetime:
         """Start of its window."""
-        return unit.floor(datetime.fromisoformat(self.date))
+        return Window.holding(datetime.fromisoformat(self.date).astimezone(UTC), unit).start
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -90,7 +90,9 @@ def learn(work: list[list[TokenBlock]], model: ModelConfig) -> dict[str, float]:
             client,
             make_trainer(model),
             None,
-            LearnerSetup(node="n0", model=model, config=NodeConfig(), unit=WindowUnit.MONTH),
+            LearnerSetup(
+                node="n0", model=model, config=NodeConfig(), calendar=Calendar(WindowUnit.MONTH)
+            ),
         )
         node.learn(work[0])
         began, wall = time.process_time(), time.perf_counter()

@@ -21,7 +21,7 @@ from embedding.exchange.batch import Result, Task
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PullRequest
-from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
@@ -240,7 +240,7 @@ def _node(
                     node=name,
                     model=model,
                     config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
-                    unit=WindowUnit.DAY,
+                    calendar=Calendar(WindowUnit.DAY),
                 ),
                 start=Start.of(welcome),
                 extras=Extras(rounds=work),

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.kept import RESULTS
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.stream.replay import UniformReplay
@@ -76,13 +76,13 @@ class Text:
 def learner_of(client: ParameterClient, given: argparse.Namespace) -> Learner:
     model, config = ModelConfig(dim=given.dim, seed=1), NodeConfig()
     replay = UniformReplay(200_000, 1)
-    unit = WindowUnit.MONTH
-    past = PastTexts(unit, given.past, config.past_windows)
+    calendar = Calendar(WindowUnit.MONTH)
+    past = PastTexts(calendar, given.past, config.past_windows)
     return Learner(
         client,
         make_trainer(model),
         replay,
-        LearnerSetup(node="bench", model=model, config=config, unit=unit),
+        LearnerSetup(node="bench", model=model, config=config, calendar=calendar),
         start=Start.of(client.hello()),
         extras=Extras(usage=UsageReader.of(model, True, past)),
     )

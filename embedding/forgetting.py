@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from embedding.cluster import has_frontier
 from embedding.crawl.addresses import canonical
 from embedding.crawl.erasing import erase_address, erase_before, erase_source
@@ -282,7 +284,9 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     step(
         ages.evidence_days,
         "Evidence, addresses of documents",
-        lambda before: EvidenceStore(paths.evidence).erase(before=before, dry=dry),
+        lambda before: EvidenceStore(paths.evidence).erase(
+            until=int(settings.server.calendar.days(np.array([before]))[0]), dry=dry
+        ),
     )
     if old := EvidenceStore(paths.evidence).trim(dry=dry):
         done.append(f"Evidence, files of an earlier version: {old:,} {verb} trimmed.")

@@ -42,6 +42,13 @@ class BeginningOptions:
     window: Annotated[
         str | None, typer.Option(help="Length of a period: hour, day, week or month.")
     ] = None
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            help="Time zone in which days and other periods begin (default: Asia/Seoul where texts "
+            "are Korean, else UTC)."
+        ),
+    ] = None
     home: Annotated[Path | None, typer.Option(help="Folder for all data.")] = None
     contact: Annotated[
         str,
@@ -88,6 +95,7 @@ def begin(given: BeginningOptions) -> None:
     answers.window = _answer(
         "Compare by hour, day, week or month", given.window, "day", beginning.check_window
     )
+    answers.timezone = given.timezone or beginning.LANGUAGE_ZONES.get(language, "UTC")
     answers.home = _answer(
         "Folder for the data",
         None if given.home is None else str(given.home),
@@ -96,6 +104,7 @@ def begin(given: BeginningOptions) -> None:
     )
     for path in beginning.write_beginning(folder, answers):
         print_line(f"Written: {path}")
+    print_line(f"Periods begin at midnight in {answers.timezone} (server.timezone).")
     if not answers.contact:
         print_line("Set crawl.user_agent in yeoron.toml to an address by which you can be reached.")
     print_line("Next: yeoron crawl, to see what comes; then yeoron up.")

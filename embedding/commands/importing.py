@@ -42,8 +42,11 @@ class ImportOptions:
         str | None, typer.Option(help="Encoding of text files (default: found).")
     ] = None
     timezone: Annotated[
-        str, typer.Option(help="Time zone of times that are written without one.")
-    ] = "UTC"
+        str | None,
+        typer.Option(
+            help="Time zone of times that are written without one (default: server.timezone)."
+        ),
+    ] = None
     date_format: Annotated[
         str | None, typer.Option(help="How dates are written, as in %d/%m/%Y (default: found).")
     ] = None
@@ -97,7 +100,7 @@ def request_of(files: list[Path], out: Path, how: ImportOptions) -> ImportReques
         reader=how.reader,
         columns=parse_mapping(how.map or ()),
         encoding=how.encoding,
-        timezone=how.timezone,
+        timezone=how.timezone or settings().server.timezone,
         date_format=how.date_format,
         key=settings().crawl.pseudonym_key.get_secret_value().encode(),
     )

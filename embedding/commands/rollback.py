@@ -11,6 +11,7 @@ from embedding.commands.common import Json, print_json, print_line, settings_of,
 
 if TYPE_CHECKING:
     from embedding.rollback import Plan
+    from embedding.server.config import ServerConfig
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +57,7 @@ def rollback(
     chosen = settings_of()
     plan = plan_rollback(chosen, to=to, source=source, since=since, reason=reason)
     if not as_json:
-        _show(plan)
+        _show(plan, chosen.server)
     if dry_run:
         if as_json:
             print_json(asdict(plan))
@@ -68,10 +69,12 @@ def rollback(
         print_json(asdict(done))
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: Plan, server: ServerConfig) -> None:
+    since = plan.since.astimezone(server.calendar.zone)
     base = plan.base or "the very beginning"
     print_line(
-        f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on will be learnt again."
+        f"Back to {base}: text from {since:%Y-%m-%d %H:%M} ({server.timezone}) on will be learnt "
+        "again."
     )
     if plan.source is not None:
         print_line(

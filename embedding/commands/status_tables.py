@@ -52,7 +52,7 @@ def source_table(server: dict[str, Any], width: int = WIDE) -> Table:
     """
     wide = width >= WIDE
     heads = [head for head in HEADS if wide or head not in LEFT_OUT]
-    table = _titled("Sources")
+    table = _titled(f"Sources (times of {server.get('timezone', 'UTC')})")
     table.pad_edge = wide
     for head in heads:
         text = head in ("source", "read by", "latest")

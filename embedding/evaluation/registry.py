@@ -6,7 +6,7 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +92,7 @@ def move_aliases(
     better value of the figure `best_by` names. A version that failed gets neither; an alias that it
     had goes back to the version that passed and comes next. Returns the aliases that name it now.
     """
-    end = window_end.isoformat()
+    end = window_end.astimezone(UTC).isoformat()
     shown = {GATE: "passed" if verdict.passed else "failed", WINDOW_END: end}
     shown[f"{GATE}.failed"] = "; ".join(verdict.reasons)[:4_000]
     for tag, value in shown.items():

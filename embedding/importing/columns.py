@@ -126,7 +126,7 @@ def _are_dates(column: pa.StringArray, dates: DateReading) -> bool:
     values = column.drop_null()
     if not len(values):
         return False
-    when = dates.times(values)
+    when = dates.times(values).when
     return bool(len(when) - when.null_count >= _FITS * len(values))
 
 

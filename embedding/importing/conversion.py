@@ -46,7 +46,7 @@ class CorpusRecords:
 
 
 class Conversion:
-    """Makes lines of records. Names of authors become pseudonyms, and dates are in UTC.
+    """Makes lines of records. Names of authors become pseudonyms, and times are in UTC.
 
     mapping  column of each field
     """
@@ -64,7 +64,8 @@ class Conversion:
             return CorpusRecords([], np.empty(0), raw.wrong)
         field = {name: self._field(raw, name) for name in ("date", "text", "title", "source")}
         author = self._field(raw, "author").to_pylist()
-        when = self._dates.times(field["date"])
+        dated = self._dates.times(field["date"])
+        when = dated.when
         formula = pc.fill_null(pc.match_substring_regex(field["text"], _FORMULA), False)
         good = pc.and_(pc.and_(when.is_valid(), field["text"].is_valid()), pc.invert(formula))
         wrong = self._reasons(raw, field, when, formula) if not pc.all(good).as_py() else ()
@@ -72,6 +73,7 @@ class Conversion:
         chosen = pa.array(kept)
         when = pc.floor_temporal(when.take(chosen), unit="second").cast(_SECONDS)
         shown = pc.strftime(when, _FORM)
+        shown = pc.if_else(dated.days.take(chosen), pc.utf8_slice_codeunits(shown, 0, 10), shown)
         texts, titles, sources = (
             field[name].take(chosen).to_pylist() for name in ("text", "title", "source")
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     PlainSerializer,
@@ -24,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from embedding.kernel.calendar import known_zone
 from embedding.kernel.errors import ConfigError
 
 WITH_SECRETS = {"secrets": "with"}
@@ -36,6 +38,10 @@ def _only_with(value: SecretStr, info: SerializationInfo) -> SecretStr | str:
 
 Secret = Annotated[SecretStr, PlainSerializer(_only_with)]
 """A setting that is shown as asterisks, but for a dump with the context `WITH_SECRETS`."""
+
+
+ZoneName = Annotated[str, AfterValidator(known_zone)]
+"""An IANA time zone that this machine knows."""
 
 
 class Config(BaseModel):

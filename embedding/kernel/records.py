@@ -1,6 +1,6 @@
 """The records that pass between rooms: Document → TokenBlock → Delta/Counts → SnapshotRef.
 
-Times are Unix seconds (UTC, float64) inside arrays and `datetime` with UTC zone elsewhere.
+Times are Unix seconds (UTC, float64) inside arrays and `datetime` with a zone elsewhere.
 Documents and TokenBlocks exist in memory only: nothing here is ever written to a disk or a log.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import embedding.kernel.spared  # noqa: F401 - before Arrow is given anything
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.calendar import Calendar as Calendar
+from embedding.kernel.calendar import Window as Window
+from embedding.kernel.calendar import WindowUnit as WindowUnit
+from embedding.kernel.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
@@ -37,106 +39,6 @@ class Table(StrEnum):
     IN = "in"
     OUT = "out"
     SUB = "sub"
-
-
-_DAY = 86_400
-_THURSDAY = 3
-"""Days from Monday to that of 1 January 1970."""
-
-
-@cache
-def _month(day: int) -> int:
-    """Unix seconds of the first of the month that holds a day, counted from 1970."""
-    first = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).replace(day=1)
-    return int(first.timestamp())
-
-
-class WindowUnit(StrEnum):
-    """How event time is cut into windows."""
-
-    HOUR = "hour"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-
-    def floor(self, when: datetime) -> datetime:
-        """Start (UTC) of the window that holds `when`; weeks start on Monday."""
-        day = when.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        if self is WindowUnit.HOUR:
-            return day
-        day = day.replace(hour=0)
-        if self is WindowUnit.WEEK:
-            return day - timedelta(days=day.weekday())
-        return day.replace(day=1) if self is WindowUnit.MONTH else day
-
-    def start(self, when: float) -> int:
-        """As `floor`, both in Unix seconds."""
-        days = math.floor(when / _DAY)
-        match self:
-            case WindowUnit.HOUR:
-                return math.floor(when / 3600) * 3600
-            case WindowUnit.DAY:
-                return days * _DAY
-            case WindowUnit.WEEK:
-                return (days - (days + _THURSDAY) % 7) * _DAY
-        return _month(days)
-
-    def starts(self, when: TimeArray) -> IntArray:
-        """int64 [n]: `start` of each of float64 [n]."""
-        days = np.floor(np.asarray(when, dtype=np.float64) / _DAY).astype(np.int64)
-        found: IntArray
-        if self is WindowUnit.HOUR:
-            found = np.floor(np.asarray(when, dtype=np.float64) / 3600).astype(np.int64) * 3600
-        elif self is WindowUnit.DAY:
-            found = days * _DAY
-        elif self is WindowUnit.WEEK:
-            found = (days - (days + _THURSDAY) % 7) * _DAY
-        else:
-            months = days.astype("datetime64[D]").astype("datetime64[M]")
-            found = months.astype("datetime64[s]").astype(np.int64)
-        return found
-
-    def next(self, start: datetime) -> datetime:
-        """Start of the window after the one that starts at `start`."""
-        if self is WindowUnit.MONTH:
-            return (self.floor(start) + timedelta(days=32)).replace(day=1)
-        step = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
-        return self.floor(start) + step[self.value]
-
-
-@dataclass(frozen=True)
-class Window:
-    """A half-open interval [start, end) of event time (UTC)."""
-
-    start: datetime
-    end: datetime
-
-    def __post_init__(self) -> None:
-        if self.start.tzinfo is None or self.end.tzinfo is None:
-            raise ConfigError(f"window {self.start} – {self.end}: both ends need a time zone.")
-        if self.end <= self.start:
-            raise ConfigError(
-                f"window {self.start:%Y-%m-%d %H:%M} – {self.end:%Y-%m-%d %H:%M}: "
-                "the end must lie after the start."
-            )
-
-    @classmethod
-    def holding(cls, when: datetime, unit: WindowUnit) -> Window:
-        """The window of `unit` that holds `when`."""
-        start = unit.floor(when)
-        return cls(start, unit.next(start))
-
-    @property
-    def label(self) -> str:
-        """Short name: `2020-02`, `2020-02-03`, `2020-02-03T04`, or `start_end`."""
-        for unit, pattern in (
-            (WindowUnit.MONTH, "%Y-%m"),
-            (WindowUnit.DAY, "%Y-%m-%d"),
-            (WindowUnit.HOUR, "%Y-%m-%dT%H"),
-        ):
-            if unit.floor(self.start) == self.start and unit.next(self.start) == self.end:
-                return self.start.strftime(pattern)
-        return f"{self.start:%Y%m%dT%H%M}_{self.end:%Y%m%dT%H%M}"
 
 
 @dataclass(frozen=True)
@@ -160,7 +62,7 @@ class Document:
 
     def __post_init__(self) -> None:
         if self.published_at.tzinfo is None or self.fetched_at.tzinfo is None:
-            raise InputError(f"{self.url}: published_at and fetched_at need a time zone (UTC).")
+            raise InputError(f"{self.url}: published_at and fetched_at need a time zone.")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 SOURCES_FILE, SETTINGS_FILE = "sources.toml", "yeoron.toml"
 LANGUAGE_TOKENIZERS = {"ko": AUTO_TOKENIZER, "": AUTO_TOKENIZER}
 """Tokenizer that is proposed by language; `script` for the others."""
+LANGUAGE_ZONES = {"ko": "Asia/Seoul"}
+"""Time zone of windows by language; UTC for the others."""
 _NAME = re.compile(r"[\w.-]{1,40}")
 _BUDGET = DiscoverConfig(requests=30, pages=4, depth=1, candidates=3, samples=1, least_new=0.0)
 """How far a site is searched for its feed."""
@@ -49,6 +51,7 @@ class Beginning:
     language: str = "ko"
     tokenizer: str = AUTO_TOKENIZER
     window: str = "day"
+    timezone: str = "UTC"
     home: Path = Path("var")
     contact: str = ""
 
@@ -170,7 +173,7 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
     sections: dict[str, dict[str, Any]] = {
         "paths": {"home": str(answers.home), "sources": SOURCES_FILE},
         "text": {"tokenizer": answers.tokenizer},
-        "server": {"window": answers.window},
+        "server": {"window": answers.window, "timezone": answers.timezone},
         "crawl": {"user_agent": _agent(answers)},
     }
     validate(Settings, sections, SETTINGS_FILE)

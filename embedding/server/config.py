@@ -8,9 +8,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from embedding.kernel.config import Config
+from embedding.kernel.calendar import zone_of
+from embedding.kernel.config import Config, ZoneName
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.server.groupconfig import GroupConfig
 
 
@@ -163,6 +165,10 @@ class ServerConfig(Config):
     window: WindowUnit = WindowUnit.DAY
     """Unit in which event time is cut."""
 
+    timezone: ZoneName = "UTC"
+    """Time zone (IANA) in which windows and days begin, and times are shown. What has windows
+    keeps its zone."""
+
     cut: Literal["manual", "watermark"] = "manual"
     """watermark: a window is cut as soon as every live source has passed its end."""
 
@@ -281,6 +287,20 @@ class ServerConfig(Config):
 
     corpus_digest: str = ""
     """SHA-256 of the corpus file that is read, kept in manifests; empty: a stream."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """Of its windows."""
+        return Calendar(self.window, zone_of(self.timezone))
+
+    def check_timezone(self, held: str, where: str) -> None:
+        """ConfigError where the windows of `where` begin in another time zone than these."""
+        if held != self.timezone:
+            raise ConfigError(
+                f"server.timezone {self.timezone}: the windows of {where} begin at midnight of "
+                f"{held}, and windows of two time zones overlap; set server.timezone to {held}, "
+                "or begin in a new folder (paths.home) and read the text again."
+            )
 
     @model_validator(mode="after")
     def _split_as_it_can_be(self) -> ServerConfig:

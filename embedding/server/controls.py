@@ -131,11 +131,14 @@ class Controls:
             bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
         except (KeyError, ValueError) as error:
             raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        window = Window(*bounds)
+        own = self._server.state.accounts.tracker.window(int(window.start.timestamp()))
+        window = own if own == window else window  # by this server's clock
         if self._server.link is not None:
-            return dict(self._server.link.cut(Window(*bounds)).to_dict())
+            return dict(self._server.link.cut(window).to_dict())
         self._server.groups.catch_up()
         force = body.get("force") is True
-        return dict(self._server.snapshotter.cut(Window(*bounds), force=force).to_dict())
+        return dict(self._server.snapshotter.cut(window, force=force).to_dict())
 
     def amend(self, body: dict[str, Any]) -> dict[str, Any]:
         """Publish a revision of a window's snapshot: {"window": its start in Unix seconds}; with

@@ -161,7 +161,7 @@ class ServerState:
             durable=entry.durable,
             epoch=self.epoch,
             dim=self.dim,
-            window_unit=self.config.window.value,
+            window_unit=str(self.config.calendar),
             policy=sync.policy,
             staleness=sync.staleness,
             n_push=sync.n_push,

@@ -14,7 +14,6 @@ from embedding.server.figures.reading import reading
 from embedding.server.figures.transports import topology, total
 from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.state import ServerState
-from embedding.server.words.accounting import iso
 
 
 def build_status(
@@ -65,7 +64,8 @@ def build_status(
                 "rows_spared": meters.rows_spared + total(shards, "rows_spared"),
                 "by_part": meters.parts.describe(),
             },
-            "watermark": iso(watermark),
+            "timezone": state.config.timezone,
+            "watermark": state.config.calendar.iso(watermark),
             "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},
             "pause_ms": {
                 "checkpoint": meters.checkpoint_pause_s * 1000,
@@ -126,7 +126,7 @@ def _sync(state: ServerState, now: float) -> dict[str, Any]:
         "switched": machine.switched,
         "switches": [
             {
-                "at": iso(wall - (now - switch.at)),
+                "at": state.config.calendar.iso(wall - (now - switch.at)),
                 "from": switch.before,
                 "to": switch.after,
                 "reason": switch.reason,
@@ -181,7 +181,7 @@ def _sources(state: ServerState, now: float) -> dict[str, Any]:
             "tokens": meter.tokens,
             "words_per_second": meter.words.value(now),
             "late_documents": meter.late,
-            "published_at": iso(known.published),
+            "published_at": state.config.calendar.iso(known.published),
             "pending": sum(known.pending.values()),
             "nll": None if score is None else score.smooth,
             "lag_p50_s": meter.lags.quantile(0.5),

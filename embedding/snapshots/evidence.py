@@ -12,8 +12,10 @@ address is that of a page: what names one comment on it is cut off. Parquet file
 one folder for each month:
 
     <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url ("" where
-                                                only the hash is kept), published float64 (Unix
-                                                seconds, the day's begin)
+                                                only the hash is kept), published float64 (day
+                                                × 86,400)
+
+A day is one of the time zone of the windows.
 
 Files of earlier versions hold more: seconds, up to all words of a document, and hashes that can be
 turned back. They are read, and `EvidenceStore.trim` takes that out of them.
@@ -28,7 +30,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,6 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embedding.kernel.calendar import day_number, day_of
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
@@ -92,11 +95,11 @@ def page_of(url: str) -> str:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A document that holds the word; `published` is the begin of its day (UTC)."""
+    """A document that holds the word, and its day in the time zone of the windows."""
 
     url: str
     source: str
-    published: datetime
+    published: date
 
 
 @dataclass(frozen=True)
@@ -162,10 +165,9 @@ class EvidenceStore:
         once: dict[str, Evidence] = {}
         for row in sampled(pa.concat_tables(found)).sort_by("day").to_pylist():
             if row["url"]:
-                published = datetime.fromtimestamp(row["day"] * DAY, UTC)
-                once[row["url"]] = Evidence(row["url"], row["source"], published)
+                once[row["url"]] = Evidence(row["url"], row["source"], day_of(row["day"]))
         by_source: dict[str, list[Evidence]] = {}
-        for one in sorted(once.values(), key=lambda one: (-one.published.timestamp(), one.url)):
+        for one in sorted(once.values(), key=lambda one: (-one.published.toordinal(), one.url)):
             by_source.setdefault(one.source, []).append(one)
         return _in_turn(list(by_source.values()), n)
 
@@ -188,7 +190,7 @@ class EvidenceStore:
         """Of each file the rows of some words in the days of [start, end), and how many hashes it
         keeps of a day.
         """
-        first, last = int(start.timestamp() // DAY), int((end.timestamp() - 1) // DAY)
+        first, last = day_number(start), day_number(end - timedelta(microseconds=1))
         day = pc.field("day")
         chosen = pc.field("word").isin(
             pa.array([word for word in words if _writable(word)], pa.string())
@@ -210,11 +212,11 @@ class EvidenceStore:
         word: str | None = None,
         source: str | None = None,
         page: str | None = None,
-        before: float | None = None,
+        until: int | None = None,
         dry: bool = False,
     ) -> int:
-        """Remove rows of a word, a source, a page, or of days that began before a time (Unix
-        seconds); how many there are. Each file changes at once or not at all. No node may be
+        """Remove rows of a word, a source, a page, or of days up to and with one (days since 1970);
+        how many there are. Each file changes at once or not at all. No node may be
         writing.
 
         dry  only count
@@ -230,8 +232,8 @@ class EvidenceStore:
             for name, wanted in (("word", word), ("source", source), ("url", page)):
                 if wanted is not None:
                     gone |= pc.equal(table[name], wanted).to_numpy(zero_copy_only=False)
-            if before is not None:
-                gone |= table["day"].to_numpy() * float(DAY) < before
+            if until is not None:
+                gone |= table["day"].to_numpy() <= until
             n = int(gone.sum())
             found += n
             if dry or not n:
@@ -446,7 +448,7 @@ def _in_turn(groups: Sequence[list[Evidence]], n: int) -> list[Evidence]:
     chosen = []
     for at in range(max(len(group) for group in groups)):
         chosen += [group[at] for group in groups if at < len(group)]
-    return sorted(chosen[:n], key=lambda one: (-one.published.timestamp(), one.url))
+    return sorted(chosen[:n], key=lambda one: (-one.published.toordinal(), one.url))
 
 
 def _safe(name: str) -> str:

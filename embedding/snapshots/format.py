@@ -21,7 +21,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,7 +63,7 @@ what it names is written into a folder here."""
 
 
 class WindowEntry(BaseModel):
-    """Event time covered, UTC, half open."""
+    """Event time covered, half open; both ends with the offset of their time zone."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -153,17 +153,23 @@ class Manifest(BaseModel):
         return SnapshotRef(
             id=self.id,
             uri=uri,
-            window_start=self.window.start.astimezone(UTC),
-            window_end=self.window.end.astimezone(UTC),
+            window_start=self.as_window().start,
+            window_end=self.as_window().end,
             words=self.words,
             parent=self.parent,
             revision=self.revision,
             lacks=tuple(sentence(one, self.window.label) for one in self.lacking),
         )
 
+    @property
+    def timezone(self) -> str:
+        """Time zone in which its window begins; UTC of a snapshot that does not say."""
+        server = self.config.get("server")
+        return str(server.get("timezone", "UTC")) if isinstance(server, dict) else "UTC"
+
     def as_window(self) -> Window:
         """The window as the record that other rooms use."""
-        return Window(self.window.start.astimezone(UTC), self.window.end.astimezone(UTC))
+        return Window(self.window.start, self.window.end)
 
 
 def parse_manifest(text: str, where: str) -> Manifest:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -18,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from embedding.kernel.config import Config, Secret, read_toml, validate
+from embedding.kernel.config import Config, Secret, ZoneName, read_toml, validate
 from embedding.kernel.errors import ConfigError
 from embedding.sources.kinds import SOURCES
 
@@ -54,7 +53,7 @@ class SourceConfig(Config):
     """Sources of one group are scheduled together and shown together."""
     language: str | None = "ko"
     """ISO 639-1 code of the texts, such as ko; empty when mixed."""
-    timezone: str = "Asia/Seoul"
+    timezone: ZoneName = "Asia/Seoul"
     """Zone of times that are written without one."""
     every: float = Field(30.0, gt=0)
     """Seconds between two polls of the listing while it keeps changing."""
@@ -166,15 +165,6 @@ class SourceConfig(Config):
     def _proxy_address(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and value.get_secret_value():
             check_address(value.get_secret_value())
-        return value
-
-    @field_validator("timezone")
-    @classmethod
-    def _zone(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise ValueError("not a time zone name such as Asia/Seoul") from error
         return value
 
     @model_validator(mode="after")

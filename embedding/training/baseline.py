@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import (
+    Calendar,
     FloatArray,
     IntArray,
     SnapshotData,
@@ -82,7 +82,9 @@ def count_baseline(
 
 
 def _blocks(request: TrainRequest) -> Iterator[TokenBlock]:
-    share = CorpusShare(path=str(request.corpus), tokens=request.tokens)
+    share = CorpusShare(
+        path=str(request.corpus), tokens=request.tokens, timezone=request.server.timezone
+    )
     spec = NodeSpec(name=NAME, server="", corpus=share, text=request.text, node=request.node_config)
     with text_process(spec) as text:
         yield from blocks(spec, share, text=text)
@@ -148,9 +150,9 @@ def _publish(
 ) -> SnapshotRef:
     """One snapshot of the windows that the corpus reaches over."""
     unit = WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY
-    times = [datetime.fromtimestamp(when, UTC) for when in counted.times] or [datetime.now(UTC)]
-    first, last = times[0], times[-1]
-    window = Window(unit.floor(first), unit.next(unit.floor(last)))
+    calendar = Calendar(unit, request.server.calendar.zone)
+    first, *_, last = map(calendar.window, (counted.times or [time.time()]) * 2)
+    window = Window(first.start, last.end)
     words = counted.words.words.to_pylist()
     n, source = len(words), CorpusShare(path="").source
     data = SnapshotData(
@@ -172,6 +174,7 @@ def _publish(
         documents={source: counted.documents},
         config={
             "dim": request.model.dim,
+            "server": {"timezone": request.server.timezone},
             "model": request.model.model_dump(mode="json"),
             "tokenizer": request.text.tokenizer,
         },

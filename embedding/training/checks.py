@@ -163,7 +163,7 @@ def check_corpus(request: TrainRequest) -> CorpusSurvey:
     # What is blank so far may go on with words.
     if first is not None and first.text.strip():
         _check_text(request, first)
-    return CorpusSurvey() if request.dated is None else surveyed(request, request.dated)
+    return CorpusSurvey() if request.calendar is None else surveyed(request, request.calendar)
 
 
 def _check_text(request: TrainRequest, first: CorpusStretch) -> None:

@@ -52,6 +52,7 @@ def node_specs(request: TrainRequest, location: str, survey: CorpusSurvey) -> li
                 epochs=request.epochs,
                 tokens=share,
                 window=request.dated,
+                timezone=request.server.timezone,
                 sources=survey.sources,
                 window_characters=survey.characters[i] if survey.characters else (),
             ),

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import TopologyConfig
 from embedding.kernel.config import Config
-from embedding.kernel.records import SnapshotRef, WindowUnit
+from embedding.kernel.records import Calendar, SnapshotRef, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.traits import COUNT_MODELS
 from embedding.server.config import ServerConfig, SyncConfig
@@ -123,6 +123,11 @@ class TrainRequest(Config):
         In one snapshot of a whole corpus a rare word's rough vector would only be in the way.
         """
         return 0 if self.dated is None else self.server.rare_mentions
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """Of the windows that are cut; None: of all there is one snapshot."""
+        return None if self.dated is None else Calendar(self.dated, self.server.calendar.zone)
 
     @property
     def lines_are_dated(self) -> bool:

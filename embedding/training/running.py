@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import secrets
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +150,12 @@ def _cut(request: TrainRequest, server: ParameterServer) -> None:
         for each in server.status()["windows"].values()
     )
     if not windows:
-        now = Window.holding(datetime.now(UTC), server.config.window)
+        now = server.config.calendar.window(time.time())
         windows = [(now.start, now.end)]
     if request.dated is None:
         windows = [(windows[0][0], max(end for _, end in windows))]
     for start, end in windows:
-        server.snapshotter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
+        server.snapshotter.cut(Window(start, end))
 
 
 def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -> TrainResult:

@@ -6,13 +6,13 @@ import logging
 import math
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar
 from embedding.training.request import TrainRequest
 from embedding.worker.corpus.corpus import named_source
 from embedding.worker.corpus.datedlines import DatedLines, dated_stretches, listed
@@ -37,14 +37,14 @@ class CorpusSurvey:
 class WindowCharacters:
     """Counts the characters of each window in the share of each of some nodes."""
 
-    def __init__(self, nodes: int, unit: WindowUnit) -> None:
-        self._unit = unit
+    def __init__(self, nodes: int, calendar: Calendar) -> None:
+        self._calendar = calendar
         self._counted: list[Counter[int]] = [Counter() for _ in range(nodes)]
 
     def add(self, stretch: int, lines: DatedLines) -> None:
         """Lines of the corpus' n-th stretch: the nodes take stretches in turn."""
         counted = self._counted[stretch % len(self._counted)]
-        for start, part in lines.by_window(self._unit):
+        for start, part in lines.by_window(self._calendar):
             counted[start] += int(part.lengths.sum())
 
     def by_node(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -97,33 +97,34 @@ class SourceCounter:
         return tuple(name for name, _ in ranked[: self._most])
 
 
-def surveyed(request: TrainRequest, unit: WindowUnit) -> CorpusSurvey:
+def surveyed(request: TrainRequest, calendar: Calendar) -> CorpusSurvey:
     """What one reading finds out; InputError for a corpus that is not in time order.
 
     Windows are cut as the dates pass: an earlier date after a later window comes too late.
     """
     sources = SourceCounter(request.corpus, request.sources)
-    characters = WindowCharacters(request.nodes, unit)
+    characters = WindowCharacters(request.nodes, calendar)
     window, latest = -math.inf, -math.inf
-    share = CorpusShare(path=str(request.corpus))
+    share = CorpusShare(path=str(request.corpus), timezone=request.server.timezone)
     for stretch, lines in dated_stretches(share, report=False):
         sources.add(lines)
         characters.add(stretch, lines)
-        starts = unit.starts(lines.when)
+        starts = calendar.starts(lines.when)
         begun = np.maximum.accumulate(np.maximum(starts, window))
         if (starts < begun).any():
             at = int(np.argmax(starts < begun))
             latest = max([latest, *lines.when[:at].tolist()])
+            shown, before = (_shown(each, calendar) for each in (float(lines.when[at]), latest))
             raise InputError(
-                f"{request.corpus}: line {lines.numbers[at] + 1} is dated "
-                f"{_shown(float(lines.when[at]))}, after a line of {_shown(latest)}; a dated "
-                "corpus is learnt in time order: sort it by date."
+                f"{request.corpus}: line {lines.numbers[at] + 1} is dated {shown}, after a line of "
+                f"{before}; a dated corpus is learnt in time order: sort it by date."
             )
         window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
     return CorpusSurvey(sources.named(), characters.by_node())
 
 
-def _shown(when: float) -> str:
-    """A time in UTC, in days where it is a whole one."""
-    text = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return text.removesuffix("T00:00:00Z")
+def _shown(when: float, calendar: Calendar) -> str:
+    """A time in the zone of windows, in days where it is a whole one."""
+    moment = datetime.fromtimestamp(int(when), calendar.zone)
+    text = moment.isoformat().replace("+00:00", "Z")
+    return text if moment.hour or moment.minute or moment.second else text[:10]

@@ -63,7 +63,7 @@ class CountingThread:
 
     def _count(self) -> CountedWords:
         request = self._request
-        share = CorpusShare(path=str(request.corpus))
+        share = CorpusShare(path=str(request.corpus), timezone=request.server.timezone)
         if request.quickly_counted:
             texts = (stretch.text for stretch in stretches(share))
             return count_lines(self._until_stopped(texts), request.text)

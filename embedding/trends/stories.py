@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 
 import numpy as np
 
@@ -111,8 +111,8 @@ class StoryDocuments:
     """Where a story stands: documents that hold most of its words first, and the days of all."""
 
     documents: tuple[Evidence, ...]
-    first: datetime | None
-    last: datetime | None
+    first: date | None
+    last: date | None
 
 
 def sightings(
@@ -133,7 +133,7 @@ def sightings(
             known[one.url] = one
     several = [url for url in held if len(held[url]) > 1] or [*held]
     days = sorted(known[url].published for url in several)
-    order = sorted(held, key=lambda url: (-len(held[url]), -known[url].published.timestamp(), url))
+    order = sorted(held, key=lambda url: (-len(held[url]), -known[url].published.toordinal(), url))
     return StoryDocuments(
         tuple(known[url] for url in order[:n]),
         days[0] if days else None,

@@ -22,7 +22,7 @@ class ErrorAnswer:
 
 @dataclass(frozen=True)
 class DocumentAddress:
-    """Where a document stands, who published it, and on which day (UTC); never its text."""
+    """Where a document stands, who published it, on which day by the windows' clock; no text."""
 
     url: str
     source: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from embedding.kernel.errors import InputError
@@ -169,7 +168,8 @@ class ProgramAnswers:
 
     def _story(self, story: Story, report: TrendReport, to: Reading) -> StoryAnswer:
         where = self._answers.story_documents(story, report)
-        days = (None, None) if where is None else (where.first, where.last)
+        days = () if where is None else (where.first, where.last)
+        first, last = (None if day is None else day.isoformat() for day in days or (None, None))
         return StoryAnswer(
             id=story.id,
             first=story.first,
@@ -180,8 +180,8 @@ class ProgramAnswers:
             documents=story.documents,
             voices=story.voices,
             sources=story.sources,
-            first_day=_day(days[0]),
-            last_day=_day(days[1]),
+            first_day=first,
+            last_day=last,
             addresses=() if where is None else addresses(where.documents),
             page=to.paths.window(report.snapshot.id),
         )
@@ -189,13 +189,9 @@ class ProgramAnswers:
 
 def addresses(found: Sequence[Evidence]) -> tuple[DocumentAddress, ...]:
     """Documents as programs read them."""
-    return tuple(DocumentAddress(one.url, one.source, f"{one.published:%Y-%m-%d}") for one in found)
+    return tuple(DocumentAddress(one.url, one.source, one.published.isoformat()) for one in found)
 
 
 def absolute(paths: PagePaths, origin: str) -> PagePaths:
     """The same addresses with scheme and host."""
     return replace(paths, root=origin.rstrip("/") + paths.root)
-
-
-def _day(when: datetime | None) -> str | None:
-    return None if when is None else f"{when.astimezone(UTC):%Y-%m-%d}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
@@ -113,8 +113,8 @@ class StoryView:
     sentences: tuple[str, str]
     words: tuple[tuple[str, tuple[str, ...], int], ...]
     documents: tuple[Evidence, ...]
-    first: datetime | None
-    last: datetime | None
+    first: date | None
+    last: date | None
 
 
 def story_views(

@@ -118,7 +118,7 @@ def _entry(
     documents = () if where is None else where.documents
     rows = [
         f"<li>{_anchor(one.url, formats.short_address(one.url))}, {html.escape(one.source)}, "
-        f"{formats.day(one.published)}</li>"
+        f"{one.published}</li>"
         for one in documents
     ]
     parts += [f"<ul>{''.join(rows)}</ul>"] if rows else []

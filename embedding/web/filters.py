@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from starlette.datastructures import QueryParams
@@ -40,7 +40,7 @@ class FilterError(InputError):
 class PageFilter:
     """What is shown alone; an empty field leaves nothing out.
 
-    first, last  days (UTC), both included: windows that hold one of them
+    first, last  days of the windows' time zone, both included: windows that hold one of them
     sources      names of sources; topic: a word
     """
 
@@ -81,8 +81,9 @@ class PageFilter:
 
     def covers(self, start: datetime, end: datetime) -> bool:
         """Whether a window from `start` to before `end` holds a day that was asked for."""
-        late = self.first is not None and end <= _midnight(self.first)
-        early = self.last is not None and start >= _midnight(self.last) + timedelta(days=1)
+        last = (end - timedelta(microseconds=1)).date()
+        late = self.first is not None and last < self.first
+        early = self.last is not None and start.date() > self.last
         return not late and not early
 
     def refs(self, refs: Sequence[SnapshotRef]) -> tuple[SnapshotRef, ...]:
@@ -206,7 +207,3 @@ def _day(params: QueryParams, name: str) -> date | None:
         raise FilterError(
             "filter_day", f"{name} {given[:40]!r}: a day such as 2020-03-31 is accepted."
         ) from None
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

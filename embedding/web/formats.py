@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from urllib.parse import unquote
 
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.calendar import zone_of
 
 LONGEST_WORD = 60
 
@@ -15,10 +15,11 @@ LONGEST_WORD = 60
 MOST_MISSING = 400
 """Windows that a chart leaves room for between two."""
 _PATTERNS = {
-    WindowUnit.MONTH: "%Y-%m",
-    WindowUnit.DAY: "%Y-%m-%d",
-    WindowUnit.HOUR: "%Y-%m-%dT%H",
+    "%Y-%m": None,
+    "%Y-%m-%d": timedelta(days=1),
+    "%Y-%m-%dT%H": timedelta(hours=1),
 }
+"""How labels are written, by what lies between two; months differ in length."""
 
 
 def short_label(label: str) -> str:
@@ -35,17 +36,14 @@ def short_label(label: str) -> str:
 
 def missing_between(label: str, later: str) -> int:
     """How many windows of a calendar's unit lie between two; 0 where it is not known."""
-    for unit, pattern in _PATTERNS.items():
+    for pattern, length in _PATTERNS.items():
         try:
-            at, end = (
-                datetime.strptime(one, pattern).replace(tzinfo=UTC) for one in (label, later)
-            )
+            first, last = (datetime.strptime(one, pattern) for one in (label, later))  # noqa: DTZ007
         except ValueError:
             continue
-        missing, at = 0, unit.next(at)
-        while at < end and missing < MOST_MISSING:
-            missing, at = missing + 1, unit.next(at)
-        return missing
+        months = 12 * (last.year - first.year) + last.month - first.month
+        apart = months if length is None else (last - first) // length
+        return min(max(apart - 1, 0), MOST_MISSING)
     return 0
 
 
@@ -100,18 +98,13 @@ def shares(parts: Mapping[str, float]) -> str:
     return ", ".join(f"{short_word(name, 24)} {100 * share:.0f} %" for name, share in order)
 
 
-def day(when: datetime) -> str:
-    """A time as `2020-02-29`, in UTC."""
-    return f"{when.astimezone(UTC):%Y-%m-%d}"
-
-
-def moment(iso: str) -> str:
-    """An ISO time as `2020-02-29 15:00 UTC`."""
+def moment(iso: str, timezone: str) -> str:
+    """An ISO time as `2020-02-29 15:00 UTC`, or of another time zone."""
     try:
-        when = datetime.fromisoformat(iso).astimezone(UTC)
+        when = datetime.fromisoformat(iso).astimezone(zone_of(timezone))
     except ValueError:
         return iso
-    return f"{when:%Y-%m-%d %H:%M} UTC"
+    return f"{when:%Y-%m-%d %H:%M} {timezone}"
 
 
 def short_word(word: str, longest: int = LONGEST_WORD) -> str:

@@ -99,7 +99,7 @@ class PagePaths:
 
     def headline(self, document: Evidence, words: Sequence[str]) -> str:
         """The headline of a document that one of these words led to."""
-        day = f"{document.published:%Y-%m-%d}"
+        day = document.published.isoformat()
         asked = [("u", document.url), ("d", day), *(("w", word) for word in words[:LOOKED_FOR])]
         return f"{self.root}/api/headline?{urlencode(asked)}"
 

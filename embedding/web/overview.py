@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, time, timedelta
 
-from embedding.snapshots.evidence import DAY, DayCount
+from embedding.kernel.calendar import day_number, day_of
+from embedding.snapshots.evidence import DayCount
 from embedding.trends.history import WordHistory
 from embedding.web import formats
 from embedding.web.charts import COLOURS, ChartLine, lines, over_windows
@@ -14,7 +15,6 @@ from embedding.web.filters import PageFilter
 from embedding.web.text import PageText
 
 MOST_LINES = COLOURS
-_EPOCH = date(1970, 1, 1)
 MOST_DAYS = 400
 """Days of the chart, the latest ones."""
 
@@ -34,14 +34,16 @@ class DaysView:
 
 
 def span(histories: Sequence[WordHistory], chosen: PageFilter) -> tuple[datetime, datetime]:
-    """The days to show, from the first to before the second time."""
+    """The days to show, from the first to before the second time, by the clock of the windows."""
     points = histories[0].points
-    start, end = datetime.fromisoformat(points[0].start), datetime.fromisoformat(points[-1].end)
+    start, end = (
+        datetime.fromisoformat(each).replace(tzinfo=None)
+        for each in (points[0].start, points[-1].end)
+    )
     if chosen.first is not None:
-        start = max(start, datetime.combine(chosen.first, datetime.min.time(), UTC))
+        start = max(start, datetime.combine(chosen.first, time()))
     if chosen.last is not None:
-        last = datetime.combine(chosen.last, datetime.min.time(), UTC)
-        end = min(end, last + timedelta(days=1))
+        end = min(end, datetime.combine(chosen.last, time()) + timedelta(days=1))
     return max(start, end - timedelta(days=MOST_DAYS)), end
 
 
@@ -56,7 +58,7 @@ def days_view(
     own = [one for one in counts if chosen.chooses(one.source)]
     if not own:
         return None
-    first, last = int(span[0].timestamp() // DAY), int((span[1].timestamp() - 1) // DAY)
+    first, last = day_number(span[0]), day_number(span[1] - timedelta(microseconds=1))
     # The days before the first and after the last noted one may be of a time without addresses.
     noted = [one.day for one in own]
     days = range(max(first, min(noted)), min(last, max(noted)) + 1)
@@ -66,7 +68,7 @@ def days_view(
         unknown = before is None or one.documents is None
         held[one.word, one.day] = None if unknown else (before or 0.0) + (one.documents or 0.0)
     values = [[held.get((word, day), 0.0) for day in days] for word in words]
-    names = [_EPOCH + timedelta(days=day) for day in days]
+    names = [day_of(day) for day in days]
     shown = [
         ChartLine(formats.short_word(word, 24), own_values, colour=at)
         for at, (word, own_values) in enumerate(zip(words, values, strict=True))

@@ -92,6 +92,11 @@ class Reader:
         documents = self.open(refs[-1].id).manifest.documents if refs else {}
         return tuple(sorted(documents, key=lambda name: (-documents[name], name)))
 
+    def timezone(self) -> str:
+        """That of its windows and days: as the latest one says."""
+        refs = self.listing().refs
+        return self.open(refs[-1].id).manifest.timezone if refs else "UTC"
+
     def days(self) -> tuple[str, str]:
         """The first and the last day of all windows, in ISO format; empty where there are none."""
         refs = self.listing().refs

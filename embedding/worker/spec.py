@@ -10,8 +10,9 @@ from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.setup import Setup
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
-from embedding.kernel.config import Config
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.calendar import zone_of
+from embedding.kernel.config import Config, ZoneName
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.traits import RANKED_MODEL, ROUNDS_MODEL
 from embedding.server.compatibility import ROUNDS_COMPRESSION
@@ -46,9 +47,16 @@ class CorpusShare(Config):
     """Tokens after which reading stops; None reads all."""
     window: WindowUnit | None = None
     """No block holds lines of two windows of this unit; None does not care."""
+    timezone: ZoneName = "UTC"
+    """Zone of windows, of dates without a time, and of times without a zone."""
     window_characters: tuple[tuple[int, int], ...] = ()
     """Characters of each of its windows, by start (Unix seconds): by how much of a window has been
     read the learning rate falls. None: it does not fall within windows."""
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """Of its windows; None where no block minds them."""
+        return None if self.window is None else Calendar(self.window, zone_of(self.timezone))
 
 
 def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> None:

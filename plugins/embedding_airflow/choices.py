@@ -12,8 +12,10 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 MOST = 100
 """Snapshots that are offered, the newest windows first."""
@@ -69,6 +71,7 @@ class FormSettings:
     sources: Path
     snapshots: str
     window: str
+    timezone: str
 
     @classmethod
     def read(cls) -> FormSettings:
@@ -80,7 +83,20 @@ class FormSettings:
             Path(_setting(file, "paths", "sources", "infra/sources.example.toml")),
             _setting(file, "server", "snapshots", "") or str(home / "snapshots"),
             _setting(file, "server", "window", "day"),
+            _setting(file, "server", "timezone", "UTC"),
         )
+
+    @property
+    def calendar(self) -> str:
+        """What the server counts in, as `run_window` takes it."""
+        return f"{self.window} {self.timezone}"
+
+
+def window_zone() -> tzinfo:
+    """Where the windows' days begin; UTC for the name of none, which the server refuses."""
+    with suppress(KeyError, ValueError, OSError):
+        return ZoneInfo(FormSettings.read().timezone)
+    return UTC
 
 
 def _setting(file: Mapping[str, Any], section: str, name: str, default: str) -> str:

@@ -81,7 +81,7 @@ def windows_of(
         from embedding_airflow.windows import run_window
 
         try:
-            return [run_window(conf, when, FormSettings.read().window).label]
+            return [run_window(conf, when, FormSettings.read().calendar).label]
         except YeoronError:
             return []  # its first task says what is wrong
     if "snapshot_id" in params:

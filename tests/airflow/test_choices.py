@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from embedding.kernel.records import Calendar
 from embedding_airflow.choices import Choices, FormSettings, choices
 
 SOURCES = """
@@ -127,7 +128,7 @@ def test_the_settings_are_those_of_the_platform(tmp_path, monkeypatch, named):
         assert here.home == all_of_them.paths.home
         assert here.sources == all_of_them.paths.sources
         assert here.snapshots == all_of_them.snapshot_store
-        assert here.window == all_of_them.server.window.value
+        assert Calendar.of(here.calendar) == all_of_them.server.calendar
 
     agree()
     file = tmp_path / ("mine.toml" if named else "yeoron.toml")

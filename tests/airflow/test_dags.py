@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from copy import deepcopy
@@ -198,6 +199,27 @@ def test_nobody_else_starts_by_itself(dag_bag):
         assert dag_bag.dags[name].is_paused_upon_creation
     for name in ("opinion_stream", "compare_training"):
         assert not dag_bag.dags[name].timetable.can_be_scheduled
+
+
+@pytest.mark.parametrize(
+    ("zone", "midnight", "ended"),
+    [
+        ("Asia/Seoul", "2020-03-01T15:00:00+00:00", "2020-03-01"),
+        ("America/New_York", "2020-03-09T04:00:00+00:00", "2020-03-08"),
+        ("UTC", "2020-03-02T00:00:00+00:00", "2020-03-01"),
+    ],
+)
+def test_a_day_is_over_at_midnight_of_the_servers_time_zone(monkeypatch, zone, midnight, ended):
+    import pendulum
+    from airflow.sdk.execution_time import macros
+
+    monkeypatch.setenv("YEORON_SERVER__TIMEZONE", zone)
+    path = ROOT / "dags" / "opinion_daily.py"
+    dag = runpy.run_path(str(path))["dag"]
+    assert str(dag.timetable.timezone) == zone
+    name = dag.get_template_env().from_string(dag.get_task("start_window").trigger_run_id)
+    at = pendulum.parse(midnight)
+    assert name.render(logical_date=at, dag=dag, macros=macros) == f"daily__{ended}"
 
 
 @pytest.mark.parametrize(

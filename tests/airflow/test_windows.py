@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.records import Window, WindowUnit
+from embedding.kernel.records import Calendar, Window, WindowUnit
 from embedding_airflow.windows import run_window
 
 NOON = datetime(2020, 3, 4, 12, 30, tzinfo=UTC)
@@ -61,18 +62,31 @@ def test_what_is_no_window_is_refused(params):
 
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))
+ZONES = st.sampled_from(["UTC", "Asia/Seoul", "America/New_York", "Asia/Kathmandu"])
 
 
-@given(MOMENTS, st.sampled_from(list(WindowUnit)))
-def test_without_label_it_is_the_last_window_that_has_ended(when, unit):
-    window = run_window({}, when, unit.value)
-    assert window == Window.holding(window.start, unit)
+@given(MOMENTS, st.sampled_from(list(WindowUnit)), ZONES)
+def test_without_label_it_is_the_last_window_that_has_ended(when, unit, zone):
+    calendar = Calendar.of(f"{unit} {zone}")
+    window = run_window({}, when, str(calendar))
+    assert window == calendar.window(window.start.timestamp())
     assert window.end <= when
-    assert unit.next(window.end) > when
+    assert calendar.window(window.end.timestamp()).end > when
 
 
-@given(MOMENTS, st.sampled_from(["month", "day", "hour"]))
-def test_a_label_names_its_own_window(when, unit):
-    window = Window.holding(when, WindowUnit(unit))
+@given(MOMENTS, st.sampled_from(["month", "day", "hour"]), ZONES)
+def test_a_label_names_its_own_window(when, unit, zone):
+    window = Calendar.of(f"{unit} {zone}").window(when.timestamp())
     label = window.label
-    assert run_window({"window": label}, when + timedelta(days=999), "week") == window
+    assume("_" not in label)  # an hour in which the clock was changed has no short name
+    assert run_window({"window": label}, when + timedelta(days=999), f"week {zone}") == window
+
+
+def test_a_window_is_one_of_the_servers_time_zone():
+    midnight = datetime(2020, 3, 2, tzinfo=ZoneInfo("Asia/Seoul"))
+    assert run_window({}, midnight, "day Asia/Seoul").label == "2020-03-01"
+    assert run_window({"unit": "month"}, midnight, "day Asia/Seoul").label == "2020-02"
+    given = {"window_start": "2020-02-29T15:00:00Z", "window_end": "2020-03-02"}
+    assert run_window(given, NOON, "day Asia/Seoul") == Window(
+        datetime(2020, 3, 1, tzinfo=midnight.tzinfo), midnight
+    )

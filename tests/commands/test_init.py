@@ -48,7 +48,7 @@ def test_all_is_given_on_the_command_line(yeoron: Any, site: str, folder: Path) 
     chosen = load_settings()
     assert chosen.paths.sources == Path("sources.toml")
     assert chosen.paths.home == Path("data")
-    assert chosen.server.window == "week"
+    assert (chosen.server.window, chosen.server.timezone) == ("week", "Asia/Seoul")
     assert chosen.crawl.user_agent == "Yeoron/0.1 (news; me@example.org)"
     before = (folder / "sources.toml").read_bytes()
     (folder / "yeoron.toml").unlink()
@@ -74,7 +74,7 @@ def test_questions_are_asked_again_until_an_answer_can_be_taken(
     ):
         assert sentence in done.err
     assert load_sources(folder / "sources.toml")[0].language is None
-    assert load_settings().server.window == "month"
+    assert (load_settings().server.window, load_settings().server.timezone) == ("month", "UTC")
 
 
 def test_nobody_is_there_to_answer(

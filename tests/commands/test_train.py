@@ -204,6 +204,33 @@ def test_dated_lines_without_windows_are_one_snapshot(process, tmp_path: Path) -
     assert told["documents"] == len(corpus.read_text(encoding="utf-8").splitlines())
 
 
+def test_half_past_midnight_in_seoul_is_of_the_month_that_has_begun_there(
+    process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YEORON_SERVER__TIMEZONE", "Asia/Seoul")
+    months = {
+        "2020-02": ("2020-02-29", "2020-02-29T23:59:59", "2020-02-29T14:59:59Z"),
+        "2020-03": ("2020-03-01T00:30:00+09:00", "2020-03-01", "2020-03-01T00:30"),
+    }
+    corpus = tmp_path / "posts.jsonl"
+    with corpus.open("w", encoding="utf-8") as file:
+        for month, dates in months.items():
+            for date in [each for each in dates for _ in range(20)]:
+                text = f"{month}월에 쓴 글과 마스크 공장"
+                file.write(json.dumps({"date": date, "text": text}) + "\n")
+    options = ("--dated", "--window", "month", "--min-count", "1")
+    train(process, corpus, tmp_path / "store", *options)
+    store = SnapshotStore(str(tmp_path / "store"))
+    for ref, month in zip(store.list(), months, strict=True):
+        snapshot = store.open(ref.id)
+        assert (snapshot.manifest.window.label, snapshot.manifest.timezone) == (month, "Asia/Seoul")
+        assert sum(snapshot.manifest.documents.values()) == 60
+        counted = dict(zip(snapshot.by_source.words, snapshot.by_source.counts, strict=True))
+        assert counted[f"{month}월에"] == 60
+        assert ref.to_dict()["window_start"] == f"{month}-01T00:00:00+09:00"
+    assert "2020-03" in process("snapshot", "list", "--snapshots", tmp_path / "store").out
+
+
 @pytest.mark.parametrize("sync", ["bsp", "asp", "hogwild"])
 def test_each_way_to_keep_nodes_in_step(process, corpus: Path, tmp_path: Path, sync: str) -> None:
     told = train(process, corpus, tmp_path / "store", "--sync", sync, "--nodes", "2")

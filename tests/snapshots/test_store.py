@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError
-from embedding.kernel.records import Phrase, SnapshotRef, Window
+from embedding.kernel.records import Phrase, SnapshotRef, Window, WindowUnit
 from embedding.snapshots.store import SnapshotStore
 
 
@@ -152,6 +153,25 @@ def test_unusable_data_publish_nothing(store, make, change, sentence):
 def test_quality_that_is_no_number_is_left_out(store, make):
     ref = store.publish(make(quality={"nll": float("nan"), "pip": 0.5}))
     assert store.open(ref.id).manifest.quality == {"pip": 0.5}
+
+
+def test_a_snapshot_that_names_no_time_zone_is_of_utc(store, make):
+    manifest = store.manifest(store.publish(make()).id)
+    assert manifest.timezone == "UTC"
+    assert manifest.ref("x").window_start == datetime(2020, 2, 1, tzinfo=UTC)
+
+
+def test_a_window_keeps_the_offsets_of_its_time_zone(store, make):
+    """New York puts its clock forward within the month."""
+    moment = datetime(2020, 3, 5, tzinfo=ZoneInfo("America/New_York"))
+    march = Window.holding(moment, WindowUnit.MONTH)
+    config = {"server": {"timezone": "America/New_York"}}
+    ref = SnapshotRef.from_dict(store.publish(make(window=march, config=config)).to_dict())
+    assert store.manifest(ref.id).timezone == "America/New_York"
+    assert ref.window_start.isoformat() == "2020-03-01T00:00:00-05:00"
+    assert ref.window_end.isoformat() == "2020-04-01T00:00:00-04:00"
+    assert Window(ref.window_start, ref.window_end).label == "2020-03"
+    assert store.manifest(ref.id).as_window() == march
 
 
 def test_windows_without_a_calendar_name(store, make):

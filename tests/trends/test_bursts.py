@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.trends.bursts import bursts
 from embedding.trends.emergence import emergence
 from embedding.trends.frequency import Frequency
@@ -59,7 +59,7 @@ def board(day: int, authors: Authors | None) -> Frequency:
     )
     block = replace(block, voices=np.array([who for who, _ in said + alone], dtype=np.int64))
     rows = [np.arange(len(block.words), dtype=np.int64)]
-    counted = count_words([block], rows, WindowUnit.DAY, authors)
+    counted = count_words([block], rows, Calendar(WindowUnit.DAY), authors)
     names = [block.words[row] for row in counted.ids.tolist()]
     # As tests count a word: one document of each author.
     held, total = counted.columns[3][:, None], np.array([len(said + alone)])

@@ -12,6 +12,7 @@ import numpy as np
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import (
     COUNT_COLUMNS,
+    Calendar,
     SnapshotData,
     TokenBlock,
     Window,
@@ -59,7 +60,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
     running = np.zeros(0, dtype=np.int64)
     vectors = np.zeros((0, DIM), dtype=np.float32)
     random = np.random.default_rng(7)
-    reader = UsageReader(5, PastTexts(WindowUnit.DAY, 1 << 22, 6))
+    reader = UsageReader(5, PastTexts(Calendar(WindowUnit.DAY), 1 << 22, 6))
     authors = Authors()
     for at, texts in enumerate(days):
         start = (FIRST + at) * DAY
@@ -77,7 +78,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
         names = [*ids]
         rows: dict[str, list] = {name: [] for name in ("words", "sources", *COUNT_COLUMNS)}
         for one, table in zip(blocks, tables, strict=True):
-            counted = count_words([one], [table], WindowUnit.DAY, authors)
+            counted = count_words([one], [table], Calendar(WindowUnit.DAY), authors)
             rows["words"] += [names[row] for row in counted.ids.tolist()]
             rows["sources"] += [one.source] * len(counted.ids)
             for name, column in zip(COUNT_COLUMNS, counted.columns, strict=True):

@@ -52,8 +52,8 @@ def test_the_days_shown_are_those_of_the_choice(client, config) -> None:
     history = Reader(config).history("코로나")
     chosen = PageFilter.of(QueryParams("from=2020-03-02&to=2020-03-05"))
     assert span([history], chosen) == (
-        datetime(2020, 3, 2, tzinfo=UTC),
-        datetime(2020, 3, 6, tzinfo=UTC),
+        datetime(2020, 3, 2),
+        datetime(2020, 3, 6),
     )
     first, last = span([history], PageFilter())
     assert last - first <= timedelta(days=MOST_DAYS)

@@ -93,8 +93,10 @@ def test_figures_are_written_for_people():
         "3 min",
         "27.8 h",
     )
-    assert formats.moment("2020-03-01T09:00:00+09:00") == "2020-03-01 00:00 UTC"
-    assert formats.moment("later") == "later"
+    at = "2020-03-01T00:00:00+00:00"
+    assert formats.moment(at, "UTC") == "2020-03-01 00:00 UTC"
+    assert formats.moment(at, "Asia/Seoul") == "2020-03-01 09:00 Asia/Seoul"
+    assert formats.moment("later", "UTC") == "later"
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))

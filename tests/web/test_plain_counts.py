@@ -20,6 +20,7 @@ from unguarded import unguarded
 import yeoron
 from embedding.cli import app
 from embedding.kernel.records import (
+    Calendar,
     Document,
     SnapshotData,
     TokenBlock,
@@ -115,7 +116,7 @@ def published(found: list[CorpusDocument], folder: Path, *, signed: bool) -> Pat
     read: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for block in blocks(found, signed=signed):
         nameless = [np.full(len(block.words), -1)]
-        windows.add(count_words([block], nameless, WindowUnit.MONTH, authors))
+        windows.add(count_words([block], nameless, Calendar(WindowUnit.MONTH), authors))
         for at, when in enumerate(block.published.tolist()):
             month = Window.holding(_moment(when), WindowUnit.MONTH).label
             read[month][block.source] += 1

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.kernel.records import Document, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, Document, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.service import ParameterServer
@@ -38,7 +38,7 @@ class Node:
             self.client,
             make_trainer(MODEL),
             None,
-            LearnerSetup(node=name, model=MODEL, config=NODE, unit=WindowUnit.DAY),
+            LearnerSetup(name, MODEL, NODE, Calendar.of(welcome.window_unit)),
             start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             extras=Extras(
                 lexicon=NodeLexicon(

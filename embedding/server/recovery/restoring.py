@@ -151,6 +151,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
             "seed": state.tables.seed,
             **state.rows.facts(),
             "config_digest": state.reports.digest,
+            "timezone": state.config.timezone,
             "words": len(ids),
             "next_id": vocabulary.next_id,
             "weight": vocabulary.decay.weight,
@@ -239,6 +240,7 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
         "split": state.config.split,
     }
     check_facts(facts, started, readable=READABLE, where=where, who="server")
+    state.config.check_timezone(facts.get("timezone", "UTC"), f"state_dir {where}")
     digest = facts["config_digest"]
     if state.reports.digest and digest and digest != state.reports.digest:
         raise ConfigError(

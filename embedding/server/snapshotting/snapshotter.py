@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,11 @@ class Snapshotter:
         )
         self._amendments = Amendments(state, self._store)
         self._revising: dict[int, Future[SnapshotRef]] = {}
-        for ref in [] if self._store is None else self._store.list():
+        refs = [] if self._store is None else self._store.list()
+        if self._store is not None and refs:
+            held = self._store.manifest(refs[-1].id).timezone
+            config.check_timezone(held, f"snapshots {config.snapshots}")
+        for ref in refs:
             future: Future[SnapshotRef] = Future()
             future.set_result(ref)
             self._futures[_key(Window(ref.window_start, ref.window_end))] = future
@@ -161,7 +165,7 @@ class Snapshotter:
         for (start, _), future in futures:
             error = future.exception() if future.done() else None
             if error is not None:
-                when = datetime.fromtimestamp(start, UTC).isoformat()
+                when = datetime.fromtimestamp(start, self._config.calendar.zone).isoformat()
                 return f"the window of {when} could not be published ({type(error).__name__})."
         return None
 
@@ -322,13 +326,14 @@ class Snapshotter:
         self._pool.shutdown(wait=True)
 
     def _refuse_overlap(self, key: _Key, window: Window) -> None:
+        zone = self._config.calendar.zone
         for (start, end), future in self._futures.items():
             failed = future.done() and future.exception() is not None
             if not failed and start < key[1] and key[0] < end and (start, end) != key:
                 raise RefusedError(
                     f"cut {window.label}: it overlaps a window that was cut before, "
-                    f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M} – "
-                    f"{datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M}."
+                    f"{datetime.fromtimestamp(start, zone):%Y-%m-%dT%H:%M} – "
+                    f"{datetime.fromtimestamp(end, zone):%Y-%m-%dT%H:%M}."
                 )
 
     def _starts(self, window: Window) -> list[int]:

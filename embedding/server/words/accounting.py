@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ class Accounts:
         self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
-            config.window,
+            config.calendar,
             idle_s=config.source_idle_s,
             lateness_s=config.allowed_lateness_s,
             in_step=config.in_step,
@@ -264,11 +263,6 @@ def by_source(push: Push) -> dict[str, int]:
     for each in push.progress:
         found[each.source] = found.get(each.source, 0) + each.tokens
     return found
-
-
-def iso(seconds: float | None) -> str | None:
-    """Unix seconds as ISO 8601 in UTC."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _listed(words: Any) -> list[str]:

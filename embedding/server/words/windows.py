@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from embedding.kernel.records import Window, WindowUnit
+from embedding.kernel.records import Calendar, Window
 
 
 @dataclass
@@ -50,13 +49,13 @@ class WindowTracker:
 
     def __init__(
         self,
-        unit: WindowUnit,
+        calendar: Calendar,
         *,
         idle_s: float,
         lateness_s: float = 0.0,
         in_step: bool = False,
     ) -> None:
-        self.unit = unit
+        self.calendar = calendar
         self.idle_s = idle_s
         self.lateness_s = lateness_s
         self.in_step = in_step
@@ -207,7 +206,7 @@ class WindowTracker:
 
     def window(self, start: int) -> Window:
         """The window that starts at `start` (Unix seconds)."""
-        return Window.holding(datetime.fromtimestamp(start, UTC), self.unit)
+        return self.calendar.window(start)
 
     def _live(self, state: SourceState, now: float) -> bool:
         return any(state.pending.values()) or now - state.last_news <= self.idle_s

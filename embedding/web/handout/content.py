@@ -155,7 +155,7 @@ def _story(
             for one in words
         ),
         chart=_chart([one.word for one in story.words[:LINES]], report, to.t),
-        documents=tuple((one.url, one.source, formats.day(one.published)) for one in found),
+        documents=tuple((one.url, one.source, one.published.isoformat()) for one in found),
     )
 
 

@@ -8,12 +8,13 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from embedding.kernel.calendar import fixed
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import IntArray
 from embedding.worker.spec import CorpusShare
@@ -151,8 +152,11 @@ def stretches(share: CorpusShare) -> Iterator[CorpusStretch]:
         yield replace(last, done=1.0)
 
 
-def dated_line(number: int, text: str, done: float) -> CorpusLine:
-    """A line of JSONL; raises InputError for what is none with a date and a text."""
+def dated_line(number: int, text: str, done: float, zone: tzinfo = UTC) -> CorpusLine:
+    """A line of JSONL; raises InputError for what is none with a date and a text.
+
+    zone  of a date without a time, and of a time without a zone
+    """
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -160,7 +164,7 @@ def dated_line(number: int, text: str, done: float) -> CorpusLine:
     if not isinstance(record, Mapping):
         raise InputError("not a JSON object; an object with date and text is accepted.")
     body = record.get("content") or record.get("text")
-    when = _when(record.get("date"))
+    when = _when(record.get("date"), zone)
     if not isinstance(body, str) or when is None:
         raise InputError('needs "date" (ISO, 1600 to 2300) and "text" or "content".')
     title, author = record.get("title"), record.get("author")
@@ -185,11 +189,11 @@ def named_source(source: object) -> str:
     return name
 
 
-def _when(value: Any) -> float | None:
+def _when(value: Any, zone: tzinfo) -> float | None:
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
         return None
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else fixed(moment.replace(tzinfo=zone))).timestamp()

@@ -9,7 +9,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.kernel.positions import ranges
-from embedding.kernel.records import COUNT_COLUMNS, IntArray, SourceProgress, TokenBlock, WindowUnit
+from embedding.kernel.records import COUNT_COLUMNS, Calendar, IntArray, SourceProgress, TokenBlock
 from embedding.models.jit import kernel
 from embedding.worker.corpus.authors import Authors
 
@@ -17,21 +17,21 @@ _MOST_LAGS = 256
 """Lags of one source that a push tells: of more documents it tells those of every so manieth."""
 
 
-def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
+def window_starts(block: TokenBlock, calendar: Calendar) -> IntArray:
     """int64 [n_documents]: start (Unix seconds) of the window each document belongs to."""
-    return unit.starts(block.published)
+    return calendar.starts(block.published)
 
 
-def window_of(blocks: Sequence[TokenBlock], unit: WindowUnit) -> int:
+def window_of(blocks: Sequence[TokenBlock], calendar: Calendar) -> int:
     """Start (Unix seconds) of the latest window that a tick holds text of."""
     latest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
-    return unit.start(latest)
+    return calendar.start(latest)
 
 
 def count_words(
     blocks: Sequence[TokenBlock],
     tables: Sequence[IntArray],
-    unit: WindowUnit,
+    calendar: Calendar,
     authors: Authors | None = None,
 ) -> BlockCounts:
     """Counts of several blocks, by source and window.
@@ -44,7 +44,7 @@ def count_words(
     parts: list[tuple[IntArray, ...]] = []
     rows = 0
     for block, table in zip(blocks, tables, strict=True):
-        starts = window_starts(block, unit)
+        starts = window_starts(block, calendar)
         for window in np.unique(starts).tolist():
             which = np.flatnonzero(starts == window)
             codes, *columns = _count(block, window, which, authors)
@@ -103,14 +103,14 @@ def _spread(codes: Any, ends: Any, last: Any, documents: Any) -> None:
 
 
 def progress(
-    blocks: Sequence[TokenBlock], unit: WindowUnit, learnt_at: float
+    blocks: Sequence[TokenBlock], calendar: Calendar, learnt_at: float
 ) -> tuple[SourceProgress, ...]:
     """How far each source came: one record per (source, window). `learnt_at` is wall time."""
     records = []
     for block in blocks:
         if not block.n_documents:
             continue
-        starts = window_starts(block, unit)
+        starts = window_starts(block, calendar)
         lengths = np.diff(block.document_tokens())
         for window in np.unique(starts).tolist():
             chosen = starts == window

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from embedding.kernel.calendar import of_clock, zone_of
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import IntArray, TimeArray, WindowUnit
+from embedding.kernel.records import Calendar, IntArray, TimeArray
 from embedding.worker.corpus.corpus import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -108,16 +109,16 @@ class DatedLines:
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return cls(*map(behind, columns))
 
-    def by_window(self, unit: WindowUnit | None) -> Iterator[tuple[int, DatedLines]]:
-        """Runs of lines of one window, each with its start (Unix seconds); one where unit is None.
+    def by_window(self, calendar: Calendar | None) -> Iterator[tuple[int, DatedLines]]:
+        """Runs of lines of one window, each with its start (Unix seconds); one without calendar.
 
         A window whose lines are not together comes more than once.
         """
-        if unit is None or not len(self):
+        if calendar is None or not len(self):
             if len(self):
                 yield 0, self
             return
-        starts = unit.starts(self.when)
+        starts = calendar.starts(self.when)
         edges = np.flatnonzero(np.diff(starts)) + 1
         for first, last in zip([0, *edges.tolist()], [*edges.tolist(), len(self)], strict=True):
             yield int(starts[first]), self[first:last]
@@ -148,13 +149,13 @@ def dated_stretches(
     share: CorpusShare, since: int = 0, *, report: bool = True
 ) -> Iterator[tuple[int, DatedLines]]:
     """The same as `dated_columns`, each with the place of its stretch in the share, from 0."""
-    bad = 0
+    bad, zone = 0, zone_of(share.timezone)
     for place, stretch in enumerate(stretches(share)):
         if stretch.end < since:
             continue
-        found = _by_arrow(stretch, since)
+        found = _by_arrow(stretch, since, zone)
         if found is None:
-            found, wrong = _one_by_one(stretch, since)
+            found, wrong = _one_by_one(stretch, since, zone)
             for number, error in wrong[: max(_LOGGED - bad, 0)] if report else ():
                 logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
             bad += len(wrong)
@@ -172,7 +173,7 @@ def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
 
 
 def remembered_from(
-    share: CorpusShare, unit: WindowUnit, until: int, windows: int, characters: float
+    share: CorpusShare, calendar: Calendar, until: int, windows: int, characters: float
 ) -> int:
     """The line from which on a node that has read to line `until` remembers what it read.
 
@@ -180,7 +181,7 @@ def remembered_from(
     """
     parts: list[tuple[int, int, int]] = []
     for lines in columns_before(share, until):
-        for window, part in lines.by_window(unit):
+        for window, part in lines.by_window(calendar):
             parts.append((window, int(part.numbers[0]), int(part.lengths.sum())))
     latest = sorted({window for window, _, _ in parts})[-windows:]
     found, read = until, 0
@@ -192,15 +193,15 @@ def remembered_from(
     return found
 
 
-def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[DatedLines]:
+def passing(share: CorpusShare, calendar: Calendar, since: int = 0) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since` on, each with what had passed of its window.
 
     How long windows are stands in the share.
     """
     whole = dict(share.window_characters)
-    window, read = _before(share, unit, since)
+    window, read = _before(share, calendar, since)
     for lines in dated_columns(share, since):
-        for own, part in lines.by_window(unit):
+        for own, part in lines.by_window(calendar):
             if own != window:
                 window, read = own, 0
             ends = read + np.cumsum(part.lengths)
@@ -210,19 +211,19 @@ def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[Da
             read = int(ends[-1])
 
 
-def _before(share: CorpusShare, unit: WindowUnit, since: int) -> tuple[int | None, int]:
+def _before(share: CorpusShare, calendar: Calendar, since: int) -> tuple[int | None, int]:
     """The window of the last line before line `since`, and its characters until there."""
     window, read = None, 0
     if not since:
         return window, read
     for lines in columns_before(share, since):
-        for own, part in lines.by_window(unit):
+        for own, part in lines.by_window(calendar):
             read = (read if own == window else 0) + int(part.lengths.sum())
             window = own
     return window, read
 
 
-def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:
+def _by_arrow(stretch: CorpusStretch, since: int, zone: tzinfo) -> DatedLines | None:
     """All of a stretch; None where one of its lines is not what Arrow reads."""
     lines = stretch.text.split("\n")
     try:
@@ -242,7 +243,7 @@ def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:
     body, title = column["text"], column["title"]
     if column["content"].null_count < len(table):
         body = pc.coalesce(_filled(column["content"]), body)
-    when = _times(column["date"])
+    when = _times(column["date"], zone)
     if body.null_count or when is None:
         return None
     texts = body
@@ -262,7 +263,7 @@ def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:
 
 
 def _one_by_one(
-    stretch: CorpusStretch, since: int
+    stretch: CorpusStretch, since: int, zone: tzinfo
 ) -> tuple[DatedLines, list[tuple[int, InputError]]]:
     """Those that are well formed, and what is wrong with which of the others."""
     found, wrong, at = [], [], 0
@@ -271,7 +272,7 @@ def _one_by_one(
         if number < since or not text.strip():
             continue
         try:
-            found.append(dated_line(number, text, stretch.share(at)))
+            found.append(dated_line(number, text, stretch.share(at), zone))
         except InputError as error:
             wrong.append((number, error))
     lines = DatedLines(
@@ -292,17 +293,19 @@ def _filled(strings: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.equal(strings, ""), pa.scalar(None, pa.string()), strings)
 
 
-def _times(dates: pa.StringArray) -> TimeArray | None:
+def _times(dates: pa.StringArray, zone: tzinfo) -> TimeArray | None:
     """Unix seconds, float64 [n]; None where one is no date that Arrow reads, or too far away."""
     if dates.null_count:
         return None
-    for zone in (None, "UTC"):
+    for written in (None, "UTC"):
         try:
-            moments = dates.cast(pa.timestamp("us", zone))
+            moments = dates.cast(pa.timestamp("us", written))
         except pa.ArrowInvalid:
             continue
         when: TimeArray = moments.cast(pa.int64()).to_numpy() / 1e6
-        return when if bool(((when >= _FIRST) & (when < _LAST)).all()) else None
+        if not ((when >= _FIRST) & (when < _LAST)).all():
+            return None
+        return when if written else of_clock(when, zone)
     return None
 
 

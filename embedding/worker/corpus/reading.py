@@ -106,7 +106,7 @@ def blocks(
 def _again(cutter: _Cutter, spec: NodeSpec, offset: Offset) -> Iterator[TokenBlock]:
     """What the processes before this one had learnt and would still remember: for its use alone."""
     share = cutter.share
-    windows = share.window if cutter.is_dated and spec.ring is None else None
+    windows = share.calendar if cutter.is_dated and spec.ring is None else None
     if windows is None or not offset.line or not spec.model.traits.usage:
         return
     # Twice as much as the last texts say: the memory itself forgets what is too much.
@@ -175,7 +175,7 @@ class _Cutter:
         size, enough = 0, self._enough()
         read = self._lines(since) if until is None else columns_before(self.share, until, since)
         for lines in read:
-            for own, whole in lines.by_window(self.share.window):
+            for own, whole in lines.by_window(self.share.calendar):
                 if pending and own != window:
                     yield self._by_source(DatedLines.joined(pending))
                     pending, size, enough = [], 0, self._enough()
@@ -194,10 +194,10 @@ class _Cutter:
 
     def _lines(self, since: int) -> Iterator[DatedLines]:
         """Dated lines; with what had passed of their window where the learning rate follows it."""
-        unit = self.share.window
-        if unit is None or not self._falls or not self.share.window_characters:
+        calendar = self.share.calendar
+        if calendar is None or not self._falls or not self.share.window_characters:
             return dated_columns(self.share, since)
-        return passing(self.share, unit, since)
+        return passing(self.share, calendar, since)
 
     def _enough(self) -> float:
         """Least characters of the next block."""

@@ -145,7 +145,7 @@ class Learner:
         """
         if self._training.delivery.keeps_rows:
             when = "late"  # rows that are kept are looked at when the block is trained
-        model, unit = self.setup.model, self.setup.unit
+        model, calendar = self.setup.model, self.setup.calendar
         with self.words.reading:
             fresh = self.words.code(blocks, self.turn.active)
             self._prepared += 1
@@ -157,11 +157,11 @@ class Learner:
                 parts, sentences = self.past.again(order, held)
             decay = self.past.decay(order)
             noise = self.words.noise(parts, seed)
-            scores = self._sampler.of_blocks(blocks, fresh, noise, unit, seed)
+            scores = self._sampler.of_blocks(blocks, fresh, noise, calendar, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
             pool = noise if model.traits.draws_noise else noise[:0]
             sentences = sentences.paced(
-                pacing(blocks, model, unit),
+                pacing(blocks, model, calendar),
                 sum(len(p.sentences) - 1 for p in parts),
             )
             planned = sentences.into(self._rows.plan(parts, pool))
@@ -172,7 +172,7 @@ class Learner:
             pull = self.link.pull if when == "now" else self.link.pull_ahead
             rows = pull(planned, scores, at)
         self.turn.prepared(at)
-        counts = count_words(blocks, [part.table for part in fresh], unit, self._authors)
+        counts = count_words(blocks, [part.table for part in fresh], calendar, self._authors)
         return Prepared(
             blocks=blocks,
             counts=counts,
@@ -236,4 +236,4 @@ class Learner:
         model = self.setup.model
         if order is not None:
             return order.rate * model.learning_rate
-        return model.rate(progress(blocks, model.schedule, self.setup.unit))
+        return model.rate(progress(blocks, model.schedule, self.setup.calendar))

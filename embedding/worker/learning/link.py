@@ -86,7 +86,7 @@ class LearnerLink:
 
     def _push(self, work: Work, clock: int, deltas: tuple[RowDelta, ...], first: int) -> Ack:
         setup, sequence = self._setup, self.turn.sequence + 1
-        push = work.push(setup.node, sequence, clock, deltas, setup.unit, first, setup.life)
+        push = work.push(setup.node, sequence, clock, deltas, setup.calendar, first, setup.life)
         ack = self.server.push(self.turn.push(work, push))
         self.turn.pushed(work, ack)
         return ack

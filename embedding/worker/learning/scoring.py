@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.kernel.records import CodeArray, IntArray, ScorePairs, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, CodeArray, IntArray, ScorePairs, TokenBlock
 from embedding.worker.corpus.counting import window_starts
 from embedding.worker.learning.planning import CodedText
 
@@ -36,7 +36,7 @@ class PairSampler:
         blocks: Sequence[TokenBlock],
         coded: Sequence[CodedText],
         noise: IntArray,
-        unit: WindowUnit,
+        calendar: Calendar,
         seed: int,
     ) -> list[ScorePairs]:
         """Pairs of each block, of one source each, where it holds any."""
@@ -48,7 +48,7 @@ class PairSampler:
                 part.ids,
                 part.sentences,
                 block.documents,
-                window_starts(block, unit),
+                window_starts(block, calendar),
                 noise,
                 rng,
                 max(1, self.most * block.n_documents // max(documents, 1)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar
 from embedding.models.config import ModelConfig
 from embedding.worker.config import NodeConfig
 
@@ -13,7 +13,7 @@ from embedding.worker.config import NodeConfig
 class LearnerSetup:
     """Settings of a learner.
 
-    unit        of the windows that its counts are booked in
+    calendar    of the windows that its counts are booked in
     most_bytes  of the use of words that one push carries; the rest goes ahead of it
     life        mark of the process, where it hands in how it used words
     """
@@ -21,6 +21,6 @@ class LearnerSetup:
     node: str
     model: ModelConfig
     config: NodeConfig
-    unit: WindowUnit
+    calendar: Calendar
     most_bytes: int = 32 * 2**20
     life: str = ""

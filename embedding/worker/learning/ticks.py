@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from embedding.exchange.protocol import Ack, PulledRows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import (
+    Calendar,
     FloatArray,
     IntArray,
     ScorePairs,
     TimeArray,
     TokenBlock,
-    WindowUnit,
 )
 from embedding.models.base import BlockLoss
 from embedding.models.config import LearningRateSchedule, ModelConfig
@@ -172,7 +171,7 @@ def reading(blocks: Sequence[TokenBlock]) -> float:
 
 
 def progress(
-    blocks: Sequence[TokenBlock], schedule: LearningRateSchedule, unit: WindowUnit
+    blocks: Sequence[TokenBlock], schedule: LearningRateSchedule, calendar: Calendar
 ) -> float:
     """What a learning rate falls with, 0 to 1: the reading, or how much of its window has passed.
 
@@ -187,11 +186,13 @@ def progress(
     for block in blocks:
         if len(block.published):
             lengths = np.diff(block.sentences[block.documents])
-            passed += float(lengths @ _passed(block, unit))
+            passed += float(lengths @ _passed(block, calendar))
     return passed / tokens
 
 
-def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -> FloatArray | None:
+def pacing(
+    blocks: Sequence[TokenBlock], model: ModelConfig, calendar: Calendar
+) -> FloatArray | None:
     """float32 [m]: by which factor the rate of each sentence of a tick differs from the tick's own.
 
     A window may be a few ticks, or one, and its rate falls within them. None where all are
@@ -203,12 +204,12 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
         or not model.traits.weighs_sentences
     ):
         return None
-    whole = model.rate(progress(blocks, model.schedule, unit))
+    whole = model.rate(progress(blocks, model.schedule, calendar))
     each = [np.ones(0, dtype=np.float64)]
     for block in blocks:
         if len(block.published):
             # Within a window the rate falls in a straight line (`ModelConfig.rate`).
-            shares = np.clip(_passed(block, unit), 0.0, 1.0)
+            shares = np.clip(_passed(block, calendar), 0.0, 1.0)
             first, last = model.rate(0.0), model.rate(1.0)
             rates = first + (last - first) * shares
             each.append(np.repeat(rates / whole, np.diff(block.documents)))
@@ -226,20 +227,15 @@ def _middle(blocks: Sequence[TokenBlock]) -> float:
     return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
 
 
-def _passed(block: TokenBlock, unit: WindowUnit) -> TimeArray:
+def _passed(block: TokenBlock, calendar: Calendar) -> TimeArray:
     """Share of its window, 0 to 1, that has passed at each document: by its text, where that is
     known, or by its time."""
     if len(block.passed):
         return block.passed
     moments = block.published
-    edge = unit.floor(datetime.fromtimestamp(float(moments.min()), UTC))
-    edges = [edge.timestamp()]
-    while edges[-1] <= moments.max():
-        edge = unit.next(edge)
-        edges.append(edge.timestamp())
-    bounds = np.asarray(edges)
-    at = np.searchsorted(bounds, moments, side="right") - 1
-    shares: TimeArray = (moments - bounds[at]) / np.diff(bounds)[at]
+    starts, own = np.unique(calendar.starts(moments), return_inverse=True)
+    ends = np.array([calendar.window(start).end.timestamp() for start in starts.tolist()])
+    shares: TimeArray = (moments - starts[own]) / (ends - starts)[own]
     return shares
 
 

@@ -20,7 +20,7 @@ from embedding.exchange.payload import (
 )
 from embedding.exchange.protocol import Push, nothing_read
 from embedding.exchange.shards.minibatches import Minibatches
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock
 from embedding.worker.corpus.counting import progress
 from embedding.worker.learning.ticks import Trained
 
@@ -99,7 +99,7 @@ class Work:
         sequence: int,
         clock: int,
         deltas: tuple[RowDelta, ...],
-        unit: WindowUnit,
+        calendar: Calendar,
         first: int,
         life: str,
     ) -> Push:
@@ -114,7 +114,7 @@ class Work:
             clock=clock,
             deltas=deltas,
             counts=self.counts,
-            progress=progress(blocks, unit, time.time()),
+            progress=progress(blocks, calendar, time.time()),
             tokens=self.tokens,
             loss_sum=self.loss_sum,
             pairs=self.pairs,

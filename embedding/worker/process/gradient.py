@@ -187,7 +187,7 @@ class GradientProcess:
         for blocks in map(self._fresh, given):
             if blocks:
                 self._idle = False
-                window = window_of(blocks, self.learner.setup.unit)
+                window = window_of(blocks, self.learner.setup.calendar)
                 if corpus and window != self.rehearsals.window:
                     yield from self._ended(window)
                 self._read(window, sum(block.n_tokens for block in blocks))
@@ -212,7 +212,7 @@ class GradientProcess:
         if self.spec.corpus is not None:
             # Its own text, as the server knows: its node reads it whichever process does.
             self.learner.remember_again([replace(block, life="") for block in again])
-            self._read(window_of(again, self.learner.setup.unit), 0)
+            self._read(window_of(again, self.learner.setup.calendar), 0)
             return None
         self.learner.remember_again(again)
         self._again += sum(block.n_documents for block in again)
@@ -243,9 +243,9 @@ class GradientProcess:
         begun = {tuple(text) for text in again["begun"]}
         if again["left"] or self._again < again["put"] or not begun.issuperset(lost):
             return None
-        unit = self.learner.setup.unit
+        calendar = self.learner.setup.calendar
         gone = Counter(
-            (life, source) for life, source, at in again["gone"] if unit.start(at) == ask.window
+            (life, source) for life, source, at in again["gone"] if calendar.start(at) == ask.window
         )
         return [Inherited(*text, usage.past.seen(ask.window, *text), gone[text]) for text in lost]
 
@@ -257,7 +257,7 @@ class GradientProcess:
             return None
         start = min(known)
         for _ in range(self.spec.node.past_windows):
-            start = self.learner.setup.unit.start(start - 1)
+            start = self.learner.setup.calendar.start(start - 1)
         return float(start)
 
     def _read(self, window: int, tokens: int) -> None:

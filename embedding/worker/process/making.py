@@ -13,7 +13,7 @@ from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar
 from embedding.models.base import Trainer
 from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
@@ -83,18 +83,18 @@ def make_learner(
     rehearses  what is remembered is learnt again between fresh blocks
     trainer    None: as the specification says
     """
-    model, unit = spec.model, WindowUnit(welcome.window_unit)
+    model, calendar = spec.model, Calendar.of(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
     peers = _peers(spec, client)
     past = (
-        PastTexts.of(spec.node, unit, names_late_words=peers is not None)
+        PastTexts.of(spec.node, calendar, names_late_words=peers is not None)
         if spec.ring is None
         else None
     )
     shares = spec.corpus is not None
     extras = Extras(
-        lexicon=_lexicon(spec, welcome, unit, stop),
+        lexicon=_lexicon(spec, welcome, calendar, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=BatchWork(client.session, model, spec.stream, spec.name, shares, stop),
         usage=UsageReader.of(model, welcome.usage, past, peers),
@@ -108,7 +108,7 @@ def make_learner(
         trainer,
         memory,
         LearnerSetup(
-            *(spec.name, model, spec.node, unit),
+            *(spec.name, model, spec.node, calendar),
             life="" if extras.usage is None else spec.incarnation,
             # Portions belong together by the mark of their process.
             most_bytes=min(LearnerSetup.most_bytes, spec.exchange.max_message_bytes // 4)
@@ -146,13 +146,15 @@ def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None
 
 
 def _lexicon(
-    spec: NodeSpec, welcome: Welcome, unit: WindowUnit, stop: threading.Event
+    spec: NodeSpec, welcome: Welcome, calendar: Calendar, stop: threading.Event
 ) -> NodeLexicon:
     """Reads a corpus ahead of what is learnt, where later mentions can give a word its row."""
     tokens, look_ahead = spec.node.look_ahead_tokens, None
     if spec.corpus is not None and 1 < welcome.min_count <= tokens:
-        look_ahead = LookAhead(tokens, unit, stop)
-    evidence = None if spec.evidence is None else EvidenceKeeper(spec.evidence, spec.name)
+        look_ahead = LookAhead(tokens, calendar, stop)
+    evidence = None
+    if spec.evidence is not None:
+        evidence = EvidenceKeeper(spec.evidence, spec.name, calendar)
     return NodeLexicon(
         listener=listener_of(spec, welcome), evidence=evidence, look_ahead=look_ahead
     )

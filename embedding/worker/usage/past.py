@@ -12,7 +12,7 @@ import numpy.typing as npt
 from embedding.crawl.keys import key_digest
 from embedding.exchange.pasttexts import PastDocuments, PastWindows, of_corpus
 from embedding.exchange.payload import UNITS
-from embedding.kernel.records import CodeArray, IntArray, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed
 from embedding.worker.corpus.corpus import line_numbers
@@ -31,23 +31,23 @@ class PastTexts:
     """
 
     def __init__(
-        self, unit: WindowUnit, most: int, windows: int, *, names_late_words: bool = False
+        self, calendar: Calendar, most: int, windows: int, *, names_late_words: bool = False
     ) -> None:
         self.most = most
         self.windows = windows
         self.tokens = 0
-        self._unit = unit
+        self._calendar = calendar
         self._held: dict[int, deque[PastDocuments]] = {}
         self._seen: Counter[tuple[int, str, str]] = Counter()
         self._late: dict[str, int] | None = {} if names_late_words else None
 
     @classmethod
     def of(
-        cls, config: NodeConfig, unit: WindowUnit, *, names_late_words: bool = False
+        cls, config: NodeConfig, calendar: Calendar, *, names_late_words: bool = False
     ) -> PastTexts | None:
         """As a node's settings say; None when nothing is to be remembered."""
         most, windows = config.past_tokens, config.past_windows
-        return cls(unit, most, windows, names_late_words=names_late_words) if most else None
+        return cls(calendar, most, windows, names_late_words=names_late_words) if most else None
 
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
@@ -63,7 +63,7 @@ class PastTexts:
                 numbers,
                 block.life,
             )
-            starts = window_starts(block, self._unit)
+            starts = window_starts(block, self._calendar)
             for start in np.unique(starts).tolist():
                 which = np.flatnonzero(starts == start)
                 one = whole if len(which) == len(starts) else whole.take(which)
@@ -110,7 +110,7 @@ class PastTexts:
 
     def of_all(self, windows: PastWindows) -> PastTexts:
         """What one node would remember that had read all these documents."""
-        found = PastTexts(self._unit, self.most, self.windows)
+        found = PastTexts(self._calendar, self.most, self.windows)
         for window, parts in sorted(windows.items()):
             found._held[window] = deque(
                 part.take(np.arange(first, min(first + _STRETCH, len(part.units))))

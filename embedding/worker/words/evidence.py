@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from embedding.kernel.records import IntArray, TokenBlock
+from embedding.kernel.records import Calendar, IntArray, TokenBlock
 from embedding.snapshots.evidence import (
     DAY,
     EVIDENCE_SCHEMA,
@@ -33,9 +33,10 @@ MOST_ROWS = 400_000
 class EvidenceKeeper:
     """Gathers addresses and writes them now and then; losing some of them loses no count."""
 
-    def __init__(self, folder: Path, node: str) -> None:
+    def __init__(self, folder: Path, node: str, calendar: Calendar) -> None:
         self._store = EvidenceStore(folder)
         self._node = node
+        self._calendar = calendar
         self._key = os.urandom(16)
         self._parts: list[pa.Table] = []
         self._rows = 0
@@ -45,7 +46,7 @@ class EvidenceKeeper:
     def read(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Note the documents of each word of `blocks` that has a row (`tables`: id, -1: none)."""
         for block, ids in zip(blocks, tables, strict=True):
-            part = _rows_of(block, ids, self._key)
+            part = _rows_of(block, ids, self._key, self._calendar)
             with self._lock:
                 self._parts.append(part)
                 self._rows += part.num_rows
@@ -65,7 +66,7 @@ class EvidenceKeeper:
             logger.warning("%s: addresses of documents were not kept: %s", self._node, error)
 
 
-def _rows_of(block: TokenBlock, ids: IntArray, key: bytes) -> pa.Table:
+def _rows_of(block: TokenBlock, ids: IntArray, key: bytes, calendar: Calendar) -> pa.Table:
     linked = np.array([key.startswith(("http://", "https://")) for key in block.keys], dtype=bool)
     document = np.repeat(np.arange(block.n_documents), np.diff(block.document_tokens()))
     code = np.asarray(block.codes, dtype=np.int64)
@@ -81,7 +82,7 @@ def _rows_of(block: TokenBlock, ids: IntArray, key: bytes) -> pa.Table:
     known = np.asarray(ids)[word] >= 0
     at, word, open_to_all = at[known], word[known], open_to_all[known]
     own, words = pages[at], [block.words[i] for i in word]
-    days = block.published[at] // DAY
+    days = calendar.days(block.published)[at]
     return pa.table(
         {
             "word": pa.array(words, pa.string()),
@@ -89,7 +90,7 @@ def _rows_of(block: TokenBlock, ids: IntArray, key: bytes) -> pa.Table:
             "day": pa.array(days.astype(np.int32)),
             "hash": pa.array(unlinked_hashes(own.tolist(), words, key)),
             "url": pa.array(np.where(open_to_all, own, ""), pa.string()),
-            "published": pa.array(days * DAY),
+            "published": pa.array(days * float(DAY)),
         },
         schema=EVIDENCE_SCHEMA,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock
 
 _BlocksAhead = list[TokenBlock]
 _Known = Callable[[Sequence[str]], Sequence[bool]]
@@ -38,9 +38,9 @@ class LookAhead:
     stop   once it is set, what is held is given to nobody
     """
 
-    def __init__(self, tokens: int, unit: WindowUnit, stop: threading.Event) -> None:
+    def __init__(self, tokens: int, calendar: Calendar, stop: threading.Event) -> None:
         self._tokens = tokens
-        self._unit = unit
+        self._calendar = calendar
         self._stop = stop
         self._held: deque[_Held] = deque()
         self._coming: Counter[str] = Counter()
@@ -99,4 +99,4 @@ class LookAhead:
     def _window(self, blocks: _BlocksAhead) -> int:
         """That of a tick's first document: no tick of a dated corpus holds those of two."""
         first = next((block.published[0] for block in blocks if len(block.published)), 0.0)
-        return self._unit.start(float(first))
+        return self._calendar.start(float(first))

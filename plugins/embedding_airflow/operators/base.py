@@ -89,4 +89,4 @@ def window_of(context: Context, settings: Settings) -> Window:
     """The run's window: the same for each of its tasks and each of their tries."""
     run: Any = context["dag_run"]
     when = run.logical_date or run.run_after or datetime.now(UTC)
-    return run_window(context["params"], when, str(settings.server.window.value))
+    return run_window(context["params"], when, str(settings.server.calendar))

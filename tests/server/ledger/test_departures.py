@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 import pytest
 from named import named
 
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.ledger.departures import Departures
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.words.windows import WindowTracker, WindowUnit
+from embedding.server.words.windows import WindowTracker
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
@@ -91,7 +92,7 @@ def test_a_window_waits_for_what_the_policy_holds_back_of_a_node_that_said_goodb
 
 
 def test_a_node_that_comes_back_before_its_pushes_are_applied_has_not_gone():
-    ledger, tracker = Ledger(), WindowTracker(WindowUnit.DAY, idle_s=300.0)
+    ledger, tracker = Ledger(), WindowTracker(Calendar(WindowUnit.DAY), idle_s=300.0)
     departures = Departures(ledger, tracker)
     tracker.report("n0", {"뉴스": 1}, now=0.0)
     ledger.accept("n0", 1)
@@ -103,7 +104,7 @@ def test_a_node_that_comes_back_before_its_pushes_are_applied_has_not_gone():
 
 
 def test_a_node_of_another_server_has_gone_once_what_that_held_back_has_come():
-    ledger, tracker = Ledger(), WindowTracker(WindowUnit.DAY, idle_s=300.0)
+    ledger, tracker = Ledger(), WindowTracker(Calendar(WindowUnit.DAY), idle_s=300.0)
     departures = Departures(ledger, tracker)
     tracker.report("n0", {"뉴스": 1}, now=0.0)
     ledger.apply("n0", 1)

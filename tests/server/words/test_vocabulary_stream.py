@@ -13,7 +13,7 @@ import torch
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
-from embedding.kernel.records import Table, TokenBlock, Window, WindowUnit
+from embedding.kernel.records import Calendar, Table, TokenBlock, Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -139,7 +139,7 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
             node="n0",
             model=ModelConfig(dim=DIM, window=2),
             config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
-            unit=WindowUnit.WEEK,
+            calendar=Calendar(WindowUnit.WEEK),
         ),
     )
     met: set[str] = set()

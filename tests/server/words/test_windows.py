@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.server.words.windows import WindowTracker
 
 HOUR = 3600
 
 
 def tracker(**changes) -> WindowTracker:
-    return WindowTracker(WindowUnit.HOUR, idle_s=changes.pop("idle_s", 10.0), **changes)
+    return WindowTracker(Calendar(WindowUnit.HOUR), idle_s=changes.pop("idle_s", 10.0), **changes)
 
 
 def test_the_slowest_live_source_holds_the_watermark():
@@ -110,7 +110,7 @@ def test_windows_are_due_in_order_once_passed_and_after_the_lateness():
 
 
 def test_window_bounds_follow_the_unit():
-    t = WindowTracker(WindowUnit.MONTH, idle_s=1)
+    t = WindowTracker(Calendar(WindowUnit.MONTH), idle_s=1)
     start = int(datetime(2020, 2, 1, tzinfo=UTC).timestamp())
     assert t.window(start).label == "2020-02"
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.exchange.payload import BlockCounts
-from embedding.kernel.records import IntArray, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, IntArray, TokenBlock, WindowUnit
 from embedding.worker.corpus.authors import Authors
 from embedding.worker.corpus.counting import count_words, progress
 
@@ -69,14 +69,14 @@ def test_counts_agree_with_counting_by_hand(blocks: list[Texts], data: st.DataOb
             flat = [word for sentence in text for word in sentence]
             tokens.update((f"source{at}", month, word) for word in flat)
             holders.update((f"source{at}", month, word) for word in set(flat))
-    found = rows_of(count_words(made, tables(made), WindowUnit.MONTH))
+    found = rows_of(count_words(made, tables(made), Calendar(WindowUnit.MONTH)))
     assert {key: n for key, (n, _) in found.items()} == dict(tokens)
     assert {key: n for key, (_, n) in found.items()} == dict(holders)
 
 
 def test_words_with_a_row_travel_by_id_and_only_the_others_by_name() -> None:
     blocks = [block([[["학교", "a", "학교"]]], [JANUARY]), block([[["a"]]], [JANUARY], "board")]
-    counted = count_words(blocks, tables(blocks), WindowUnit.MONTH)
+    counted = count_words(blocks, tables(blocks), Calendar(WindowUnit.MONTH))
     assert counted.ids.tolist() == [-1, 3, -1], "in order of the ids within each group"
     assert list(counted.words) == ["a", "a"]
     assert counted.counts.tolist() == [1, 2, 1]
@@ -105,7 +105,7 @@ def test_an_author_is_one_voice_for_a_word_in_a_window_and_documents_are_documen
 
     def held(one: TokenBlock) -> dict[str, tuple[int, ...]]:
         nameless = [np.full(len(one.words), -1)]
-        return held_of(count_words([one], nameless, WindowUnit.MONTH, authors))
+        return held_of(count_words([one], nameless, Calendar(WindowUnit.MONTH), authors))
 
     first = said([1, 1, 2, 1], [["a", "a"], ["a"], ["a", "학교"], ["코로나"]])
     assert held(first) == {"a": (4, 3, 2, 2), "학교": (1, 1, 1, 1), "코로나": (1, 1, 1, 1)}
@@ -135,7 +135,7 @@ def test_documents_and_authors_agree_with_counting_by_hand(
         part = named[first : first + size]
         one = said([who for who, _ in part], [words for _, words in part], first)
         nameless = [np.full(len(one.words), -1)]
-        counted = held_of(count_words([one], nameless, WindowUnit.MONTH, authors))
+        counted = held_of(count_words([one], nameless, Calendar(WindowUnit.MONTH), authors))
         for word, figures in counted.items():
             sums.update({(word, at): n for at, n in enumerate(figures)})
     for word in {word for _, words in texts for word in words}:
@@ -153,24 +153,26 @@ def test_a_small_memory_of_authors_never_loses_a_new_one() -> None:
     for start in (0, 50):
         one = said(list(range(start, start + 50)), texts, start)
         nameless = [np.full(len(one.words), -1)]
-        counted = count_words([one], nameless, WindowUnit.MONTH, authors)
+        counted = count_words([one], nameless, Calendar(WindowUnit.MONTH), authors)
         assert held_of(counted)["a"] == (50, 50, 50, 50)
 
 
 def test_blocks_without_voices_know_no_author() -> None:
     one = block([[["a"]], [["a"]]], [JANUARY, JANUARY])
-    counted = count_words([one], [np.full(1, -1)], WindowUnit.MONTH, Authors())
+    counted = count_words([one], [np.full(1, -1)], Calendar(WindowUnit.MONTH), Authors())
     assert held_of(counted)["a"] == (2, 2, 0, 2)
 
 
 def test_nothing_read_is_nothing_counted() -> None:
-    counted = count_words([], [], WindowUnit.MONTH)
+    counted = count_words([], [], Calendar(WindowUnit.MONTH))
     assert (counted.groups, len(counted.ids), list(counted.words)) == ((), 0, [])
 
 
 def test_progress_has_one_record_a_window_and_the_latest_time() -> None:
     records = progress(
-        [block([[["a"]], [["b", "c"]]], [JANUARY, FEBRUARY])], WindowUnit.MONTH, FEBRUARY + 10
+        [block([[["a"]], [["b", "c"]]], [JANUARY, FEBRUARY])],
+        Calendar(WindowUnit.MONTH),
+        FEBRUARY + 10,
     )
     assert [(r.documents, r.tokens, r.published) for r in records] == [
         (1, 1, JANUARY),
@@ -180,9 +182,9 @@ def test_progress_has_one_record_a_window_and_the_latest_time() -> None:
 
 
 def test_a_document_without_a_word_still_counts_as_read() -> None:
-    records = progress([block([[]], [JANUARY])], WindowUnit.DAY, JANUARY)
+    records = progress([block([[]], [JANUARY])], Calendar(WindowUnit.DAY), JANUARY)
     assert records[0].documents == 1
     assert records[0].tokens == 0
     empty = [block([[]], [JANUARY])]
-    assert rows_of(count_words(empty, tables(empty), WindowUnit.DAY)) == {}
+    assert rows_of(count_words(empty, tables(empty), Calendar(WindowUnit.DAY))) == {}
     assert np.asarray(records[0].lags).tolist() == [0.0]

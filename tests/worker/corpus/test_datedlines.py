@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.kernel.records import WindowUnit
+from embedding.kernel.records import Calendar, WindowUnit
 from embedding.training.survey import WindowCharacters
 from embedding.worker.corpus import corpus, datedlines
 from embedding.worker.corpus.corpus import CorpusStretch
@@ -28,6 +30,7 @@ from embedding.worker.corpus.datedlines import (
 from embedding.worker.spec import CorpusShare
 
 DATES = ["2020-02-01", "2020-02-01T09:30", "2020-02-01 23:59:59.25", "1599-12-31", "2301-01-01"]
+DATES += ["1700-03-04", "2040-07-01T08:15"]
 ZONED = ["2020-02-01T09:30:00+09:00", "2020-02-01T00:00:00Z", "2020-01-31T23:00-0500"]
 TEXTS = st.text(st.sampled_from('가나 a\n\\"é😀'), max_size=6)
 
@@ -44,14 +47,17 @@ def records(draw: st.DrawFn, dates: list[str]) -> str:
 
 
 BLANK = st.sampled_from(["", "  "])
+ZONES = [UTC, ZoneInfo("Asia/Seoul"), ZoneInfo("America/New_York")]
 LINES = st.one_of(*(st.lists(records(dates) | BLANK, max_size=6) for dates in (DATES, ZONED)))
 
 
-@given(LINES, st.integers(0, 4), st.booleans())
-def test_arrow_reads_what_is_read_line_by_line(lines: list[str], since: int, ends: bool) -> None:
+@given(LINES, st.integers(0, 4), st.booleans(), st.sampled_from(ZONES))
+def test_arrow_reads_what_is_read_line_by_line(
+    lines: list[str], since: int, ends: bool, zone: tzinfo
+) -> None:
     stretch = CorpusStretch(2, "\n".join(lines) + "\n" * ends, 0.75, 0.5)
-    quick = datedlines._by_arrow(stretch, 2 + since)
-    slow, wrong = datedlines._one_by_one(stretch, 2 + since)
+    quick = datedlines._by_arrow(stretch, 2 + since, zone)
+    slow, wrong = datedlines._one_by_one(stretch, 2 + since, zone)
     if quick is None:
         return
     assert not wrong
@@ -64,7 +70,7 @@ def test_arrow_reads_what_is_read_line_by_line(lines: list[str], since: int, end
 @pytest.mark.parametrize("dates", [DATES[:3], ZONED[:2]])
 def test_usual_lines_are_read_by_arrow(dates: list[str]) -> None:
     lines = [json.dumps({"date": date, "text": "말", "id": 7}) for date in dates]
-    found = datedlines._by_arrow(CorpusStretch(0, "\n".join(lines), 1.0), 0)
+    found = datedlines._by_arrow(CorpusStretch(0, "\n".join(lines), 1.0), 0, UTC)
     assert found is not None
     assert isinstance(found.sources, pa.StringArray)
     assert not found.name_sources
@@ -74,7 +80,7 @@ def test_usual_lines_are_read_by_arrow(dates: list[str]) -> None:
 def test_lines_of_two_objects_or_of_a_part_are_read_line_by_line() -> None:
     one = json.dumps({"date": "2020-02-01", "text": "말"})
     for text in (one + one, one[:-1] + "\n}", one + "\n[]", one + '\n{"date": 5, "text": "말"}'):
-        assert datedlines._by_arrow(CorpusStretch(0, text, 1.0), 0) is None
+        assert datedlines._by_arrow(CorpusStretch(0, text, 1.0), 0, UTC) is None
 
 
 def test_characters_of_windows_are_those_of_each_share(
@@ -87,13 +93,13 @@ def test_characters_of_windows_are_those_of_each_share(
         for at in range(120)
     ]
     path.write_text("\n\nno date\n" + "\n".join(lines), encoding="utf-8")
-    counted = WindowCharacters(3, WindowUnit.MONTH)
+    counted = WindowCharacters(3, Calendar(WindowUnit.MONTH))
     for at, part in dated_stretches(CorpusShare(path=str(path)), report=False):
         counted.add(at, part)
     for index, found in enumerate(counted.by_node()):
         expected: Counter[int] = Counter()
         for line in dated_lines(CorpusShare(path=str(path), index=index, count=3)):
-            expected[WindowUnit.MONTH.start(line.when)] += len(line.text)
+            expected[Calendar(WindowUnit.MONTH).start(line.when)] += len(line.text)
         assert dict(found) == expected
 
 
@@ -119,11 +125,11 @@ def test_what_has_passed_of_a_window_goes_from_0_to_1(
         before = sum(len(each.text) for each in of_window if each.number < line.number)
         whole = sum(len(each.text) for each in of_window)
         expected.append((before + len(line.text) / 2) / whole)
-    counted = WindowCharacters(1, WindowUnit.MONTH)
+    counted = WindowCharacters(1, Calendar(WindowUnit.MONTH))
     for at, part in dated_stretches(share):
         counted.add(at, part)
     share = share.model_copy(update={"window_characters": counted.by_node()[0]})
-    parts = list(passing(share, WindowUnit.MONTH, since))
+    parts = list(passing(share, Calendar(WindowUnit.MONTH), since))
     assert np.concatenate([part.passed for part in parts] or [[]]).tolist() == expected[since:]
     plain = list(dated_columns(share, since))
     assert [int(n) for part in plain for n in part.numbers] == list(range(since, 120))

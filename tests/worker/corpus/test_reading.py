@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
@@ -329,12 +329,10 @@ def test_no_block_holds_two_windows(
     if window is None:
         assert len(found) == 1
         return
+    calendar = Calendar(window)
     for block in found:
-        starts = {
-            window.floor(datetime.fromtimestamp(when, UTC)) for when in block.published.tolist()
-        }
-        assert len(starts) == 1
-    starts_in_order = [window.floor(moment) for moment in moments]
+        assert len({*map(calendar.start, block.published.tolist())}) == 1
+    starts_in_order = [calendar.start(moment.timestamp()) for moment in moments]
     changes = sum(a != b for a, b in pairwise(starts_in_order))
     assert len(found) == 1 + changes, "and no more blocks than that needs"
 

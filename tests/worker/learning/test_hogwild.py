@@ -11,7 +11,7 @@ from in_process import InProcess, make_state
 from embedding.exchange.payload import UNITS
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, SharedTables
 from embedding.kernel.errors import ConfigError, RefusedError
-from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
@@ -39,7 +39,10 @@ def make(
         make_trainer(MODEL),
         None,
         LearnerSetup(
-            node=name, model=MODEL, config=NodeConfig(replay_ratio=0.0), unit=WindowUnit.DAY
+            node=name,
+            model=MODEL,
+            config=NodeConfig(replay_ratio=0.0),
+            calendar=Calendar(WindowUnit.DAY),
         ),
         extras=extras,
         kind=in_place(MappedTables.attach(shared, DIM)),
@@ -77,7 +80,7 @@ def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -
 def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     state: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = UsageReader.of(MODEL, True, PastTexts(WindowUnit.DAY, 10_000, 6))
+    usage = UsageReader.of(MODEL, True, PastTexts(Calendar(WindowUnit.DAY), 10_000, 6))
     learner, line = make(state, extras=Extras(usage=usage))
     words = [[f"말{i}", "말1", f"말{i + 1}"] for i in range(2, 9)]
     for day in (0, 1):

@@ -14,7 +14,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PulledRows, PullRequest
 from embedding.kernel.errors import RefusedError, YeoronError
-from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
@@ -59,7 +59,7 @@ def learner(server: ParameterServer) -> Iterator[Make]:
                 node=name,
                 model=MODEL,
                 config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=1),
-                unit=WindowUnit.DAY,
+                calendar=Calendar(WindowUnit.DAY),
             ),
         )
 
@@ -138,7 +138,10 @@ def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
         make_trainer(MODEL),
         None,
         LearnerSetup(
-            node="n0", model=MODEL, config=NodeConfig(vocabulary_blocks=1), unit=WindowUnit.DAY
+            node="n0",
+            model=MODEL,
+            config=NodeConfig(vocabulary_blocks=1),
+            calendar=Calendar(WindowUnit.DAY),
         ),
     )
     names = [f"source-{n}" for n in range(8)]
@@ -217,7 +220,7 @@ def alone(
         line,
         trainer,
         replay,
-        LearnerSetup(node="n0", model=model, config=settings, unit=WindowUnit.DAY),
+        LearnerSetup(node="n0", model=model, config=settings, calendar=Calendar(WindowUnit.DAY)),
     )
     return learner, line
 
@@ -433,7 +436,7 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
                 node="n0",
                 model=MODEL,
                 config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
-                unit=WindowUnit.DAY,
+                calendar=Calendar(WindowUnit.DAY),
             ),
             start=Start(clock, line.state.ledger.of("n0").accepted, min_count=3),
         )

@@ -7,7 +7,7 @@ import pytest
 from in_process import InProcess, make_state
 from pydantic import ValidationError
 
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.stream.config import StreamConfig
@@ -41,7 +41,7 @@ def learner(weights: dict[str, float], replay: float = 0.0) -> Learner:
             node="n0",
             model=MODEL,
             config=NodeConfig(replay_ratio=replay, source_weights=weights),
-            unit=WindowUnit.DAY,
+            calendar=Calendar(WindowUnit.DAY),
         ),
     )
 

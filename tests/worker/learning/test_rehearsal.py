@@ -9,7 +9,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.kernel.records import Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -88,7 +88,7 @@ def learner(client: ParameterClient, memory: object, initial: float = 1.0) -> Le
             node="n0",
             model=MODEL,
             config=NodeConfig(replay_ratio=1.0, initial_replay_ratio=initial),
-            unit=WindowUnit.DAY,
+            calendar=Calendar(WindowUnit.DAY),
         ),
     )
 

@@ -15,7 +15,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.kernel.records import FloatArray, Table, TokenBlock, Window, WindowUnit
+from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, Window, WindowUnit
 from embedding.models.base import Trainer
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.making import make_trainer
@@ -101,7 +101,7 @@ class World:
                 node=name,
                 model=self.model,
                 config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
-                unit=WindowUnit.DAY,
+                calendar=Calendar(WindowUnit.DAY),
             ),
             start=Start(min_count=welcome.min_count, active=active),
             kind=kind,

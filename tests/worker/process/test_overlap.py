@@ -15,7 +15,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import AheadError, RefusedError, YeoronError
-from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -110,7 +110,7 @@ def learner(client: ParameterClient, name: str, *, replay: bool = False) -> Lear
         client,
         make_trainer(MODEL),
         memory,
-        LearnerSetup(node=name, model=MODEL, config=config, unit=WindowUnit.DAY),
+        LearnerSetup(node=name, model=MODEL, config=config, calendar=Calendar(WindowUnit.DAY)),
     )
 
 

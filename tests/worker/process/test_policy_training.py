@@ -12,7 +12,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.kernel.records import Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -117,7 +117,7 @@ class Nodes:
                 node=f"n{node}",
                 model=MODEL,
                 config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=2),
-                unit=WindowUnit.DAY,
+                calendar=Calendar(WindowUnit.DAY),
             ),
             start=Start.of(welcome),
             extras=Extras(
@@ -241,7 +241,10 @@ def test_what_a_refused_push_held_is_given_up_and_the_rest_is_learnt() -> None:
                 make_trainer(MODEL),
                 None,
                 LearnerSetup(
-                    node="n0", model=MODEL, config=NodeConfig(replay_ratio=0.0), unit=WindowUnit.DAY
+                    node="n0",
+                    model=MODEL,
+                    config=NodeConfig(replay_ratio=0.0),
+                    calendar=Calendar(WindowUnit.DAY),
                 ),
                 start=Start(pace=welcome.pace),
                 kind=at_a_pace,

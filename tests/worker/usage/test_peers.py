@@ -10,7 +10,7 @@ import pytest
 from embedding.exchange.payload import ContextSums, WindowUse
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.wire import Message
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.rowstore.interface import RowShape
@@ -92,7 +92,7 @@ def readings(nodes: int) -> dict[int, list[WindowUse]]:
     readers = []
     for node in range(nodes):
         peers = CorpusPeers(Line(state, f"n{node}"), nodes, 100_000) if nodes > 1 else None
-        readers.append(UsageReader(2, PastTexts(WindowUnit.DAY, 100_000, 6), peers))
+        readers.append(UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), 100_000, 6), peers))
     under_way: list[int | None] = [None] * nodes
     for day in range(DAYS + 1):
         for node, reader in enumerate(readers):
@@ -129,7 +129,7 @@ def test_nodes_say_together_what_one_says_alone(nodes: int):
 
 
 def test_what_is_remembered_is_as_much_as_one_node_remembers():
-    reader = UsageReader(2, PastTexts(WindowUnit.DAY, 4_000, 6))
+    reader = UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), 4_000, 6))
     for day in range(2):
         feed(reader, day, 0, 1)
     held = reader.past.held(2_160)
@@ -141,7 +141,7 @@ def test_what_is_remembered_is_as_much_as_one_node_remembers():
 
 
 def test_a_word_that_gets_its_row_late_has_it_in_all_mentions():
-    past = PastTexts(WindowUnit.DAY, 1_000, 6, names_late_words=True)
+    past = PastTexts(Calendar(WindowUnit.DAY), 1_000, 6, names_late_words=True)
     for day, late in enumerate(([0, -1, -1, 3], [0, 1, -1, 3])):
         text = [[["a", "b", "c", "b", "d"]]]
         block = TokenBlock.build("s", text, published=[float(day * DAY)], keys=["posts#1"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embedding.exchange.payload import BUSIEST, TIMES, UNITS, ContextSums, WindowUse
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.worker.usage.contexts import BRIEF, REPEATED, TOPIC
 from embedding.worker.usage.past import PastTexts, of_busiest
@@ -46,7 +46,7 @@ def block(documents: list[str], day: int, source: str = "s", voices: list[int] |
 
 
 def reader(most: int = 10_000, windows: int = 6) -> UsageReader:
-    return UsageReader(2, PastTexts(WindowUnit.DAY, most, windows))
+    return UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), most, windows))
 
 
 def rows(ids: np.ndarray) -> np.ndarray:
@@ -235,7 +235,7 @@ def test_unknown_words_and_words_that_are_gone_say_nothing():
 
 
 def test_what_is_remembered_is_bounded():
-    past = PastTexts(WindowUnit.DAY, 40, 2)
+    past = PastTexts(Calendar(WindowUnit.DAY), 40, 2)
     usage = UsageReader(2, past)
     for day in range(1, 9):
         keep(usage, block(["abcdef"] * 3, day))
@@ -246,7 +246,7 @@ def test_what_is_remembered_is_bounded():
 @pytest.mark.parametrize("model", ["sgns", "cbow", "fasttext"])
 def test_only_words_with_rows_of_their_own_are_read(model: str):
     config = ModelConfig(model=model)
-    past = PastTexts(WindowUnit.DAY, 40, 2)
+    past = PastTexts(Calendar(WindowUnit.DAY), 40, 2)
     assert (UsageReader.of(config, True, past) is None) == (model == "fasttext")
     assert UsageReader.of(config, False, past) is None
     assert UsageReader.of(config, True, None) is None

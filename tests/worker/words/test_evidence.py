@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from embedding.kernel.records import TokenBlock
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.snapshots.evidence import NAMING_WORDS, EvidenceStore
 from embedding.worker.words.evidence import EvidenceKeeper
 
@@ -38,7 +38,7 @@ def ids(one: TokenBlock, unknown: str = "드문말") -> np.ndarray:
 
 
 def test_words_with_a_row_lead_to_addresses_and_others_to_none(tmp_path):
-    keeper = EvidenceKeeper(tmp_path, "node-1")
+    keeper = EvidenceKeeper(tmp_path, "node-1", Calendar(WindowUnit.DAY))
     one = block([f"https://news.example/{n}" for n in range(9)] + ["line 7 of a file"])
     keeper.read([one], [ids(one)])
     keeper.write()
@@ -53,7 +53,7 @@ def test_words_with_a_row_lead_to_addresses_and_others_to_none(tmp_path):
 
 def test_what_a_node_reads_twice_counts_once(tmp_path):
     one = block([f"https://news.example/{n}" for n in range(40)])
-    keeper = EvidenceKeeper(tmp_path, "node-1")
+    keeper = EvidenceKeeper(tmp_path, "node-1", Calendar(WindowUnit.DAY))
     for _ in range(2):
         keeper.read([one], [ids(one)])
         keeper.write()
@@ -69,7 +69,7 @@ def test_a_document_names_its_address_for_eight_words_whenever_they_get_a_row(tm
     words = [f"낱말{at}" for at in range(40)]
     one = block(["https://news.example/1"], words)
     for rows_known in (known, range(40)):
-        keeper = EvidenceKeeper(tmp_path, "node-1")
+        keeper = EvidenceKeeper(tmp_path, "node-1", Calendar(WindowUnit.DAY))
         keeper.read([one], [np.array([at if at in rows_known else -1 for at in range(40)])])
         keeper.write()
     found = rows(tmp_path)
@@ -82,7 +82,7 @@ def test_hashes_of_one_document_are_not_found_by_its_address(tmp_path):
     """Under another key they are all others, and so they are for who has no key."""
     one = block(["https://news.example/1"], [f"낱말{at}" for at in range(40)])
     for node in ("node-1", "node-2"):
-        keeper = EvidenceKeeper(tmp_path, node)
+        keeper = EvidenceKeeper(tmp_path, node, Calendar(WindowUnit.DAY))
         keeper.read([one], [np.arange(40)])
         keeper.write()
     hashes = [row["hash"] for row in rows(tmp_path)]
@@ -91,7 +91,7 @@ def test_hashes_of_one_document_are_not_found_by_its_address(tmp_path):
 
 def test_a_place_that_cannot_be_written_stops_nothing(tmp_path, caplog):
     (tmp_path / "file").write_text("")
-    keeper = EvidenceKeeper(tmp_path / "file", "node-1")
+    keeper = EvidenceKeeper(tmp_path / "file", "node-1", Calendar(WindowUnit.DAY))
     one = block(["https://news.example/1"])
     keeper.read([one], [ids(one)])
     keeper.write()
@@ -99,7 +99,7 @@ def test_a_place_that_cannot_be_written_stops_nothing(tmp_path, caplog):
 
 
 def test_no_documents_no_file(tmp_path):
-    keeper = EvidenceKeeper(tmp_path, "node-1")
+    keeper = EvidenceKeeper(tmp_path, "node-1", Calendar(WindowUnit.DAY))
     one = block(["a file"])
     keeper.read([one], [ids(one)])
     keeper.write()
@@ -108,7 +108,7 @@ def test_no_documents_no_file(tmp_path):
 
 @pytest.mark.parametrize("inline", [False, True])
 def test_addresses_are_those_of_pages_and_none_of_comments(tmp_path, inline):
-    keeper = EvidenceKeeper(tmp_path, "node-1")
+    keeper = EvidenceKeeper(tmp_path, "node-1", Calendar(WindowUnit.DAY))
     page = "https://board.example/p/1"
     one = block([f"{page}#comment-{n}" for n in range(40)], inline=inline)
     keeper.read([one], [ids(one)])

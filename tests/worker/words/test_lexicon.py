@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from in_process import InProcess, make_state
 
 from embedding.exchange.protocol import Push
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.worker.corpus.counting import count_words
 from embedding.worker.words import lexicon as module
 from embedding.worker.words.lexicon import NodeLexicon
@@ -39,7 +39,7 @@ class Reader:
         for each, table in zip(blocks, tables, strict=True):
             self.check_table(each, table)
         self.sequence += 1
-        counts = count_words(blocks, tables, WindowUnit.DAY)
+        counts = count_words(blocks, tables, Calendar(WindowUnit.DAY))
         tokens = sum(each.n_tokens for each in blocks)
         self.line.push(Push(self.line.node, self.sequence, 0, counts=counts, tokens=tokens))
 

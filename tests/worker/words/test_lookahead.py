@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from in_process import InProcess, make_state
 
 from embedding.exchange.protocol import Push
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.worker.corpus.counting import count_words
 from embedding.worker.words.lexicon import NodeLexicon
 from embedding.worker.words.lookahead import LookAhead
@@ -64,7 +64,7 @@ def test_ticks_stay_as_they_are_and_what_comes_was_foreseen(
             pulled += 1
             yield each
 
-    look_ahead = LookAhead(tokens, WindowUnit.DAY, threading.Event())
+    look_ahead = LookAhead(tokens, Calendar(WindowUnit.DAY), threading.Event())
     found = []
     for at, blocks in enumerate(look_ahead.ticks(source(), none_known)):
         found.append(blocks)
@@ -86,14 +86,14 @@ def test_ticks_stay_as_they_are_and_what_comes_was_foreseen(
 
 def test_a_wait_without_text_hands_out_what_is_held() -> None:
     one, two = tick(["가"]), tick(["나"])
-    look_ahead = LookAhead(1_000, WindowUnit.DAY, threading.Event())
+    look_ahead = LookAhead(1_000, Calendar(WindowUnit.DAY), threading.Event())
     found = look_ahead.ticks(iter([one, two, [], one]), none_known)
     assert list(found) == [one, two, [], one]
 
 
 def test_who_is_told_to_stop_gets_no_more() -> None:
     stop = threading.Event()
-    look_ahead = LookAhead(2, WindowUnit.DAY, stop)
+    look_ahead = LookAhead(2, Calendar(WindowUnit.DAY), stop)
     found = look_ahead.ticks(iter([tick(["가"]) for _ in range(9)]), none_known)
     assert next(found)
     stop.set()
@@ -103,7 +103,7 @@ def test_who_is_told_to_stop_gets_no_more() -> None:
 def learnt(ahead: int) -> tuple[list[list[str]], dict[str, float]]:
     """What has a row in each tick, and the server's counts at the end; rows by three mentions."""
     state = make_state(min_count=3)
-    look_ahead = LookAhead(ahead, WindowUnit.DAY, threading.Event())
+    look_ahead = LookAhead(ahead, Calendar(WindowUnit.DAY), threading.Event())
     line, lexicon = InProcess(state), NodeLexicon(look_ahead=look_ahead)
     stream = [
         tick(["흔", "흔", "흔", "뜬"]),
@@ -115,7 +115,7 @@ def learnt(ahead: int) -> tuple[list[list[str]], dict[str, float]]:
     for sequence, blocks in enumerate(look_ahead.ticks(iter(stream), lexicon.has), 1):
         tables = lexicon.encode(blocks, line)
         rows.append([w for b, t in zip(blocks, tables, strict=True) for w in words_with(b, t)])
-        counts = count_words(blocks, tables, WindowUnit.DAY)
+        counts = count_words(blocks, tables, Calendar(WindowUnit.DAY))
         tokens = sum(block.n_tokens for block in blocks)
         line.push(Push(line.node, sequence, 0, counts=counts, tokens=tokens))
     return rows, line.counts()

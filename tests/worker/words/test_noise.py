@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
@@ -44,7 +44,7 @@ def test_a_new_word_is_noise_in_the_block_that_brings_it() -> None:
             node="n0",
             model=KEPT,
             config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
-            unit=WindowUnit.DAY,
+            calendar=Calendar(WindowUnit.DAY),
         ),
         start=Start(min_count=3),
     )

@@ -9,7 +9,7 @@ from in_process import InProcess, make_state
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import WordContexts, summed
 from embedding.exchange.protocol import PROTOCOL_VERSION
-from embedding.kernel.records import Table, TokenBlock, WindowUnit
+from embedding.kernel.records import Calendar, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.contextbags import ContextBag, added_up
 from embedding.models.inference import MEAN_SHARE, Frame, directions
@@ -284,7 +284,7 @@ class Stream:
                 node="n0",
                 model=MODEL,
                 config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
-                unit=WindowUnit.DAY,
+                calendar=Calendar(WindowUnit.DAY),
             ),
             start=Start(
                 pace=pace, min_count=welcome.min_count, rare_mentions=welcome.rare_mentions
