@@ -15,6 +15,8 @@ progress() {
     sleep 1
     if [ $(((SECONDS - began) % ${SETUP_LINE_S:-10})) = 0 ]; then
       at="$(grep -aoE '(Collecting|Downloading|Using cached|Building wheel for|Installing collected packages)[^(]{0,60}[^( ]' "$log" | tail -n 1 || true)"
+      # The longest part, of which pip says nothing.
+      [[ "$at" != Installing* ]] || at="Installing: $(find .venv -name '*.dist-info' -prune | wc -l) packages are there"
       echo "  $((SECONDS - began)) s: ${at:-pip begins}"
     fi
   done
@@ -36,8 +38,8 @@ refused() {
   package="$(awk '/DO NOT MATCH THE HASHES/ { getline; print $1; exit }' "$log")"
   if [ -n "$package" ]; then
     echo "setup: the file of $package is not one of those that infra/locks name by their hashes; it was not installed (docs/concepts/security.md#packages)." >&2
-  elif grep -aqE 'in --require-hashes mode' "$log"; then
-    package="$(awk '/in --require-hashes mode/ { getline; print $1; exit }' "$log")"
+  elif grep -aq 'n --require-hashes mode' "$log"; then
+    package="$(awk '/n --require-hashes mode/ { getline; print $1; exit }' "$log")"
     echo "setup: infra/locks have no hash of $package, which is needed; it was not installed. 'make lock' writes them." >&2
   else
     grep -aE "ERROR|error:" "$log" | tail -n 8 >&2 || tail -n 8 "$log" >&2
@@ -45,7 +47,7 @@ refused() {
   fi
   exit 1
 }
-missing() { awk '/No matching distribution found for/ { print $NF; exit }' "$log"; }
+missing() { sed -nE 's/.*No matching distribution found for ([^ ;]+).*/\1/p' "$log" | head -n 1; }
 
 case "${1:-}" in
   run)
