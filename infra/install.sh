@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 # What the platform keeps there is its owner's alone.
 mkdir -p -m 700 var
 log=var/setup.log
-export PIP_DISABLE_PIP_VERSION_CHECK=1
+# Beside exact versions, constraints of the machine could only contradict, and hide why.
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=/dev/null
 
 # While a process runs: each 10 s (SETUP_LINE_S) how long it has, and what its log says pip is at.
 progress() {
