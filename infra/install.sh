@@ -17,7 +17,7 @@ progress() {
     if [ $(((SECONDS - began) % ${SETUP_LINE_S:-10})) = 0 ]; then
       at="$(grep -aoE '(Collecting|Downloading|Using cached|Building wheel for|Installing collected packages)[^(]{0,60}[^( ]' "$log" | tail -n 1 || true)"
       # The longest part, of which pip says nothing.
-      [[ "$at" != Installing* ]] || at="Installing: $(find .venv -name '*.dist-info' -prune | wc -l) packages are there"
+      [[ "$at" != Installing* ]] || at="Installing: $(find .venv -maxdepth 4 -name '*.dist-info' | wc -l) packages are there"
       echo "  $((SECONDS - began)) s: ${at:-pip begins}"
     fi
   done
