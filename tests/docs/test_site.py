@@ -27,7 +27,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     if importlib.util.find_spec("material") is None:
-        pytest.skip("mkdocs-material is not installed (the extra `docs`)")
+        pytest.skip("mkdocs-material is not installed (`make tools`)")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
         cwd=ROOT,

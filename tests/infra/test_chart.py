@@ -14,7 +14,7 @@ import yaml
 from embedding import __version__
 from embedding.settings import Settings
 
-CHECKERS = "helm-python-sdk and kubernetes-validate are not installed (pip install 'yeoron[chart]')"
+CHECKERS = "helm-python-sdk and kubernetes-validate are not installed (infra/locks/more.txt)"
 CHART = Path(__file__).parents[2] / "infra" / "helm" / "yeoron"
 KUBERNETES = "1.31"
 DATABASE = {"url": "postgresql://yeoron@db.example.org:5432/yeoron", "passfileSecret": "database"}

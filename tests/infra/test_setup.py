@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-SETUP = Path(__file__).parents[2] / "infra" / "setup.sh"
+INFRA = Path(__file__).parents[2] / "infra"
 PIP = """#!/bin/sh
 case "$*" in
-  *"pip install"*) echo "Collecting apache-airflow==3.3.0 (from yeoron==0.1.0)"; sleep 3.5
+  *"pip install"*run.txt*) echo "Collecting apache-airflow==3.3.0 (from yeoron==0.1.0)"; sleep 3.5
     {end} ;;
 esac
 """
@@ -29,12 +29,11 @@ def stub(path: Path, text: str) -> None:
 def run(tmp_path):
     """Runs the script in a folder of its own with a pip that ends as told."""
 
-    def setup(end: str) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "infra").mkdir()
-        shutil.copy(SETUP, tmp_path / "infra" / "setup.sh")
+    def setup(end: str, fonts: str = "Noto") -> subprocess.CompletedProcess[str]:
+        shutil.copytree(INFRA, tmp_path / "infra")
         stub(tmp_path / ".venv/bin/python", PIP.format(end=end))
         stub(tmp_path / "bin/chromium", "#!/bin/sh\n")
-        stub(tmp_path / "bin/fc-list", "#!/bin/sh\necho Noto\n")
+        stub(tmp_path / "bin/fc-list", f"#!/bin/sh\necho {fonts}\n")
         path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
         return subprocess.run(
             ["bash", "infra/setup.sh"],
@@ -53,8 +52,7 @@ def test_it_says_how_long_it_takes_and_what_pip_is_at(run) -> None:
     done = run("exit 0")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if " s: " in line]
-    assert lines
-    assert lines[-1].endswith("s: Collecting apache-airflow==3.3.0")
+    assert any(line.endswith(" s: Collecting apache-airflow==3.3.0") for line in lines), lines
 
 
 def test_where_the_installation_fails_it_says_why(run) -> None:
@@ -62,3 +60,17 @@ def test_where_the_installation_fails_it_says_why(run) -> None:
     assert failed.returncode == 1
     assert "ERROR: no space left" in failed.stderr
     assert "var/setup.log says more" in failed.stderr
+
+
+def test_it_says_what_apt_get_and_sudo_are_called_for(run, tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    stub(tmp_path / "bin/apt-get", f'#!/bin/sh\necho "$@" >>{called}\n')
+    stub(tmp_path / "bin/sudo", '#!/bin/sh\nshift\nexec "$@"\n')
+    stub(tmp_path / "bin/id", "#!/bin/sh\necho 1000\n")
+    done = run("exit 0", fonts="")
+    assert done.returncode == 0, done.stderr
+    assert "install -y -qq --no-install-recommends fonts-noto-cjk" in called.read_text()
+    assert (
+        "Installing fonts-noto-cjk with sudo apt-get, which asks no password here: "
+        "pictures of pages need a Korean font."
+    ) in done.stdout.splitlines()

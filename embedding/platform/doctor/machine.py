@@ -39,7 +39,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "s3": ("s3fs",),
 }
 """Modules of each extra."""
-_BASE = ("distributed", "duckdb", "kiwipiepy", "lxml", "numba", "pyarrow", "torch", "trafilatura")
+_BASE = ("distributed", "kiwipiepy", "lxml", "numba", "pyarrow", "torch", "trafilatura")
 
 
 def check_python(
