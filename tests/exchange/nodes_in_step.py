@@ -66,7 +66,7 @@ class Line:
         self.state.idle(self.node)
 
     def status(self) -> dict[str, Any]:
-        return build_status(self.state, (), lambda now: [])
+        return build_status(self.state, (), lambda now: [], {})
 
     def finish(self) -> None: ...
 

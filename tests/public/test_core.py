@@ -80,6 +80,12 @@ def run(program: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess
     )
 
 
+SLOW = (
+    "There is no finished report of these windows with these settings, so they are compared now. "
+    "`yeoron trends report --all` keeps those of all windows.\n"
+)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -96,7 +102,9 @@ def run(program: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess
 )
 def test_a_command_that_reads_needs_the_core_alone(call: str, store: str, tmp_path: Path) -> None:
     done = run(COMMAND, *call.split(), "--snapshots", store, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    # A slow machine is told why, beside the answer.
+    assert done.stderr in ("", SLOW)
     assert done.stdout
 
 

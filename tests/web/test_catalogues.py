@@ -64,8 +64,8 @@ def places(text: str) -> set[str]:
 
 def code() -> str:
     """All that makes the pages."""
-    team = Path(trends.__file__).parent / "team.py"
-    made = (*CODE.rglob("*.py"), *CODE.glob("templates/*.html"), team)
+    named = [Path(trends.__file__).parent / name for name in ("team.py", "report.py")]
+    made = (*CODE.rglob("*.py"), *CODE.glob("templates/*.html"), *named)
     return "\n".join(p.read_text() for p in made)
 
 
@@ -73,7 +73,7 @@ def asked_for() -> set[str]:
     """Every word in quotes there."""
     # The glossary's terms and the steps of the tour are named without their prefix.
     named = set(re.findall(r"['\"]([a-z][a-z_0-9]*)['\"]", code()))
-    return named | {f"{prefix}_{name}" for name in named for prefix in ("gloss", "tour")}
+    return named | {f"{prefix}_{name}" for name in named for prefix in ("gloss", "note", "tour")}
 
 
 def called() -> set[str]:

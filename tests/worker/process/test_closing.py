@@ -109,7 +109,7 @@ def test_a_node_hands_in_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
             assert server.status()["usage"]["held"] == 20
             assert not state.wait([0])
             put(5)
-            until(lambda: usage.held([0])[0].documents.sum() == 2 * 6 * 20)
+            until(lambda: sum(each.documents.sum() for each in usage.held([0])) == 2 * 6 * 20)
         finally:
             stop.set()
             crawler.close()
