@@ -329,8 +329,8 @@ def error_kinds() -> str:
             "are wrong; 1 that something else failed; 130 that the command was interrupted.\n\n",
             table(("error", "is a", "exit code", "meaning"), rows),
             "\n## Failures of the crawler\n\n`yeoron crawl`, `yeoron status` and the metric ",
-            "`yeoron_source_faults_total{source,reason}` count each failure under one of these ",
-            "names.\n\n",
+            "`yeoron_source_faults_total{source,reason}` count each failure, each text that was ",
+            "left out and each date that is a guess under one of these names.\n\n",
             table(
                 ("reason", "meaning"),
                 [(f"`{name}`", cell(text)) for name, text in sorted(reasons.REASONS.items())],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from embedding.commands.common import errors, print_line
+from embedding.crawl.origins import doubtful
 from embedding.platform.notes import texts_left_out
 
 _FAULTS_SHOWN = 4
@@ -35,7 +37,7 @@ def crawl_table(report: dict[str, Any]) -> Group:
             f"{row['pending']:,}",
             *_poll(row.get("poll")),
         )
-        if row["errors"] or row.get("alarm"):
+        if row["errors"] or row.get("alarm") or doubtful(row["dated"]):
             troubles.append(Text(f"{name}: ") + _faults(row))
     if left_out := texts_left_out(report["text"]):
         troubles.append(Text(left_out, style="yellow"))
@@ -54,7 +56,7 @@ def _summary(report: dict[str, Any]) -> str:
 
 def _faults(row: dict[str, Any]) -> Text:
     """Counts by reason, and what the source's yield says of it."""
-    counted = sorted(row["errors"].items(), key=lambda pair: -pair[1])
+    counted = Counter(row["errors"] | doubtful(row["dated"])).most_common()
     parts = [f"{n:,} {reason}" for reason, n in counted[:_FAULTS_SHOWN]]
     if len(counted) > _FAULTS_SHOWN:
         parts.append(f"{len(counted) - _FAULTS_SHOWN} more kinds")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from embedding.commands.check_table import check_table
+from embedding.commands.check_table import check_table, page_table
 from embedding.commands.common import (
     Json,
     console,
@@ -52,6 +52,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     Example: `yeoron sources list infra/sources.example.toml`
     """
     from embedding.cluster import blocked_sources, pool_leases
+    from embedding.platform.notes import counted
     from embedding.sources.config import load_sources
 
     chosen = settings_of()
@@ -62,8 +63,10 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     leased, blocked = pool_leases(chosen)["sources"], blocked_sources(chosen)
     owner = {name: one["held_by"] for name, one in leased.items()}
     owner |= dict.fromkeys(blocked, "blocked")
+    faults = _faults(chosen)
     if as_json:
-        print_json([{**s.model_dump(mode="json"), "node": owner.get(s.name)} for s in sources])
+        more = {s.name: {"node": owner.get(s.name), "faults": faults.get(s.name)} for s in sources}
+        print_json([{**s.model_dump(mode="json"), **more[s.name]} for s in sources])
         return
     table = Table("source", "kind", "group", "every", "node", Column("address", overflow="fold"))
     for source in sources:
@@ -78,6 +81,20 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     console.print(table)
     for name, one in blocked.items():
         print_line(f"blocked: {name}: {one.reason}")
+    for source in sources:
+        if counts := counted(faults.get(source.name, {})):
+            print_line(f"{source.name}: {counts}")
+
+
+def _faults(chosen: Settings) -> dict[str, dict[str, int]]:
+    """By source and reason, what was left out, from the server where one runs."""
+    import httpx
+
+    try:
+        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
+        return dict(answer.json().get("faults", {}))
+    except (httpx.HTTPError, ValueError, AttributeError):
+        return {}
 
 
 def _address(source: SourceConfig, *, whole: bool) -> str:
@@ -102,7 +119,13 @@ def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source
 
 
 def check(
-    file: File = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            help="sources.toml (default: paths.sources), or the address of one page.",
+            metavar="[FILE|URL]",
+        ),
+    ] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Name of a source to check; may be repeated.")
     ] = None,
@@ -114,21 +137,26 @@ def check(
 ) -> None:
     """Ask each source once: does it answer, what does robots.txt allow, what does it bring?
 
-    Shows title, time and length of one text and what would be masked in it, never the text. Ends
-    with 1 when a source yields nothing.
+    Shows title, time and length of one text and what would be masked in it, never the text; of one
+    page all that would be read. Ends with 1 when a source yields nothing.
 
-    Examples: `yeoron sources check sources.toml` ·
+    Examples: `yeoron sources check sources.toml` · `yeoron sources check https://site.example/1` ·
     `yeoron sources check infra/sources.example.toml --only hankyoreh --json`
     """
+    page = file if file and file.startswith(("http://", "https://")) else None
     with console.status("Asking …"):
-        from embedding.platform.checking import check_sources, contact
+        from embedding.platform.checking import check_page, check_sources, contact
 
         chosen = settings_of()
-        found = check_sources(chosen, file, only or (), seconds=seconds)
+        if page is not None:
+            found = [check_page(chosen, page, seconds=seconds)]
+        else:
+            path = None if file is None else Path(file)
+            found = check_sources(chosen, path, only or (), seconds=seconds)
     if as_json:
         print_json([each.to_dict() for each in found])
     else:
-        console.print(check_table(found))
+        console.print(check_table(found) if page is None else page_table(found[0]))
         if not contact(chosen.crawl.user_agent):
             console.print("Set crawl.user_agent to an address or page by which you can be reached.")
     if not all(each.ok for each in found):

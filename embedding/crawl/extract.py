@@ -23,7 +23,8 @@ from embedding.crawl.bylines import (
 )
 from embedding.crawl.charset import decode
 from embedding.crawl.jsonld import blocks
-from embedding.crawl.publication import DateOrigin, published
+from embedding.crawl.origins import DateOrigin
+from embedding.crawl.publication import published
 from embedding.crawl.shingles import signature
 from embedding.kernel.errors import FetchError
 from embedding.sources.links import join
@@ -62,20 +63,28 @@ class Extracted:
 
 
 def read_page(
-    body: bytes, content_type: str, url: str, zone: str, authors: Sequence[str] = ()
+    body: bytes,
+    content_type: str,
+    url: str,
+    zone: str,
+    authors: Sequence[str] = (),
+    read_at: datetime | None = None,
 ) -> Extracted:
     """Decode and read one answer; see `extract`. Raises FetchError (also `bad_encoding`)."""
     try:
         page = decode(body, {"content-type": content_type})
     except FetchError as error:
         raise FetchError(error.reason, f"{url}: {error}") from error
-    return extract(page, url, zone, authors)
+    return extract(page, url, zone, authors, read_at)
 
 
-def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extracted:
+def extract(
+    page: str, url: str, zone: str, authors: Sequence[str] = (), read_at: datetime | None = None
+) -> Extracted:
     """Read one HTML page; times without a zone are in `zone`.
 
     authors  names that are known from elsewhere, as a feed gives them
+    read_at  when it was fetched, for times such as `5분 전`
 
     Raises FetchError (`empty`, `parse`).
     """
@@ -83,7 +92,7 @@ def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extr
     if tree is None:
         raise FetchError("empty", f"{url}: no HTML in the answer.")
     described = blocks(tree)
-    publication = published(tree, described, url, zone)
+    publication = published(tree, described, url, zone, read_at)
     canonical, title = _canonical(tree, url), _title(tree)
     refreshed, framed = _refreshed(tree, url), _framed(tree, url)
     named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))

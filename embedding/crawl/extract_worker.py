@@ -83,9 +83,8 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
 
     text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
     source = SourceConfig.model_validate(request["source"])
-    read_at = request["read_at"] and datetime.fromisoformat(request["read_at"])
     page = FetchedPage(
-        request["url"], text, body, {}, read_at=read_at, encoding=request["encoding"]
+        request["url"], text, body, {}, read_at=_read_at(request), encoding=request["encoding"]
     )
     found = read_listing(source, page)
     rows = {
@@ -98,6 +97,10 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
     return {**rows, "next": found.next}
 
 
+def _read_at(request: dict[str, Any]) -> datetime | None:
+    return datetime.fromisoformat(request["read_at"]) if request["read_at"] else None
+
+
 def answer(request: dict[str, Any], page: bytes) -> tuple[dict[str, Any], bytes]:
     """Read one page or listing; what cannot be read is answered with its reason."""
     url = str(request["url"])
@@ -105,7 +108,8 @@ def answer(request: dict[str, Any], page: bytes) -> tuple[dict[str, Any], bytes]
         if "source" in request:
             return _listing(request, page), b""
         zone, authors = request["zone"], request["authors"]
-        return encode(read_page(page, request["type"], url, zone, authors)), b""
+        found = read_page(page, request["type"], url, zone, authors, _read_at(request))
+        return encode(found), b""
     except FetchError as error:
         return {"reason": error.reason, "message": str(error)}, b""
     except Exception as error:  # noqa: BLE001  (whatever a page provokes is that page's failure)

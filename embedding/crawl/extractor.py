@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from embedding.crawl.extract import Extracted, read_page
@@ -55,18 +56,24 @@ class Extractor(ChildPool):
         self._thread = asyncio.Semaphore()
 
     async def read(
-        self, answer: Response | FetchedPage, zone: str, least: int, authors: Sequence[str] = ()
+        self,
+        answer: Response | FetchedPage,
+        zone: str,
+        least: int,
+        authors: Sequence[str] = (),
+        read_at: datetime | None = None,
     ) -> Extracted:
         """What a page holds; times without a zone are in `zone`.
 
         authors  names that the listing gave; they are taken out of the text
+        read_at  event time of the fetch, to which `5분 전` refers
 
         Raises FetchError (`not_html`; `empty` for fewer than `least` characters; see `extract`).
         """
         kind = answer.headers.get("content-type", "text/html")
         if not kind.lower().startswith(_READABLE):
             raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
-        found = await self.extract(answer.body, kind, answer.url, zone, authors)
+        found = await self.extract(answer.body, kind, answer.url, zone, authors, read_at)
         if not found.text or len(found.text) < least:
             message = f"{answer.url}: fewer than {least} characters of text."
             if found.shows:
@@ -81,6 +88,7 @@ class Extractor(ChildPool):
         zone: str,
         least: int,
         authors: Sequence[str] = (),
+        read_at: datetime | None = None,
     ) -> tuple[_Answer, Extracted]:
         """Fetch and `read` a page; one without an article leads to what its frame or refresh shows.
 
@@ -89,20 +97,29 @@ class Extractor(ChildPool):
         for _ in range(_DEEPEST):
             answer = await get(request)
             try:
-                return answer, await self.read(answer, zone, least, authors)
+                return answer, await self.read(answer, zone, least, authors, read_at)
             except _NoArticleError as error:
                 request = replace(request, url=error.url)
         answer = await get(request)
-        return answer, await self.read(answer, zone, least, authors)
+        return answer, await self.read(answer, zone, least, authors, read_at)
 
     async def extract(
-        self, body: bytes, content_type: str, url: str, zone: str, authors: Sequence[str] = ()
+        self,
+        body: bytes,
+        content_type: str,
+        url: str,
+        zone: str,
+        authors: Sequence[str] = (),
+        read_at: datetime | None = None,
     ) -> Extracted:
         """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
         if not self._in_processes:
-            return await self._in_thread(url, read_page, body, content_type, url, zone, authors)
+            page = (body, content_type, url, zone, authors, read_at)
+            return await self._in_thread(url, read_page, *page)
         header = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
-        return decode(await self._ask(url, header, body))
+        return decode(
+            await self._ask(url, {**header, "read_at": read_at and read_at.isoformat()}, body)
+        )
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
         """See `read_listing`; raises FetchError."""

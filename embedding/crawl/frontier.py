@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ from embedding.crawl.keys import key_digest, storable
 from embedding.crawl.learnt import SourceStates
 from embedding.crawl.lease import Incarnation, LeaseConfig
 from embedding.crawl.leases import Leases
+from embedding.crawl.origins import Publication
 from embedding.crawl.rows import AS_NEW, OVER, READ, Fetched, new_row, over_row, read_row
 from embedding.crawl.tables import LEASES, LISTED, POLLS, READING, URLS, USES, YIELDS, open_engine
 from embedding.kernel.records import batched
@@ -49,6 +51,14 @@ class Claim:
     attempts: int
     address: str
     is_lastmod: bool = False
+
+    @property
+    def listed(self) -> Publication:
+        """The time that its listing gives."""
+        if self.published_at is None:
+            return Publication()
+        when = datetime.fromtimestamp(self.published_at, UTC)
+        return Publication(when, "lastmod" if self.is_lastmod else "listing")
 
 
 class Frontier:
@@ -370,6 +380,14 @@ class Frontier:
         """Give `key` up."""
         values = {"status": "failed", "reason": reason, "done_at": now, "content_hash": None}
         self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
+
+    def read_undated(self, source: str) -> None:
+        """What had no date is new again, and counts for when it was fetched first."""
+        self._run(
+            sa.update(URLS)
+            .where(URLS.c.source == source, URLS.c.status == "failed", URLS.c.reason == "undated")
+            .values(**AS_NEW, published_at=URLS.c.done_at, discovered_at=time.time())
+        )
 
     def postpone(self, key: str, until: float, reason: str, *, counts: bool = True) -> None:
         """Try `key` again after `until`; without `counts` this try is forgotten."""

@@ -5,48 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from htmldate import find_date
 
 from embedding.crawl.jsonld import described, types_of
+from embedding.crawl.origins import DateOrigin, Publication
 from embedding.sources.times import parse_time
 
-DateOrigin = Literal["metadata", "text", "listing", "guess", "lastmod", "none"]
-"""Where a date comes from: what the page says to machines or to readers, the listing that named
-it, what looks like a date in its text or address, a sitemap's lastmod; or nobody knows it."""
-
 _META = (
-    "article:published_time",
-    "og:article:published_time",
-    "og:regdate",
-    "datepublished",
-    "article:published",
-    "article.published",
-    "publish_date",
-    "publish-date",
-    "publishdate",
-    "published_time",
-    "date.issued",
-    "dc.date.issued",
-    "dcterms.issued",
-    "dcterms.created",
-    "dc.date.created",
-    "parsely-pub-date",
-    "sailthru.date",
-    "article_date_original",
-    "originalpublicationdate",
-    "cxenseparse:recs:publishtime",
-    "pubdate",
-    "og:pubdate",
-    "datecreated",
-    "dc.date",
-    "dcterms.date",
-    "date",
-)
+    "article:published_time", "og:article:published_time", "og:regdate", "datepublished",
+    "article:published", "article.published", "publish_date", "publish-date", "publishdate",
+    "published_time", "date.issued", "dc.date.issued", "dcterms.issued", "parsely-pub-date",
+    "sailthru.date", "article_date_original", "originalpublicationdate",
+    "cxenseparse:recs:publishtime", "pubdate", "og:pubdate",
+)  # fmt: skip
+_VAGUE_META = (
+    "dcterms.created", "dc.date.created", "datecreated", "dc.date", "dcterms.date", "date",
+)  # fmt: skip
+"""Metadata that is only called a date, which may be another: the page's own `<time>` goes first."""
 _ARTICLES = {"Report", "Review", "Recipe", "VideoObject", "AudioObject", "PodcastEpisode"}
 _DATE_KEYS = ("datePublished", "dateCreated", "uploadDate")
 _OTHERS = re.compile(
@@ -63,47 +42,54 @@ _NOT_THE_PAGE = re.compile(
 _WHOLE = ("html", "body", "article", "main", "header", "h1")
 _DATE_CLASS = re.compile(
     r"(?:^|[-_ ])(?:date|time|pub(?:lish(?:ed)?)?|posted|regist(?:er)?|reg-?date|datetime|input|"
-    r"timestamp|dateline|meta)(?:$|[-_ ])|일시|날짜",
+    r"timestamp|dateline|(?:post)?meta(?:data)?|datum)(?:$|[-_ ])|일시|날짜",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
     r"(?:(?<![가-힣])(?<!오늘 )날짜(?=\s?[:：]\s?[\d./-]{6,10}\.?\s\d{1,2}:\d)|"
     r"(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
-    r"\b(?:published|posted|first published|erstellt|veröffentlicht|publié)(?:\s(?:on|at|am|le))?)"
+    r"\b(?:published|posted|first published|erstellt|erschienen|veröffentlicht|datum|publié|"
+    r"pubblicato|publicado)(?:\s(?:on|at|am|le|il|el|em))?)"
     r"\s{0,3}[:：]?\s{0,3}",
     re.IGNORECASE,
 )
+_BEGINS = re.compile(r"(?:\w{2,12}[,.]{1,2}\s)?\d{1,4}[./년-]\s?[\w]")
+"""How a line begins that begins with a date, and perhaps the day of the week before it."""
 _LONGEST = 200
 """Characters of an element that says when something was published."""
 _LINES = ("p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul")
 _MOST_ELEMENTS = 400
 
 
-@dataclass(frozen=True)
-class Publication:
-    """When a page was published (UTC; None: it does not say), and how that is known."""
-
-    at: datetime | None = None
-    origin: DateOrigin = "none"
-
-
-def published(tree: Any, blocks: list[Any], url: str, zone: str) -> Publication:
+def published(
+    tree: Any, blocks: list[Any], url: str, zone: str, read_at: datetime | None = None
+) -> Publication:
     """What a parsed page (lxml) says; times without a zone are in `zone`.
 
-    blocks  its JSON-LD (`jsonld.blocks`)
+    blocks   its JSON-LD (`jsonld.blocks`)
+    read_at  when it was fetched, for times such as `5분 전`; None: those mean nothing
 
-    The first of: JSON-LD that describes the page, its meta elements, its own `<time>`, a labelled
-    date in its text (`입력 2024.03.01. 10:30`), and what htmldate finds in text and address, which
-    is a guess of a day.
+    The first of: JSON-LD that describes the page, its meta elements, its own `<time>`, metadata
+    that is only called a date, a labelled date in its text (`입력 2024.03.01. 10:30`), such a date
+    relative to `read_at`, and what htmldate finds in text and address, which is a guess of a day.
     """
-    for value in chain(_of_json(blocks, url), _of_meta(tree), _of_elements(tree)):
-        when = parse_time(value, zone)
-        if when is not None:
-            return Publication(when, "metadata")
-    for text in _labelled(tree):
-        when = parse_time(text, zone)
-        if when is not None:
-            return Publication(when, "text")
+    named = _metadata(tree)
+    own = (named.get(name) for name in _META)
+    vague = (named.get(name) for name in _VAGUE_META)
+    candidates: tuple[tuple[DateOrigin, Iterator[object]], ...] = (
+        ("metadata", chain(_of_json(blocks, url), own, _of_elements(tree), vague)),
+        ("text", _labelled(tree)),
+    )
+    for origin, values in candidates:
+        for value in values:
+            when = parse_time(value, zone, day_first=True)
+            if when is not None:
+                return Publication(when, origin)
+    if read_at is not None:
+        for value in chain(_of_elements(tree), _labelled(tree)):
+            when = parse_time(value, zone, read_at)
+            if when is not None:
+                return Publication(when, "text")
     return _guessed(tree, url, zone)
 
 
@@ -118,7 +104,8 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
         day = find_date(page, extensive_search=True, original_date=True, url=url)
     except (ValueError, TypeError, AttributeError, RecursionError):
         day = None
-    when = parse_time(day, zone)
+    # Of a year alone, as a copyright has it, htmldate makes its first day.
+    when = None if day and day.endswith("-01-01") else parse_time(day, zone)
     return Publication(when, "guess") if when else Publication()
 
 
@@ -156,20 +143,24 @@ def _names(value: dict[str, Any], url: str) -> bool:
     return any(isinstance(one, str) and one.split("#")[0].rstrip("/") == own for one in names)
 
 
-def _of_meta(tree: Any) -> Iterator[object]:
+def _metadata(tree: Any) -> dict[str, str]:
     named: dict[str, str] = {}
     for meta in tree.xpath("//meta[@content]"):
         for mark in ("property", "name", "itemprop", "http-equiv"):
             name = (meta.get(mark) or "").strip().lower()
             if name:
                 named.setdefault(name, meta.get("content"))
-    yield from (named.get(name) for name in _META)
+    return named
 
 
 def _of_elements(tree: Any) -> Iterator[object]:
     """`itemprop="datePublished"`, then `<time>` of the article itself."""
     times = tree.xpath("//*[@itemprop='datePublished' or @pubdate] | //time")[:_MOST_ELEMENTS]
-    own = [element for element in times if not _beside(element)]
+    own = [
+        element
+        for element in times
+        if not _beside(element, _NOT_THE_PAGE if element.get("itemprop") else _OTHERS)
+    ]
     own.sort(key=lambda one: one.get("itemprop") != "datePublished" and one.get("pubdate") is None)
     for element in own[:5]:
         yield element.get("datetime") or element.get("content")
@@ -178,17 +169,21 @@ def _of_elements(tree: Any) -> Iterator[object]:
             yield text
 
 
-def _beside(element: Any) -> bool:
+def _beside(element: Any, others: re.Pattern[str] = _OTHERS) -> bool:
     """Whether an element belongs to a comment, a list or a link to something else."""
     article = None
     for node in element.iterancestors():
-        if node.tag in ("aside", "footer", "nav", "a", "li"):
+        if node.tag in ("nav", "blockquote"):
             return True
-        if node.tag not in ("html", "body") and _OTHERS.search(_marks(node)):
+        if node.tag == "a" and node.get("rel") != "bookmark":
+            return True
+        if node.tag in ("aside", "footer", "li") and not _tells_of_the_page(node):
+            return True
+        if node.tag not in ("html", "body") and others.search(_marks(node)):
             return True
         if node.tag == "article" and article is None:
             article = node
-    if _OTHERS.search(_marks(element)):
+    if others.search(_marks(element)):
         return True
     if article is None:
         return False
@@ -202,6 +197,16 @@ def _beside(element: Any) -> bool:
         and article not in headed
         and not any(one in headed for one in article.iterancestors("article"))
     )
+
+
+def _tells_of_the_page(node: Any) -> bool:
+    """Whether an item is a line that leads nowhere, or is called what a date is; an aside without
+    a headline tells of the article that it is in."""
+    if node.tag == "aside":
+        headed = next(node.iter("h1", "h2", "h3", "h4"), None) is not None
+        return not headed and next(node.iterancestors("article"), None) is not None
+    line = bool(_short_text(node)) and node.find(".//a") is None
+    return line or bool(_DATE_CLASS.search(_marks(node)))
 
 
 def _marks(node: Any) -> str:
@@ -220,13 +225,28 @@ def _labelled(tree: Any) -> Iterator[str]:
         if looked > _MOST_ELEMENTS:
             break
         label, named = _LABEL.search(text), _DATE_CLASS.search(_marks(element))
-        if (label is None and named is None) or _beside(element):
+        if label is None and named is None:
+            continue
+        if _beside(element, _OTHERS if label is None else _NOT_THE_PAGE):
             continue
         if label is not None:
             yield text[label.end() :]
         else:
             unlabelled.append(text)
     yield from unlabelled[:5]
+    yield from _beside_headline(tree)
+
+
+def _beside_headline(tree: Any) -> Iterator[str]:
+    """Lines that begin with a date, in what holds the headline."""
+    for headline in tree.iterfind(".//h1"):
+        block = headline.getparent()
+        if block.getparent() is not None and len(block) == 1:
+            block = block.getparent()
+        for element in block.iter(*_LINES):
+            text = _short_text(element)
+            if _BEGINS.match(text) and not _beside(element):
+                yield text
 
 
 def _short_text(element: Any) -> str:

@@ -1,10 +1,13 @@
-"""The names under which failures of the crawler are counted, and what each means."""
+"""The names under which the crawler counts what failed, was left out or was dated by a guess."""
 
 from __future__ import annotations
 
 REASONS = {
     "bad_encoding": "Broken compression, or a text that fits none of its encodings.",
     "connect": "No connection.",
+    "date_fetched": "Dated by when it was fetched, as `undated` of its source says.",
+    "date_guess": "Dated by what looks like a date in the page's text or address: a guess.",
+    "date_lastmod": "Dated by when the sitemap says that the page was changed last.",
     "dns": "The name does not resolve.",
     "duplicate": "The same text was read under another address.",
     "empty": "The page or listing holds no text.",
@@ -30,6 +33,8 @@ REASONS = {
     "robots_unreadable": "robots.txt cannot be read, so no page may be.",
     "timeout": "No full answer in time.",
     "too_large": "More bytes than `crawl.max_bytes`.",
+    "undated": "No date that can be read, or one yet to come: in no window, until `undated` of its "
+    "source says what to take.",
 }
 """Name → meaning."""
 
@@ -39,5 +44,6 @@ EVENTS = {
     "page_changed": "The source answers, but five listings in a row name nothing or cannot be "
     "read, or twenty pages in a row hold no text.",
     "empty": "All works, and far fewer new items come than usual.",
+    "undated": "Nothing of the source can be dated, so nothing of it is in a window.",
 }
 """Alarm of a source → when it is raised."""

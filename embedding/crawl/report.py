@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypedDict
 
+from embedding.crawl.origins import DateOrigin
 from embedding.crawl.schedule import PollReport
 from embedding.crawl.staleness import Alarm, YieldWatch
 
@@ -21,8 +22,10 @@ class AlarmReport(TypedDict):
 
 
 class SourceReport(TypedDict):
-    """One source's counters, JSON-safe. `errors` counts failures by named reason, `dated` pages by
-    what their date is known by (`publication.DateOrigin`).
+    """One source's counters, JSON-safe.
+
+    errors  failures and what was left out, by named reason (`reasons.py`)
+    dated   documents by what their date is known by (`DateOrigin`)
 
     `alarm` stands now; `alarms` counts by event what was raised since the crawler started.
     """
@@ -68,9 +71,10 @@ class SourceCounters:
         self.errors[reason] += 1
         self.last_error = sentence
 
-    def yielded(self, published: float) -> None:
-        """Count a document."""
+    def yielded(self, published: float, origin: DateOrigin) -> None:
+        """Count a document, and by what its date is known."""
         self.documents += 1
+        self.dated[origin] += 1
         self.published = published if self.published is None else max(self.published, published)
         self.active = time.monotonic()
 

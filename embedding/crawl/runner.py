@@ -18,11 +18,11 @@ from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Request, Response
 from embedding.crawl.frontier import Claim
 from embedding.crawl.keys import item_key
+from embedding.crawl.origins import Publication
 from embedding.crawl.patience import Patience
-from embedding.crawl.publication import DateOrigin
 from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
-from embedding.crawl.services import Services, document_of
+from embedding.crawl.services import Services
 from embedding.crawl.shingles import signature
 from embedding.crawl.shorten import shortened
 from embedding.crawl.staleness import YieldWatch
@@ -30,7 +30,7 @@ from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.kernel.errors import FetchError
 from embedding.kernel.records import Document
-from embedding.sources.base import Adapter, Inline, ListedItem, Reference
+from embedding.sources.base import Adapter, Inline, ListedItem, Reference, event_time
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +95,8 @@ class SourceRunner:
     async def poll_forever(self) -> None:
         """Poll at each turn. Without a browser a rendered source ends here."""
         poll_queue, name = self._services.poll_queue, self.source.name
+        if self.source.undated == "fetched":
+            await self._patience.ask(self._frontier.read_undated, name)
         with poll_queue.taking_part(self.source), self._watching.kept():
             while True:
                 await poll_queue.wait(name)
@@ -159,14 +161,11 @@ class SourceRunner:
 
     async def _take(self, found: Sequence[Inline]) -> int:
         """Hand inline texts on, oldest first; listings show the newest first."""
-        now = datetime.now(UTC)
-        dated = [
-            (self._services.published(now, one.published_at).timestamp(), -place, one)
-            for place, one in enumerate(found)
-        ]
         new = 0
-        self.in_hand = len(dated)
-        ordered = [one for _, _, one in sorted(dated, key=lambda entry: entry[:2])]
+        self.in_hand = len(found)
+        oldest_first = found[::-1]
+        last = datetime.max.replace(tzinfo=UTC)
+        ordered = sorted(oldest_first, key=lambda one: one.published_at or last)
         for at in range(0, len(ordered), _TAKEN):
             new += await self._take_some(ordered[at : at + _TAKEN])
         return new
@@ -195,12 +194,10 @@ class SourceRunner:
         self.counters.listed += len(fresh)
         self.in_hand -= len(found)
         try:
-            reasons = await asyncio.gather(*(self._resolve_one(key, one) for key, one in fresh))
-            for (key, one), reason in zip(fresh, reasons, strict=True):
-                if reason is None:
-                    await self._emit(self._document(key, one))
-                else:
-                    self._duplicate(reason)
+            made = await asyncio.gather(*(self._make(key, one) for key, one in fresh))
+            for (key, _), document in zip(fresh, made, strict=True):
+                if document is not None:
+                    await self._emit(*document)
                 left.discard(key)
         finally:
             # With the database away they are taken back when the source is read again.
@@ -208,27 +205,24 @@ class SourceRunner:
                 self._patience.attempt(self._frontier.reopen, key)
         return len(fresh)
 
-    async def _resolve_one(self, key: str, one: Inline) -> str | None:
-        """Why an inline text is a duplicate; short ones never are."""
-        if len(one.text) < self._config.dedupe_min_chars:
+    async def _make(self, key: str, one: Inline) -> tuple[Document, Publication] | None:
+        """The document of an inline text; None without a date, and for duplicates: short ones
+        never are."""
+        now, source = datetime.now(UTC), self.source
+        publication = await self._publication(key, now, Publication(one.published_at, "listing"))
+        if publication.at is None:
             return None
-        content, sketch = await asyncio.to_thread(lambda: (digest(one.text), signature(one.text)))
-        row = Fetched(key, self.source.name, content_hash=content)
-        return await self._services.arrivals.resolve(ReadDocument(row, sketch=sketch))
-
-    def _document(self, key: str, one: Inline) -> Document:
-        now = datetime.now(UTC)
-        return Document(
-            url=key,
-            source=self.source.name,
-            text=one.text,
-            published_at=self._services.published(now, one.published_at),
-            fetched_at=now,
-            title=one.title,
-            author=one.author,
-            language=self.source.language,
-            inline=True,
-        )
+        if len(one.text) >= self._config.dedupe_min_chars:
+            content, sketch = await asyncio.to_thread(
+                lambda: (digest(one.text), signature(one.text))
+            )
+            row = Fetched(key, source.name, content_hash=content)
+            reason = await self._services.arrivals.resolve(ReadDocument(row, sketch=sketch))
+            if reason is not None:
+                self._duplicate(reason)
+                return None
+        made = self._document(key, now, publication.at, one.text, one.title, one.author)
+        return replace(made, inline=True), publication
 
     async def fetch_forever(self) -> None:
         """Fetch claimed references, oldest first, `per_host` at once."""
@@ -284,6 +278,7 @@ class SourceRunner:
                 self.source.timezone,
                 self._config.min_chars,
                 self._services.named.take(claim.key),
+                event_time(self._web),
             )
         except FetchError as error:
             await self._failed(claim, error)
@@ -301,11 +296,15 @@ class SourceRunner:
     async def _deliver(self, claim: Claim, answer: Response, found: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""
         now, source = datetime.now(UTC), self.source
-        when, origin = self._dated(now, claim, found)
+        publication = await self._publication(
+            claim.key, now, Publication(found.published_at, found.dated_by), claim.listed
+        )
+        if publication.at is None:
+            return
         row = Fetched(
             claim.key,
             source.name,
-            published=when.timestamp(),
+            published=publication.at.timestamp(),
             etag=answer.headers.get("etag"),
             last_modified=answer.headers.get("last-modified"),
             content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
@@ -316,32 +315,28 @@ class SourceRunner:
             self._duplicate(reason)
             return
         who = self._services.pseudonyms.of(source.name, next(iter(found.authors), ""))
-        self.counters.dated[origin] += 1
-        document = document_of(claim.key, source.name, source.language, found, when, now, who)
+        when = publication.at
+        document = self._document(claim.key, now, when, found.text, found.title, who)
         try:
-            await self._emit(document)
+            await self._emit(document, publication)
         except asyncio.CancelledError:
             self._patience.attempt(self._frontier.reopen, claim.key)
             raise
 
-    def _dated(self, now: datetime, claim: Claim, found: Extracted) -> tuple[datetime, DateOrigin]:
-        """When a page was published, and by what that is known.
+    def _document(
+        self, key: str, now: datetime, when: datetime, text: str, title: str, author: str | None
+    ) -> Document:
+        name, language = self.source.name, self.source.language
+        return Document(key, name, text, when, now, title, author, language)
 
-        What the page itself says goes before its listing, a guess behind it, and the time of the
-        last change comes last.
-        """
-        listed = claim.published_at
-        origins: dict[DateOrigin, datetime | None] = dict.fromkeys(
-            ("lastmod", "guess", "listing", "text", "metadata")
-        )
-        if listed is not None:
-            kind: DateOrigin = "lastmod" if claim.is_lastmod else "listing"
-            origins[kind] = datetime.fromtimestamp(listed, UTC)
-        if found.published_at is not None:
-            origins[found.dated_by] = found.published_at
-        when = self._services.published(now, *origins.values())
-        known = (name for name, one in reversed(origins.items()) if one == when)
-        return when, next(known, "none")
+    async def _publication(self, key: str, now: datetime, *candidates: Publication) -> Publication:
+        """See `Services.publication`; what has no date is given up, and counted."""
+        found = self._services.publication(self.source, now, *candidates)
+        if found.at is None:
+            self.counters.failed("undated", f"{key}: no date that can be read.")
+            await self._patience.ask(self._frontier.fail, key, time.time(), "undated")
+        self._watching.note(self.watch.dated, found.at is not None)
+        return found
 
     def _duplicate(self, reason: str) -> None:
         self.counters.duplicates += 1
@@ -360,9 +355,9 @@ class SourceRunner:
         postpone = partial(self._frontier.postpone, counts=not resting)
         await self._patience.ask(postpone, claim.key, now + wait, error.reason)
 
-    async def _emit(self, document: Document) -> None:
+    async def _emit(self, document: Document, publication: Publication) -> None:
         await self._services.queue.put(document)
-        self.counters.yielded(document.published_at.timestamp())
+        self.counters.yielded(document.published_at.timestamp(), publication.origin)
 
     def _internal(self, error: Exception) -> None:
         """A defect of ours: counted and named by type; its message might hold text."""

@@ -9,17 +9,18 @@ from datetime import UTC, datetime
 from embedding.crawl.arrivals import ArrivalQueue
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.extract import Extracted
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.named import NamedAuthors
+from embedding.crawl.origins import ORIGINS, Publication
 from embedding.crawl.patience import Patience
 from embedding.crawl.polling import PollQueue
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
 from embedding.kernel.records import Document
 from embedding.sources.base import Pseudonyms
+from embedding.sources.config import SourceConfig
 
 _AHEAD = 86400.0
 """Seconds by which a publish time may lie in the future before it is taken for nonsense."""
@@ -62,16 +63,18 @@ class Services:
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience
         )
 
-    def published(self, fetched: datetime, *candidates: datetime | None) -> datetime:
-        """The most trusted plausible time, else the event time at which it was fetched.
-
-        candidates  the least trusted first: what a listing says, then what the text itself says
-        """
+    def publication(
+        self, source: SourceConfig, fetched: datetime, *candidates: Publication
+    ) -> Publication:
+        """The most trusted plausible time, else what the source's `undated` says: the event time
+        at which it was fetched, or none."""
         now = self.replay.now.event_now(fetched.timestamp())
-        for when in reversed(candidates):
-            if when is not None and when.timestamp() <= now + _AHEAD:
-                return when
-        return datetime.fromtimestamp(now, UTC)
+        for one in sorted(candidates, key=lambda one: ORIGINS.index(one.origin)):
+            if one.at is not None and one.at.timestamp() <= now + _AHEAD:
+                return one
+        if source.undated == "fetched":
+            return Publication(datetime.fromtimestamp(now, UTC), "fetched")
+        return Publication()
 
     async def close(self) -> None:
         """End everything within some seconds."""
@@ -89,25 +92,3 @@ def make_pseudonyms(config: CrawlConfig) -> Pseudonyms:
     """With the configured key, else with a random one that nobody learns."""
     key = config.pseudonym_key.get_secret_value().encode()
     return Pseudonyms(key or secrets.token_bytes(32))
-
-
-def document_of(
-    key: str,
-    source: str,
-    language: str | None,
-    found: Extracted,
-    when: datetime,
-    now: datetime,
-    author: str | None = None,
-) -> Document:
-    """The document of a fetched page; `author` is a pseudonym."""
-    return Document(
-        url=key,
-        source=source,
-        text=found.text,
-        published_at=when,
-        fetched_at=now,
-        title=found.title,
-        author=author,
-        language=language,
-    )

@@ -43,6 +43,8 @@ class Event(StrEnum):
     """No usable answer: names, connections, timeouts, 5xx."""
     EMPTY = "empty"
     """All works, and nothing new comes."""
+    UNDATED = "undated"
+    """Nothing of it can be dated."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class YieldWatch:
         self._bare = 0
         self._barren: list[str] = []
         self._listed_before = False
+        self._dated: Counter[bool] = Counter()
 
     def state(self) -> dict[str, Any]:
         """What was learnt of the source, JSON-safe; `restore` takes it."""
@@ -122,6 +125,11 @@ class YieldWatch:
         else:
             self._barren.append(reason)
             del self._barren[:-_BARREN]
+        self._judge(now)
+
+    def dated(self, now: float, known: bool) -> None:
+        """A document has a date, or none."""
+        self._dated[known] += 1
         self._judge(now)
 
     def _weigh(self, start: float, end: float, new: int) -> None:
@@ -178,6 +186,11 @@ class YieldWatch:
             reason, n = Counter(self._barren).most_common(1)[0]
             event = Event.BLOCKED if reason in _BLOCKED else Event.PAGE_CHANGED
             return event, f"the last {_BARREN} pages gave no text ({reason} {n} times)"
+        if self._dated[False] >= _FAILURES and not self._dated[True]:
+            return (
+                Event.UNDATED,
+                "nothing of it can be dated; `undated` of the source says what then",
+            )
         return None
 
     def _why(self) -> tuple[Event, str]:

@@ -9,19 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from embedding.crawl.addresses import canonical
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.services import Services, make_pseudonyms
+from embedding.crawl.keys import item_key
+from embedding.crawl.origins import DateOrigin, Publication, doubtful
+from embedding.crawl.services import Services
 from embedding.crawl.web import SourceWeb
+from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, FetchError, YeoronError
 from embedding.settings import Settings
-from embedding.sources.base import Adapter, Inline, ListedItem, Reference
+from embedding.sources.base import Adapter, Inline, ListedItem, Reference, event_time
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.registry import make_adapter
+from embedding.text.language import is_korean
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
 
@@ -37,8 +43,10 @@ class SourceCheck:
     robots       allowed, forbidden, unreadable, or "" where no web is involved
     crawl_delay  seconds that robots.txt asks for between two requests
     listed       texts and links that a first poll names
-    title, published_at, characters   of the first text
-    masked       pieces of personal data in it, by kind
+    address      of the page that was read; key: by which it is known, `dated_by`: by what its
+                 date is (`DateOrigin`), author: a pseudonym, language: `ko` or `other`
+    masked       pieces of personal data in the first text, by kind
+    reasons      under which it would be counted (`reasons.py`)
     fault        named reason of what went wrong, "" when all is well
     """
 
@@ -49,10 +57,16 @@ class SourceCheck:
     robots: str = ""
     crawl_delay: float = 0.0
     listed: int = 0
+    address: str = ""
+    key: str = ""
     title: str = ""
     published_at: str | None = None
+    dated_by: DateOrigin = "none"
+    author: str | None = None
     characters: int = 0
+    language: str = ""
     masked: dict[str, int] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
     fault: str = ""
     sentence: str = ""
 
@@ -90,14 +104,26 @@ def check_sources(
     return asyncio.run(_check_all(chosen, settings, seconds))
 
 
+def check_page(settings: Settings, url: str, *, seconds: float = 60.0) -> SourceCheck:
+    """What would be read of one page, as the source of its host in `paths.sources` reads it."""
+    host = urlsplit(url).hostname
+    file = settings.paths.sources
+    known = load_sources(file) if file.exists() else ()
+    ours = (one for one in known if one.on_the_web and urlsplit(one.url).hostname == host)
+    source = next(ours, None)
+    if source is None:
+        source = validate(SourceConfig, {"name": "page", "kind": "page", "url": url}, url)
+    return asyncio.run(_check_all([source], settings, seconds, url))[0]
+
+
 async def _check_all(
-    sources: Sequence[SourceConfig], settings: Settings, seconds: float
+    sources: Sequence[SourceConfig], settings: Settings, seconds: float, page: str | None = None
 ) -> list[SourceCheck]:
     config = settings.crawl.model_copy(update={"replay_clock_url": None})
     frontier = Frontier("sqlite://")
     services = Services(config, frontier)
     try:
-        looks = [_Look(source, services, config, seconds) for source in sources]
+        looks = [_Look(source, services, config, seconds, page) for source in sources]
         return list(await asyncio.gather(*(look.check() for look in looks)))
     finally:
         await services.close()
@@ -105,13 +131,20 @@ async def _check_all(
 
 
 class _Look:
-    """One source's check."""
+    """One source's check, or that of one `page` of it."""
 
     def __init__(
-        self, source: SourceConfig, services: Services, config: CrawlConfig, seconds: float
+        self,
+        source: SourceConfig,
+        services: Services,
+        config: CrawlConfig,
+        seconds: float,
+        page: str | None,
     ) -> None:
         self.source = source.model_copy(update={"pages": 1})
-        self.found = SourceCheck(source.name, source.kind, source.url or str(source.path))
+        address = page or source.url or str(source.path)
+        self.found = SourceCheck(source.name, source.kind, address)
+        self._page = page
         self._services = services
         self._config = config
         self._seconds = seconds
@@ -140,6 +173,7 @@ class _Look:
 
     def _fault(self, reason: str, sentence: str) -> None:
         self.found.fault, self.found.sentence = reason, sentence
+        self.found.reasons = [reason]
 
     async def _look(self) -> None:
         if self.source.on_the_web:
@@ -163,14 +197,16 @@ class _Look:
 
     async def _ask_robots(self) -> None:
         verdict = await self._services.fetcher.robots.verdict(
-            self.source.url, self.source.proxy_address
+            self.found.url, self.source.proxy_address
         )
         self.found.crawl_delay = verdict.crawl_delay
         unread = "unreadable" if verdict.trouble else "forbidden"
         self.found.robots = "allowed" if verdict.allowed else unread
 
     async def _list(self) -> list[ListedItem]:
-        adapter: Adapter = make_adapter(self.source, make_pseudonyms(self._config))
+        if self._page is not None:
+            return [Reference(self._page)]
+        adapter: Adapter = make_adapter(self.source, self._services.pseudonyms)
         items: list[ListedItem] = []
         await self._web.begin()
         async for item in adapter.poll(self._web):
@@ -180,22 +216,38 @@ class _Look:
         return items
 
     async def _read(self, item: ListedItem) -> None:
-        """Title, time, length and masked pieces of one text."""
+        """What would be read of one text."""
+        known = Publication(item.published_at, "listing")
         if isinstance(item, Inline):
-            self._show(item.title, item.published_at, item.text)
+            self.found.address, self.found.key = item.key, item_key(item.key, self.source.url)
+            self._show(item.title, item.text, item.author, known)
             return
-        answer = await self._services.fetcher.fetch(self._web.request(item.url))
-        found = await self._services.extractor.read(
-            answer, self.source.timezone, self._config.min_chars
+        self.found.address, self.found.key = item.url, canonical(item.url)
+        answer, page = await self._services.extractor.follow(
+            self._services.fetcher.fetch,
+            self._web.request(item.url),
+            self.source.timezone,
+            self._config.min_chars,
+            item.authors,
+            event_time(self._web),
         )
-        when = item.published_at if isinstance(item, Reference) else None
-        self._show(found.title or item.title, when or found.published_at, found.text)
+        self.found.address = answer.url
+        if item.is_lastmod:
+            known = Publication(item.published_at, "lastmod")
+        author = self._services.pseudonyms.of(self.source.name, next(iter(page.authors), ""))
+        own = Publication(page.published_at, page.dated_by)
+        self._show(page.title or item.title, page.text, author, own, known)
 
-    def _show(self, title: str, when: datetime | None, text: str) -> None:
+    def _show(self, title: str, text: str, author: str | None, *dates: Publication) -> None:
         found = self.found
         hidden = mask(normalise(f"{title}\n{text}"))
         found.masked = dict(hidden.counts)
         # A title is shown as the tokenizer would see it: it may hold personal data too.
         found.title = mask(normalise(title)).text[:_TITLE]
+        publication = self._services.publication(self.source, datetime.now(UTC), *dates)
+        when = publication.at
         found.published_at = when.isoformat(timespec="seconds") if when else None
+        found.dated_by, found.author = publication.origin, author
         found.characters = len(text)
+        found.language = "ko" if is_korean(text, self.source.language) else "other"
+        found.reasons = ["undated"] if when is None else list(doubtful({publication.origin: 1}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from embedding.crawl.origins import doubtful
 from embedding.snapshots.lacking import Missing, sentence
 
 LATEST_NAMED = 3
@@ -49,16 +50,16 @@ def notes(status: Mapping[str, Any], *, simulated: bool = False) -> list[str]:
         if left_out := texts_left_out(report.get("text") or {}):
             found.append(f"{name}: {left_out}")
         for source, row in sorted((report.get("sources") or {}).items()):
-            errors = {
-                reason: count
-                for reason, count in (row.get("errors") or {}).items()
-                if reason not in {"duplicate", "near_duplicate"}
-            }
-            if errors:
-                counts = ", ".join(f"{count} {reason}" for reason, count in sorted(errors.items()))
-                last = row.get("last_error") or "unknown"
-                found.append(f"{source}{planted}: {counts}. Last: {last}")
+            if counts := counted((row.get("errors") or {}) | doubtful(row.get("dated") or {})):
+                last = f" Last: {row['last_error']}" if row.get("last_error") else ""
+                found.append(f"{source}{planted}: {counts}.{last}")
     return found
+
+
+def counted(faults: Mapping[str, int]) -> str:
+    """A source's counts by reason in words; copies are no trouble."""
+    named = sorted(faults.items())
+    return ", ".join(f"{n:,} {why}" for why, n in named if not why.endswith("duplicate"))
 
 
 def lacking_windows(refs: Iterable[Mapping[str, Any]]) -> list[str]:

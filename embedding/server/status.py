@@ -9,7 +9,7 @@ from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
-from embedding.server.figures.alarms import open_alarms
+from embedding.server.figures.alarms import open_alarms, source_faults
 from embedding.server.figures.reading import reading
 from embedding.server.figures.transports import topology, total
 from embedding.server.ledger.sequence import NodeLedger
@@ -88,6 +88,7 @@ def build_status(
             else now - meters.checkpoint_at,
             "nodes": nodes,
             "alarms": open_alarms(nodes),
+            "faults": source_faults(nodes),
             "sources": _sources(state, now),
             "reading": reading(state.reports.last, state.living()),
             "windows": state.accounts.describe(),

@@ -55,6 +55,9 @@ class SourceConfig(Config):
     """ISO 639-1 code of the texts, such as ko; empty when mixed."""
     timezone: ZoneName = "Asia/Seoul"
     """Zone of times that are written without one."""
+    undated: Literal["unknown", "fetched"] = "unknown"
+    """What a text counts for whose date cannot be read: `unknown`, so for no window, or the time
+    at which it was `fetched`, for a source that shows what is new and no dates."""
     every: float = Field(30.0, gt=0)
     """Seconds between two polls of the listing while it keeps changing."""
     weight: float = Field(1.0, gt=0, le=1000)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from embedding.sources.base import Adapter, Pseudonyms
     from embedding.sources.config import SourceConfig
 
-COMMON_SETTINGS = ("name", "kind", "group", "language", "timezone", "every", "weight", "max_items")
+COMMON_SETTINGS = (
+    *("name", "kind", "group", "language", "timezone", "undated", "every", "weight", "max_items"),
+)
 """Settings of every source."""
 WEB = ("url", "rate", "proxy", "cookies")
 """Settings of every source that is fetched."""

@@ -53,16 +53,16 @@ class RenderedAdapter:
         now = event_time(web)
         for one in found[:most]:
             inline = self.source.text or (by_shape and one.text)
-            item = self._inline(one, now) if inline else self._reference(one)
+            item = self._inline(one, now) if inline else self._reference(one, now)
             if item is not None:
                 yield item
         self.complete = True
 
-    def _reference(self, one: Found) -> Reference | None:
+    def _reference(self, one: Found, now: datetime) -> Reference | None:
         link = join(self.source.url, one.link)
         if not link or not self._links.search(link):
             return None
-        return Reference(link, parse_time(one.time, self.source.timezone), one.title)
+        return Reference(link, parse_time(one.time, self.source.timezone, now), one.title)
 
     def _inline(self, one: Found, now: datetime) -> Inline | None:
         if not one.text.strip():

@@ -7,7 +7,6 @@ import gzip
 import json
 import lzma
 from collections.abc import AsyncIterator, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -84,14 +83,13 @@ class ReplayedAdapter:
         except (ValueError, RecursionError):
             return None
         text = dotted_text(record, source.text)
-        when: datetime | None = parse_time(dotted(record, source.time), source.timezone)
-        if not text.strip() or when is None:
+        if not text.strip():
             return None
         identity = dotted_text(record, source.id) or str(number)
         return Inline(
             key=f"replayed://{source.name}/{identity}",
             text=text,
-            published_at=when,
+            published_at=parse_time(dotted(record, source.time), source.timezone),
             title=dotted_text(record, source.title),
             author=self._pseudonyms.of(source.name, dotted_text(record, source.author)),
         )

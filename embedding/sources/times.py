@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -29,12 +29,12 @@ _EARLIEST, _LATEST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzin
 _FURTHEST = timedelta(hours=14)
 """No zone is further from UTC."""
 
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
-    )
-}
+_MONTH_NAMES = (
+    "jan ene gen", "feb fev fév", "mar mär mrz", "apr avr abr", "may mai mag", "jun juin giu",
+    "jul juil lug", "aug aoû aou ago", "sep set", "oct okt ott out", "nov", "dec dez déc dic",
+)  # fmt: skip
+"""How names of months begin in English, German, French, Spanish, Italian and Portuguese."""
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
 _HOURS = {
     "Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "MET": 1,
     "CEST": 2, "MEST": 2, "EET": 2, "SAST": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "ICT": 7, "WIB": 7,
@@ -75,8 +75,8 @@ _ZONE = (
 )
 _WEEKDAY = r"(?:\(?(?:[월화수목금토일](?:요일)?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})\)?)"
 _THEN = rf"(?:(?:[\s,T|]|\bat\b){{0,4}}{_WEEKDAY}?(?:[\s,T|]|\bat\b){{0,4}}{_CLOCK}{_ZONE})?"
-_NAME = r"(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-_DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th)?(?!\d)"
+_NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})[a-zéû]{{0,6}}\.?"
+_DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?!\d)"
 _YEAR = r"(?P<year>\d{4})(?!\d)"
 _PARTS = r"\s?(?P<mark>[./-])\s?(?P<month>0?\d{1,2})\s?(?P=mark)\s?(?P<day>\d{1,2})(?![\d:])\.?"
 
@@ -92,11 +92,17 @@ _DATES = _compiled(
     r"(?<!\d)(?P<short>\d{2})\s?년\s?(?P<month>\d{1,2})\s?월\s?(?P<day>\d{1,2})\s?일?" + _THEN,
     rf"(?<![\d./:+-])(?P<short>\d{{2}}){_PARTS}{_THEN}",
     # 3 Feb 2020 and 03 2월 2020, as RFC 822 and its translations have it
-    rf"{_DAY}[\s-]?(?:of\s)?(?:{_NAME}|(?P<month>\d{{1,2}})월),?[\s-]?{_YEAR}{_THEN}",
+    rf"{_DAY}[\s-]?(?:(?:of|de)\s)?(?:{_NAME}|(?P<month>\d{{1,2}})월),?[\s-]?(?:de\s)?{_YEAR}{_THEN}",
     rf"{_DAY}[\s-]{_NAME}[\s-](?P<short>\d{{2}})(?![\d:.]){_THEN}",
     rf"\b{_NAME}\s?{_DAY},?\s?{_YEAR}{_THEN}",
     # Mon Feb 03 16:05:00 KST 2020, as `date` prints it
     rf"\b{_NAME}\s{_DAY}\s{_CLOCK}{_ZONE}\s{_YEAR}",
+)
+_DAY_FIRST = _compiled(
+    # 3.2.2020; with / or - where one of the two is no month
+    rf"(?<![\d./-])(?P<day>\d{{1,2}})\.\s?(?P<month>\d{{1,2}})\.\s?{_YEAR}{_THEN}",
+    rf"(?<![\d./-])(?P<day>1[3-9]|2\d|3[01])(?P<mark>[/-])(?P<month>\d{{1,2}})(?P=mark){_YEAR}{_THEN}",
+    rf"(?<![\d./-])(?P<month>\d{{1,2}})(?P<mark>[/-])(?P<day>1[3-9]|2\d|3[01])(?P=mark){_YEAR}{_THEN}",
 )
 _MONTH_ALONE = _compiled(
     r"(?P<year>\d{4})[./-](?P<month>\d{1,2})\.?",
@@ -132,13 +138,16 @@ _SECONDS |= {"주": 604_800, "w": 604_800}
 _MONTHS_OF = {"개": 1, "달": 1, "mo": 1, "년": 12, "y": 12}
 
 
-def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) -> datetime | None:
+def parse_time(
+    value: object, zone: str = "UTC", now: datetime | None = None, *, day_first: bool = False
+) -> datetime | None:
     """The time (UTC) that `value` means, or None when it means none, or an impossible one.
 
     value  a number of Unix seconds, milliseconds, microseconds or nanoseconds, or text in which the
            first date counts (see the module for what is understood)
     zone   of a time that names none
     now    when the text was read: without it `어제` and `5분 전` mean nothing
+    day_first  whether 3.2.2020 is 3 February
 
     Years before 1990 and from 2200 on are taken for nonsense, and 30 February is no day.
     """
@@ -156,7 +165,8 @@ def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) ->
         return _checked(_placed(digits.groupdict(), local))
     if re.fullmatch(r"\d{9,19}(?:\.\d+)?", text) and text.isascii():
         return _checked(_from_unix(float(text)))
-    when = _iso(text, local) or _dated(text, local, now or datetime.now(UTC))
+    patterns = (*_DATES, *_DAY_FIRST) if day_first else _DATES
+    when = _iso(text, local) or _dated(text, local, now or datetime.now(UTC), patterns)
     if when is None and now is not None:
         when = _relative(text, now.astimezone(local))
     return _checked(when)
@@ -191,9 +201,11 @@ def _iso(text: str, zone: tzinfo) -> datetime | None:
     return when if when.tzinfo else when.replace(tzinfo=zone)
 
 
-def _dated(text: str, zone: ZoneInfo, now: datetime) -> datetime | None:
+def _dated(
+    text: str, zone: ZoneInfo, now: datetime, patterns: Sequence[re.Pattern[str]]
+) -> datetime | None:
     """The first date of a text, with the clock and the zone behind it."""
-    for pattern in _DATES:
+    for pattern in patterns:
         if match := pattern.search(text):
             part = match.groupdict()
             if part.get("short") and part.get("mark"):

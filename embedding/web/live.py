@@ -59,6 +59,7 @@ def summary(status: Mapping[str, Any]) -> dict[str, Any]:
             }
             for name, figures in sorted(sources.items())
         ],
+        "faults": status.get("faults") or {},
     }
 
 

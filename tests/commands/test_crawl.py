@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.connecting import connect as greet
 from embedding.kernel.records import TokenBlock
 from embedding.platform.dryrun import CountingSink
+from embedding.server.config import ServerConfig
+from embedding.server.service import running_server
 from embedding.worker.crawling.crawling import CrawlProcess
 from yeoron_simweb.testing import running
 
@@ -169,6 +173,50 @@ def test_check_gives_the_reason_that_crawl_counts_and_the_whole_address(
     shown = yeoron("sources", "check", str(files)).out
     column = "".join(line.split("│")[4].strip() for line in shown.splitlines() if "│" in line)
     assert address in column
+
+
+def test_check_of_an_address_shows_what_would_be_read_of_the_page(
+    files: Path, web: str, yeoron: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = files.with_name("yeoron.toml")
+    settings.write_text(settings.read_text() + f'[paths]\nsources = "{files}"\n')
+    listed = json.loads(yeoron("sources", "check", "--only", "news", "--json").out)[0]
+    done = yeoron("sources", "check", f"{listed['address']}?utm_source=x", "--json")
+    found = json.loads(done.out)[0]
+    assert done.code == 0
+    assert found["name"] == "news", "as the source of its host reads it"
+    assert found["key"] == listed["key"]
+    assert found["address"].endswith("?utm_source=x")
+    assert (found["published_at"][:10], found["dated_by"]) == ("2021-03-04", "metadata")
+    assert found["characters"] > 100
+    assert (found["language"], found["reasons"]) == ("ko", [])
+    assert len(found["author"]) == 16
+    shown = yeoron("sources", "check", listed["address"])
+    for part in (listed["address"], "2021-03-04", "(metadata)", "characters", "3 email"):
+        assert part in shown.out
+    assert "책을 읽었다" not in shown.out
+    assert SECRET not in shown.out
+    gone = yeoron("sources", "check", f"{web}/no-such-page", "--json")
+    assert (gone.code, json.loads(gone.out)[0]["reasons"]) == (1, ["http_4xx"])
+    bad = yeoron("sources", "check", "http://")
+    assert bad.code == 2
+    assert "Traceback" not in bad.err
+
+
+def test_the_list_says_what_was_left_out_as_the_server_counts_it(
+    files: Path, yeoron: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_server(ServerConfig(min_count=1)) as server:
+        report = {"sources": {"news": {"errors": {"undated": 3}, "dated": {"guess": 2}}}}
+        client = greet(server.location, node="n0", config=ExchangeConfig())
+        client.report(report)
+        monkeypatch.setenv("YEORON_SERVER__HTTP_PORT", server.http_url.rpartition(":")[2])
+        listed = yeoron("sources", "list", files)
+        rows = json.loads(yeoron("sources", "list", files, "--json").out)
+        client.close()
+    assert "news: 2 date_guess, 3 undated" in listed.out
+    assert {row["name"]: row["faults"] for row in rows}["news"] == {"undated": 3, "date_guess": 2}
+    assert yeoron("sources", "list", files).code == 0, "without a server it lists them all the same"
 
 
 def test_check_of_good_sources_ends_well(files: Path, yeoron: Any) -> None:

@@ -30,7 +30,9 @@ async def test_a_listing_that_turns_bad_raises_its_event(
 ) -> None:
     site.answers["/list"] = reply('<a href="/a/1">글</a>')
     site.answers["/a/1"] = reply(PAGE.format("시민의 의견을 담은 글입니다. " * 8))
-    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list", links="/a/", every=0.02)
+    source = SourceConfig(
+        undated="fetched", name="s", kind="page", url=f"{site.base}/list", links="/a/", every=0.02
+    )
     source = source.model_copy(update={"rate": 1000.0})
     frontier = Frontier("sqlite://")
     crawler = Crawler([source], quick(site.host), frontier)
@@ -56,7 +58,9 @@ async def test_pages_that_lose_their_text_raise_page_changed(
     links = "".join(f'<a href="/a/{n}">글</a>' for n in range(25))
     site.answers["/list"] = reply(links)
     site.answers |= {f"/a/{n}": reply("<html><body></body></html>") for n in range(25)}
-    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list", links="/a/", every=9)
+    source = SourceConfig(
+        undated="fetched", name="s", kind="page", url=f"{site.base}/list", links="/a/", every=9
+    )
     source = source.model_copy(update={"rate": 1000.0})
     frontier = Frontier("sqlite://")
     crawler = Crawler([source], quick(site.host), frontier)
@@ -74,7 +78,14 @@ async def test_a_listing_whose_host_rests_is_no_fault_of_its_own(
     site.answers["/busy"] = reply("", "429 Slow", retry_after="3600")
     site.answers["/list"] = reply('<a href="/a/1">글</a>')
     sources = [
-        SourceConfig(name=name, kind="page", url=f"{site.base}/{name}", links="/a/", every=0.02)
+        SourceConfig(
+            undated="fetched",
+            name=name,
+            kind="page",
+            url=f"{site.base}/{name}",
+            links="/a/",
+            every=0.02,
+        )
         for name in ("busy", "list")
     ]
     frontier = Frontier("sqlite://")
@@ -99,7 +110,9 @@ async def test_a_stream_that_stops_is_unreachable(quick: Any, tmp_path: Path) ->
         url = stack.enter_context(redis_server(tmp_path))
         with Redis.from_url(url) as client:
             client.xadd("posts", {"text": "스트림의 글", "date": "2020-02-03"})
-        source = SourceConfig(name="s", kind="redis", url=url, stream="posts", every=0.02)
+        source = SourceConfig(
+            undated="fetched", name="s", kind="redis", url=url, stream="posts", every=0.02
+        )
         frontier = Frontier("sqlite://")
         crawler = Crawler([source], quick(), frontier)
 

@@ -243,7 +243,7 @@ async def test_a_board_that_is_empty_at_first_is_no_fault(
     shop: Any, quick: Any, reply: Any
 ) -> None:
     shop.answers["/board"] = reply("<p>글이 없습니다</p>")
-    source = board(shop, every=0.1, rate=1000.0)
+    source = board(shop, every=0.1, rate=1000.0, undated="fetched")
     frontier = Frontier("sqlite://")
     crawler = Crawler([source], quick(shop.host), frontier)
 

@@ -45,7 +45,13 @@ def listing(site: Any, reply: Any, *paths: str, **answers: Any) -> SourceConfig:
     """A page source over `site` that lists `paths`, the newest first."""
     site.answers["/list"] = reply("".join(f'<a href="{path}">글</a>' for path in paths))
     return SourceConfig(
-        name="s", kind="page", url=f"{site.base}/list", links="/a/|/fault", every=0.1, rate=1000
+        undated="fetched",
+        name="s",
+        kind="page",
+        url=f"{site.base}/list",
+        links="/a/|/fault",
+        every=0.1,
+        rate=1000,
     )
 
 
@@ -143,7 +149,13 @@ async def test_one_article_under_many_addresses_is_one_document(
     simweb: str, quick: Any, frontier: Frontier
 ) -> None:
     source = SourceConfig(
-        name="s", kind="page", url=f"{simweb}/fault/many", links="many/1", every=1, rate=1000
+        undated="fetched",
+        name="s",
+        kind="page",
+        url=f"{simweb}/fault/many",
+        links="many/1",
+        every=1,
+        rate=1000,
     )
     crawler = Crawler([source], quick(simweb.removeprefix("http://")), frontier)
     found = await crawl(
@@ -209,7 +221,9 @@ async def test_a_restart_loses_nothing_and_repeats_nothing(
     source = listing(site, reply, *paths)
     comments = [{"id": n, "text": f"댓글 {n}", "time": 1580670306 + n} for n in range(6)]
     site.answers["/api"] = reply(json.dumps({"comments": comments}))
-    talk = SourceConfig(name="c", kind="comments", url=f"{site.base}/api", every=0.1, rate=1000)
+    talk = SourceConfig(
+        undated="fetched", name="c", kind="comments", url=f"{site.base}/api", every=0.1, rate=1000
+    )
     site.answers |= {path: reply(PAGE.format(path, words(n))) for n, path in enumerate(paths)}
     learnt: list[str] = []
     for incarnation in range(3):
@@ -234,7 +248,9 @@ async def test_a_lost_comment_that_is_gone_does_not_stay_pending(
     def answer(ids: Sequence[int]) -> bytes:
         return reply(json.dumps({"comments": [{"id": n, "text": "글", "time": 1} for n in ids]}))
 
-    talk = SourceConfig(name="c", kind="comments", url=f"{site.base}/api", every=0.1, rate=1000)
+    talk = SourceConfig(
+        undated="fetched", name="c", kind="comments", url=f"{site.base}/api", every=0.1, rate=1000
+    )
     for ids in ([1, 2], [2, 3]):
         frontier = Frontier(f"sqlite:///{tmp_path}/f.db")
         site.answers["/api"] = answer(ids)
@@ -275,7 +291,9 @@ async def test_a_source_is_pending_until_its_first_poll_is_over(
         writer.write(reply("", status))
 
     site.answers["/list"] = late
-    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list", every=3600)
+    source = SourceConfig(
+        undated="fetched", name="s", kind="page", url=f"{site.base}/list", every=3600
+    )
     crawler = Crawler([source], quick(site.host), frontier)
     seen: list[object] = []
 
@@ -299,7 +317,7 @@ async def test_stop_is_quick_while_everything_hangs(
         await asyncio.Event().wait()
 
     site.answers = {"/list": hang, "/robots.txt": hang}
-    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list")
+    source = SourceConfig(undated="fetched", name="s", kind="page", url=f"{site.base}/list")
     crawler = Crawler([source], quick(site.host, timeout=3600), frontier)
     async with asyncio.timeout(60.0):
         assert [document async for document in crawler.documents()] == []
@@ -310,7 +328,9 @@ async def test_without_a_browser_only_the_rendered_source_is_skipped(
 ) -> None:
     source = listing(site, reply, "/a/1")
     site.answers["/a/1"] = reply(PAGE.format("글", words(1)))
-    board = SourceConfig(name="b", kind="rendered", url=f"{site.base}/list", rate=1000)
+    board = SourceConfig(
+        undated="fetched", name="b", kind="rendered", url=f"{site.base}/list", rate=1000
+    )
     config = quick(site.host, browser=Path("/nowhere/chromium"))
     crawler = Crawler([source, board], config, frontier)
     found = await crawl(
@@ -340,7 +360,7 @@ async def test_no_text_reaches_the_frontier_or_the_log(
 
 
 def test_two_sources_of_one_name_are_refused(quick: Any, frontier: Frontier) -> None:
-    source = SourceConfig(name="s", kind="page", url="http://example.org/")
+    source = SourceConfig(undated="fetched", name="s", kind="page", url="http://example.org/")
     with pytest.raises(ConfigError, match="'s'"):
         Crawler([source, source], quick(), frontier)
 

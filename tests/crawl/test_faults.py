@@ -82,12 +82,32 @@ async def test_all_faults_of_the_simulated_web_at_once_and_a_good_host_beside_it
     ]
     shared: dict[str, Any] = {"rate": 1000.0, "every": 60.0}
     sources = [
-        SourceConfig(name="good", kind="page", url=f"{site.base}/list", links="/a/", **shared),
-        SourceConfig(name="all", kind="page", url=f"{simweb}/fault/", links="/fault/", **shared),
+        SourceConfig(
+            undated="fetched",
+            name="good",
+            kind="page",
+            url=f"{site.base}/list",
+            links="/a/",
+            **shared,
+        ),
+        SourceConfig(
+            undated="fetched",
+            name="all",
+            kind="page",
+            url=f"{simweb}/fault/",
+            links="/fault/",
+            **shared,
+        ),
     ]
     for way in ("feed", "comments"):
         sources += [
-            SourceConfig(name=f"{way}-{kind}", kind=way, url=f"{simweb}/fault/{kind}", **shared)
+            SourceConfig(
+                undated="fetched",
+                name=f"{way}-{kind}",
+                kind=way,
+                url=f"{simweb}/fault/{kind}",
+                **shared,
+            )
             for kind in kinds
         ]
     host = simweb.removeprefix("http://")
@@ -228,7 +248,9 @@ class OneAnswer:
 
 @pytest.mark.parametrize("way", ["feed", "sitemap", "page", "comments"])
 def test_any_listing_is_items_or_a_named_failure(way: Any) -> None:
-    source = SourceConfig(name="s", kind=way, url="http://example.org/list", pages=3)
+    source = SourceConfig(
+        undated="fetched", name="s", kind=way, url="http://example.org/list", pages=3
+    )
 
     @FUZZ
     @given(bodies, types)
@@ -316,8 +338,8 @@ async def test_a_site_of_generated_rubbish_never_stops_the_crawl(
     other_site.answers["/a/1"] = reply(PAGE.format("글", TEXT))
     shared: dict[str, Any] = {"kind": "page", "rate": 1000.0, "every": 60.0}
     sources = [
-        SourceConfig(name="bad", url=f"{site.base}/list", **shared),
-        SourceConfig(name="good", url=f"{other_site.base}/list", **shared),
+        SourceConfig(undated="fetched", name="bad", url=f"{site.base}/list", **shared),
+        SourceConfig(undated="fetched", name="good", url=f"{other_site.base}/list", **shared),
     ]
     frontier = Frontier("sqlite://")
     config = quick(site.host, other_site.host, attempts=1, per_host=4)

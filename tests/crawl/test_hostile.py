@@ -134,14 +134,37 @@ def escaped(text: str) -> str:
 def sources(base: str) -> list[SourceConfig]:
     shared: dict[str, Any] = {"every": 30.0, "rate": 1000.0}
     return [
-        SourceConfig(name="page", kind="page", url=f"{base}/list", next="a[rel=next]", **shared),
         SourceConfig(
-            name="based", kind="page", url=f"{base}/based-list", next="a[rel=next]", **shared
+            undated="fetched",
+            name="page",
+            kind="page",
+            url=f"{base}/list",
+            next="a[rel=next]",
+            **shared,
         ),
-        SourceConfig(name="map", kind="sitemap", url=f"{base}/map.xml", **shared),
-        SourceConfig(name="index", kind="sitemap", url=f"{base}/index.xml", pages=100, **shared),
-        SourceConfig(name="feed", kind="feed", url=f"{base}/feed.xml", **shared),
-        SourceConfig(name="api", kind="comments", url=f"{base}/api", link="link", **shared),
+        SourceConfig(
+            undated="fetched",
+            name="based",
+            kind="page",
+            url=f"{base}/based-list",
+            next="a[rel=next]",
+            **shared,
+        ),
+        SourceConfig(
+            undated="fetched", name="map", kind="sitemap", url=f"{base}/map.xml", **shared
+        ),
+        SourceConfig(
+            undated="fetched",
+            name="index",
+            kind="sitemap",
+            url=f"{base}/index.xml",
+            pages=100,
+            **shared,
+        ),
+        SourceConfig(undated="fetched", name="feed", kind="feed", url=f"{base}/feed.xml", **shared),
+        SourceConfig(
+            undated="fetched", name="api", kind="comments", url=f"{base}/api", link="link", **shared
+        ),
     ]
 
 
@@ -204,7 +227,7 @@ async def test_scripts_lead_nowhere_else_either(
     site.answers |= {"/robots.txt": reply(ROBOTS), "/board": reply(shell)}
     source = SourceConfig(
         name="board", kind="rendered", url=f"{site.base}/board", items="article.post", text="p",
-        rate=1000.0, every=30.0,
+        rate=1000.0, every=30.0, undated="fetched",
     )  # fmt: skip
     frontier = Frontier("sqlite://")
     crawler = Crawler([source], quick(site.host, per_host=8), frontier)

@@ -51,7 +51,7 @@ def page(text: str | bytes) -> FetchedPage:
 
 
 def source(kind: str, **more: Any) -> SourceConfig:
-    return SourceConfig(name="s", kind=kind, url=f"{BASE}/list", **more)
+    return SourceConfig(undated="fetched", name="s", kind=kind, url=f"{BASE}/list", **more)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,16 @@ async def test_a_crawler_reads_its_listings_there(
         monkeypatch.setattr(f"embedding.sources.{place}", never)
     config = quick(site.host, extract_processes=1)
     crawler = Crawler(
-        [SourceConfig(name="s", kind=kind, url=f"{site.base}/list", every=0.1, links="/[ab]$")],
+        [
+            SourceConfig(
+                undated="fetched",
+                name="s",
+                kind=kind,
+                url=f"{site.base}/list",
+                every=0.1,
+                links="/[ab]$",
+            )
+        ],
         config,
         frontier := Frontier("sqlite://"),
     )
@@ -165,8 +174,8 @@ async def test_long_documents_are_cut_at_the_end_of_a_sentence(
         ),
     }
     sources = [
-        SourceConfig(name="p", kind="page", url=f"{site.base}/list"),
-        SourceConfig(name="c", kind="comments", url=f"{site.base}/comments"),
+        SourceConfig(undated="fetched", name="p", kind="page", url=f"{site.base}/list"),
+        SourceConfig(undated="fetched", name="c", kind="comments", url=f"{site.base}/comments"),
     ]
     crawler = Crawler(sources, quick(site.host, max_chars=1_000), Frontier("sqlite://"))
     found = {}

@@ -228,7 +228,9 @@ async def test_a_crawl_goes_on_after_its_database_was_away(
             for i in range(8)
         },
     }
-    source = SourceConfig(name="s", kind="feed", url=f"{site.base}/rss", every=0.1)
+    source = SourceConfig(
+        undated="fetched", name="s", kind="feed", url=f"{site.base}/rss", every=0.1
+    )
     crawler = Crawler([source], quick(site.host, dedupe_min_chars=10_000), frontier)
     found: list[str] = []
 

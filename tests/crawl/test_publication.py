@@ -14,9 +14,11 @@ MARCH = datetime(2024, 3, 1, tzinfo=UTC)
 JSON = '<script type="application/ld+json">{}</script>'
 
 
-def read(head: str = "", body: str = BODY, zone: str = "UTC") -> Publication:
+def read(
+    head: str = "", body: str = BODY, zone: str = "UTC", now: datetime | None = None
+) -> Publication:
     tree = document_fromstring(f"<html><head>{head}</head><body>{body}</body></html>")
-    return published(tree, blocks(tree), URL, zone)
+    return published(tree, blocks(tree), URL, zone, now)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +92,54 @@ def test_json_ld_of_the_page_goes_before_that_of_what_it_lists() -> None:
 def test_an_impossible_date_leaves_the_next_one() -> None:
     head = JSON.format('{"datePublished":"2024-02-31"}') + '<meta name="date" content="2024-03-01">'
     assert read(head) == Publication(MARCH, "metadata")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<ul class="meta"><li>정치</li><li class="date">01.03.2024</li></ul>',
+        '<ul><li class="m-data"><time datetime="2024-03-01">1. März</time></li></ul>',
+        '<aside><dl><dd><time datetime="2024-03-01">1일</time></dd></dl></aside>',
+        '<div class="footer"><time itemprop="datePublished" datetime="2024-03-01">1일</time></div>',
+        '<a rel="bookmark" href="/a"><time datetime="2024-03-01">3월 1일</time></a>',
+        '<p class="footer-line">Erschienen am: 01.03.2024</p>',
+        "<p>1. März 2024, 홍길동</p>",
+        '<p class="date">1 mars 2024</p>',
+        '<p class="datum">1 marzo 2024</p>',
+    ],
+)
+def test_a_line_of_the_page_itself_says_when_it_was_published(line: str) -> None:
+    assert read(body=BODY.replace("</h1>", f"</h1>{line}")).at == MARCH
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '<ul><li><a href="/b">다른 글</a> <time datetime="2019-01-05">5일</time></li></ul>',
+        "<aside><h3>다른 글</h3><time datetime='2019-01-05'>5일</time></aside>",
+        "<blockquote><time datetime='2019-01-05'>5일</time></blockquote>",
+    ],
+)
+def test_what_leads_elsewhere_or_is_quoted_does_not(other: str) -> None:
+    assert read(body=BODY.replace("</article>", f"{other}</article>")).origin in ("guess", "none")
+
+
+def test_metadata_that_is_only_called_a_date_comes_behind_the_pages_own_time() -> None:
+    meta = '<meta name="dcterms.date" content="2024-02-20">'
+    own = BODY.replace("</h1>", '</h1><time datetime="2024-03-01T00:00:00Z">3월 1일</time>')
+    assert read(meta, own) == Publication(MARCH, "metadata")
+    assert read(meta).at == datetime(2024, 2, 20, tzinfo=UTC)
+
+
+def test_a_year_alone_is_no_date() -> None:
+    assert read(body=BODY + "<footer>© 2009 신문사</footer>") == Publication()
+
+
+def test_a_time_relative_to_the_fetch_counts_where_no_date_is_written() -> None:
+    line = '<span class="date">3일 전</span>'
+    now = datetime(2024, 3, 4, 10, 30, tzinfo=UTC)
+    body = BODY.replace("</h1>", f"</h1>{line}")
+    assert read(body=body) == Publication()
+    assert read(body=body, now=now) == Publication(datetime(2024, 3, 1, 10, 30, tzinfo=UTC), "text")
+    dated = body.replace("</h1>", '</h1><span class="info">입력 2024.03.01.</span>')
+    assert read(body=dated, now=now) == Publication(MARCH, "text")

@@ -12,7 +12,13 @@ def test_nothing_to_say_about_a_healthy_stream() -> None:
 
 def test_errors_full_queues_and_lost_nodes_are_named() -> None:
     report = {
-        "sources": {"news": {"errors": {"timeout": 2}, "last_error": "http://x: no answer."}},
+        "sources": {
+            "news": {
+                "errors": {"timeout": 2, "undated": 3},
+                "dated": {"guess": 4, "metadata": 9},
+                "last_error": "http://x: no answer.",
+            }
+        },
         "full_waits": 4,
         "queue_capacity": 200_000,
         "last_error": "server away.",
@@ -22,7 +28,7 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
     text = "\n".join(found)
     for part in (
         "9 s",
-        "2 timeout",
+        "4 date_guess, 2 timeout, 3 undated. Last: http://x",
         "http://x",
         "200,000",
         "4 times",

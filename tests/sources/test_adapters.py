@@ -217,6 +217,7 @@ async def test_a_file_is_played_back_by_the_clock(web: Any, tmp_path: Path) -> N
         '{"date": "2020-01-01", "text": "하나"}',
         "broken",
         '{"date": "2020-03-01", "text": "둘"}',
+        '{"date": "언젠가", "text": "셋"}',
     ]
     path.write_bytes(lzma.compress("\n".join(lines).encode()))
     one = adapter("replayed", path=path, timezone="UTC")
@@ -224,7 +225,7 @@ async def test_a_file_is_played_back_by_the_clock(web: Any, tmp_path: Path) -> N
     assert await keys(one, web) == ["replayed://s/1"]
     assert await keys(one, web) == []
     web.now = EventClock()
-    assert await keys(one, web) == ["replayed://s/3"]
+    assert await keys(one, web) == ["replayed://s/3", "replayed://s/4"], "undated, not unsaid"
     assert await keys(one, web) == []
     assert one.skipped == 1
 

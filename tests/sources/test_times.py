@@ -199,3 +199,36 @@ def test_nothing_makes_it_fail(value: object) -> None:
 def test_iso_times_round_trip(when: datetime) -> None:
     aware = when.replace(tzinfo=UTC)
     assert parse_time(aware.isoformat()) == aware
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("3.2.2020", (2020, 2, 3)),
+        ("03.02.2020, 16:05 Uhr", (2020, 2, 3, 16, 5)),
+        ("24. 5. 2020", (2020, 5, 24)),
+        ("17/02/2020", (2020, 2, 17)),
+        ("02/17/2020", (2020, 2, 17)),
+        ("17-02-2020 04:05 PM", (2020, 2, 17, 16, 5)),
+        ("03/02/2020", None),
+        ("31.02.2020", None),
+        ("2020.02.03", (2020, 2, 3)),
+    ],
+)
+def test_a_day_goes_first_where_it_can_only_be_one(text: str, when: tuple[int, ...] | None) -> None:
+    wanted = datetime(*when, tzinfo=UTC) if when else None  # type: ignore[arg-type, misc]
+    assert parse_time(text, day_first=True) == wanted
+    if text[:4] != "2020":
+        assert parse_time(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3. Februar 2020", "3 févr. 2020", "3 de febrero de 2020", "3 febbraio 2020",
+        "3 fevereiro 2020", "3rd of February 2020",
+    ],
+)  # fmt: skip
+def test_months_are_read_in_six_languages(text: str) -> None:
+    assert parse_time(text) == datetime(2020, 2, 3, tzinfo=UTC)
+    assert parse_time(f"{text} 16:05") == datetime(2020, 2, 3, 16, 5, tzinfo=UTC)

@@ -18,6 +18,7 @@ STATUS = {
     "lag": {"p50_s": 1.5, "p95_s": 4.0},
     "nodes": {"a": {}, "b": {}},
     "sources": {"뉴스": {"documents": 70, "idle_s": 2.0, "lag_p50_s": 1.0}},
+    "faults": {"게시판": {"undated": 12, "http_4xx": 3}},
 }
 
 
@@ -106,6 +107,7 @@ def test_the_panel_reads_the_parameter_server(config, serve, client_of):
         "idle_s": 2.0,
         "lag_p50_s": 1.0,
     }
+    assert answer["faults"] == {"게시판": {"undated": 12, "http_4xx": 3}}
     assert "data-stream" in client.get("/snapshots").text
 
 

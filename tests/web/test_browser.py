@@ -153,6 +153,7 @@ async def test_the_first_page_shows_what_is_read_and_then_the_first_window(
         "documents": 1234,
         "sources": {"뉴스": {"documents": 1234}},
         "windows": {"2020-01": {}},
+        "faults": {"게시판": {"undated": 12, "http_4xx": 3}},
     }
     server = FastAPI()
     server.get("/status")(lambda: status)
@@ -165,7 +166,10 @@ async def test_the_first_page_shows_what_is_read_and_then_the_first_window(
         await page.goto(address + "/")
         assert "아래에서 볼 수 있습니다" in await page.locator(".lede").inner_text()
         await page.wait_for_selector(".live-sources li")
-        assert "1,234" in await page.locator(".live-sources").inner_text()
+        said = await page.locator(".live-sources").inner_text()
+        assert "1,234" in said
+        assert "날짜를 알 수 없어 어느 기간에도 들지 않음 12" in said
+        assert "제외: http_4xx 3" in said
         copytree(config.snapshots, store, dirs_exist_ok=True)
         status["windows"] = {"2020-01": {"snapshot": "2020-01-x"}}
         await page.wait_for_selector("h1:not(:has-text('아직 끝난 기간이'))")

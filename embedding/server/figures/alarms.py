@@ -1,11 +1,14 @@
-"""What the nodes' crawlers report of their sources: faults by reason, and alarms that stand."""
+"""What the nodes' crawlers report of their sources: counts by reason, and alarms that stand."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from embedding.crawl.origins import doubtful
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _LONGEST = 300
@@ -16,9 +19,10 @@ _LONGEST = 300
 class SourceFigures:
     """One source as the node that reads it reports it.
 
-    faults, alarms  failures by reason and alarms raised by event, since its crawler started
-    fetched         pages read
-    alarm           `event`, `since`, `sentence` of the alarm that stands, None without
+    faults   by reason what failed, was left out or was dated by a guess (`crawl/reasons.py`), and
+    alarms   alarms raised by event, both since its crawler started
+    fetched  pages read
+    alarm    `event`, `since`, `sentence` of the alarm that stands, None without
     """
 
     node: str
@@ -40,7 +44,7 @@ def crawl_figures(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[SourceFigu
                 yield SourceFigures(
                     name,
                     str(source),
-                    _counts(row.get("errors")),
+                    _counts(row.get("errors")) | doubtful(_counts(row.get("dated"))),
                     _counts(row.get("alarms")),
                     _count(row.get("fetched")),
                     _alarm(row.get("alarm")),
@@ -54,6 +58,14 @@ def open_alarms(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, s
         for each in crawl_figures(nodes)
         if each.alarm is not None
     }
+
+
+def source_faults(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """By source and reason, what failed, was left out or was dated by a guess, at all nodes."""
+    found: dict[str, Counter[str]] = {}
+    for each in crawl_figures(nodes):
+        found.setdefault(each.source, Counter()).update(each.faults)
+    return {source: dict(counts.most_common()) for source, counts in sorted(found.items())}
 
 
 def _alarm(value: Any) -> dict[str, str] | None:

@@ -347,7 +347,7 @@ def _crawl(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     yield labelled(
         CounterMetricFamily,
         "source_faults",
-        "Failures of the crawler, by reason",
+        "Documents and tries that failed, were left out or dated by a guess, by reason",
         "source reason",
         (((each.source, why), n) for each in found for why, n in sorted(each.faults.items())),
     )

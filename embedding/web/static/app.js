@@ -122,14 +122,23 @@ function live(panel) {
       else if (cell.dataset.figure.endsWith("_s")) cell.textContent = duration(value);
       else cell.textContent = Math.round(value).toLocaleString(document.documentElement.lang);
     });
+    const known = answer.sources.map((one) => one.source);
+    const unread = Object.keys(answer.faults).filter((name) => !known.includes(name));
     sources.replaceChildren(
-      ...answer.sources.map((source) => {
+      ...[...answer.sources, ...unread.map((source) => ({ source }))].map((source) => {
         const line = document.createElement("li");
         const name = document.createElement("span");
         const amount = document.createElement("span");
+        const number = (n) => (n ?? 0).toLocaleString(document.documentElement.lang);
         name.textContent = source.source.slice(0, 40);
-        amount.textContent = (source.documents ?? 0).toLocaleString(document.documentElement.lang);
+        amount.textContent = number(source.documents);
         line.append(name, amount);
+        for (const [reason, n] of Object.entries(answer.faults[source.source] ?? {})) {
+          const fault = document.createElement("small");
+          const said = sources.dataset[reason] ?? `${sources.dataset.left_out}: ${reason}`;
+          fault.textContent = `${said} ${number(n)}`;
+          line.append(fault);
+        }
         return line;
       }),
     );

@@ -14,13 +14,16 @@ ALARM = {"event": "blocked", "since": "2026-01-01T00:00:00+00:00", "sentence": "
 
 
 def test_an_alarm_is_in_status_and_metrics_and_goes_again(connect) -> None:
-    row = {"errors": {"http_4xx": 7}, "alarms": {"blocked": 2}, "alarm": ALARM, "fetched": 30}
+    counts = {"errors": {"http_4xx": 7}, "dated": {"metadata": 5, "guess": 2}}
+    row = {**counts, "alarms": {"blocked": 2}, "alarm": ALARM, "fetched": 30}
     with running_server(ServerConfig(device="cpu"), SyncConfig(policy="asp"), dim=4) as server:
         node = connect(server, "n0")
         node.client.report({"sources": {"뉴스": row}})
         status = httpx.get(f"{server.http_url}/status", timeout=60, trust_env=False).json()
         assert status["alarms"] == {"뉴스": {"node": "n0", **ALARM}}
+        assert status["faults"] == {"뉴스": {"http_4xx": 7, "date_guess": 2}}
         samples = scrape(server.http_url)
+        assert samples["yeoron_source_faults_total", "뉴스", "date_guess"] == 2
         assert samples["yeoron_source_alarm", "뉴스", "blocked"] == 1
         assert samples["yeoron_source_alarms_total", "뉴스", "blocked"] == 2
         assert samples["yeoron_source_faults_total", "뉴스", "http_4xx"] == 7
