@@ -44,17 +44,16 @@ class EstimatorTraits:
     """Both snapshots have to have vectors of the same length."""
 
     judge: Callable[[SnapshotPair, IntArray], Permuted] | None = None
-    """A significance of its own: z and p of rows of a pair, and by what documents. Without it words
-    are judged by words of like frequency."""
+    """A significance of its own: z, p and size of rows of a pair, and by what documents. Without it
+    words are judged by words of like frequency."""
 
-    shown_as: str = ""
-    """The estimator whose figures people see instead, where these have no unit that they know;
-    it also judges where `judge` cannot."""
+    without_usage: str = ""
+    """The estimator that takes its place where a snapshot does not say how words were used."""
 
     def contradiction(self) -> str:
         """Why these traits cannot all be; empty where they can."""
-        if self.judge is not None and not (self.shown_as and self.needs_usage):
-            return "judge goes with needs_usage, and with shown_as, which judges without it"
+        if self.judge is not None and not (self.without_usage and self.needs_usage):
+            return "judge goes with needs_usage, and with without_usage, which judges without it"
         return ""
 
 
@@ -62,8 +61,3 @@ ESTIMATORS: Registry[Estimator, EstimatorTraits] = Registry(
     "estimator", "yeoron.estimators", "embedding.trends", "ESTIMATORS"
 )
 """All estimators: those built in, and those of other packages."""
-
-
-def shown(estimator: str) -> str:
-    """The estimator whose figures people see."""
-    return ESTIMATORS.traits(estimator).shown_as or estimator

@@ -10,7 +10,7 @@ import numpy as np
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
-from embedding.trends.estimators import ESTIMATORS, shown
+from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.pair import SnapshotPair, pair_of
 from embedding.trends.permutation import Grounds
@@ -22,7 +22,7 @@ from embedding.trends.shift import shift
 from embedding.trends.significance import TestArray, benjamini_hochberg
 from embedding.trends.support import support
 from embedding.trends.touched import touched_words
-from embedding.trends.writer import RowWriter, top
+from embedding.trends.writer import RowWriter
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class JudgedWords:
 
     rows      int64 [n], rows of the pair
     ranked    z, p and q by the configured estimator
-    shift     float32 [n] by the estimator that is shown (`shown`), judged by `floor`
+    shift     float32 [n], how much each changed by it; `floor` has what is usual
     expected  float64 [n], shift of a typical word of the same frequency
     grounds   by what documents they were judged; places: int64 [n] of the words in it
     """
@@ -57,6 +57,17 @@ class JudgedWords:
     floor: noise.NoiseFloor
     grounds: Grounds | None = None
     places: IntArray | None = None
+
+    def scores(self, limit: float) -> TestArray:
+        """float64 [n]: how much those changed whose q is at most `limit`; 0 of the others."""
+        found: TestArray = np.where(self.ranked.q <= limit, np.maximum(self.shift, 0.0), 0.0)
+        return found
+
+    def interval(self, at: int) -> tuple[float, float] | tuple[None, None]:
+        """Of the shift of a word, 95 %; None where documents do not say it."""
+        if self.grounds is None or self.places is None:
+            return None, None
+        return self.grounds.interval(int(self.places[at]))
 
 
 def pair_in(material: ReportInput) -> SnapshotPair:
@@ -89,23 +100,25 @@ def judge_words(
     rows = rows[[pair.words[at] not in held_out for at in rows.tolist()]]
     if len(rows) == 0 or len(pair) < 3:
         return None
-    exposure = noise.exposure(pair.seen_before[rows], in_window[rows])
-    scale = ESTIMATORS.traits(shown(config.estimator)).scale
-    values = shift(pair, rows, config)
-    known = np.isfinite(values)
-    rows, values, exposure = rows[known], values[known], exposure[known]
+    traits, sure = ESTIMATORS.traits(config.estimator), None
+    if traits.judge is not None and pair.usage_compares:
+        sure = traits.judge(pair, rows)
+        values = sure.size.astype(np.float32)
+    else:
+        name = traits.without_usage or config.estimator
+        traits = ESTIMATORS.traits(name)
+        values = shift(pair, rows, config, name)
+        rows, values = rows[np.isfinite(values)], values[np.isfinite(values)]
     if not len(rows):
         return None
-    stable = scale.forward(values.astype(np.float64))
-    grounds = None
-    places = np.arange(len(rows), dtype=np.int64)
+    exposure = noise.exposure(pair.seen_before[rows], in_window[rows])
+    stable = traits.scale.forward(values.astype(np.float64))
     judged = ranked = noise.judge(stable, exposure, config.band_words)
-    judge = ESTIMATORS.traits(config.estimator).judge
-    if judge is not None and pair.usage_compares:
-        sure = judge(pair, rows)
-        grounds = sure.grounds
+    if sure is not None:
         ranked = noise.RankedShifts(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
-    expected = scale.inverse(judged.floor.at(exposure)[0])
+    grounds = None if sure is None else sure.grounds
+    places = np.arange(len(rows), dtype=np.int64)
+    expected = traits.scale.inverse(judged.floor.at(exposure)[0])
     if among is not None:
         chosen = np.array([pair.words[at] in among for at in rows.tolist()], dtype=bool)
         ranked, rows = ranked.take(chosen), rows[chosen]
@@ -120,7 +133,7 @@ def rank_moved(
     config: TrendsConfig,
     limit: float | None = None,
 ) -> ShiftRanking:
-    """Rank by robust z of the shift.
+    """Rank those that are called by how much they changed, behind them the others by z.
 
     limit  q up to which a word is called; None: `config.false_discovery`
     """
@@ -129,18 +142,20 @@ def rank_moved(
     if judged is None:
         return ShiftRanking()
     rows, ranked = judged.rows, judged.ranked
-    words = [pair.words[at] for at in rows]
-    best = top(np.arange(len(rows)), ranked.z, words, config.rows)
+    words, scores = [pair.words[at] for at in rows], judged.scores(limit)
+    order = np.lexsort((words, -ranked.z.round(9), -scores.round(9)))
+    best = order[: config.rows].tolist()
     label = material.snapshot.manifest.window.label
     every = {name: shift(pair, rows[best], config, name) for name in usable(pair)}
     found: list[dict[str, object]] = [
         {
-            "score": float(ranked.z[at]),
+            "score": float(scores[at]),
             "z": float(ranked.z[at]),
             "p": float(ranked.p[at]),
             "q": float(ranked.q[at]),
             "significant": bool(ranked.q[at] <= limit),
             "shift": float(judged.shift[at]),
+            **dict(zip(("shift_low", "shift_high"), judged.interval(at), strict=True)),
             "expected": float(judged.expected[at]),
             "since": label if ranked.q[at] <= limit else None,
             "figures": {name: float(column[i]) for name, column in every.items()},
@@ -155,7 +170,7 @@ def rank_moved(
         floor=judged.floor.to_dict(),
         compared=len(rows),
         judged=int((ranked.p < 1.0).sum()),
-        scores=word_scores(words, _figures(judged), material, config, limit),
+        scores=word_scores(words, _figures(judged), order, material, config, limit),
     )
 
 

@@ -8,7 +8,8 @@ of source s, of both times, and h_s = N1_s N2_s / N_s of its documents before, a
 
 The labels before and after are permuted over the units of each source, so a change in the mix of
 sources is no change of a word. With mean μ, variance v and skewness of T over the permutations and
-h = Σ_s h_s, the squared distance of both times beyond chance is (T - μ) / h.
+h = Σ_s h_s, the squared distance of both times beyond chance is (T - μ) / h. p comes from it. How
+much a word changed is another question, which `prototypes.py` answers from the same sums.
 
 With enough documents each word differs a little, as what people write about differs. So a word has
 changed only if it did more than words do: the hypothesis is that its squared distance is at most d,
@@ -26,10 +27,11 @@ So it must differ from the last of them as well: with labels permuted over the u
 and that one alone, p must be at most LATELY; else the larger of both p counts.
 
 What all words have in common in their change is the topic of the time and no change of a word. So
-the first principal directions of A, at length 1, over the frequent words are taken out of R (as Mu
-and Viswanath 2018 take them out of vectors): at most COMMON, and only those in which there is more
-than in the same direction of any of COMPARED permutations (parallel analysis; Horn 1965). Of a
-large vocabulary the SAMPLED words of most documents show them.
+the principal directions of A, at length 1, over the frequent words are taken out of R (as Mu and
+Viswanath 2018 take them out of vectors), each by its excess over chance: of a direction in which
+there is λ, and at most λ₀ in the same one of any of COMPARED permutations (parallel analysis; Horn
+1965), the part max(0, 1 − λ₀/λ) goes. Of a large vocabulary the SAMPLED words of most documents
+show them.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends.distributions import normal_isf, pareto_sf, pearson3_sf
+from embedding.trends.prototypes import Prototypes, interval
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import TestArray
 
@@ -57,8 +60,6 @@ CERTAIN = 1e-8
 """p below which no more permutations are wanted: none of them would reach T."""
 LATELY = 0.05
 """p by the window and the one before it, up to which a word changed in this window."""
-COMMON = 8
-"""Directions that are taken out, at most."""
 COMPARED = 19
 WORDS_EACH = 50
 """Frequent words that a direction has to be seen in."""
@@ -147,12 +148,21 @@ class Grounds:
 
     compared  whose units they are; source `at` of them is sources[at]
     common    float32 [dim, c], directions that were taken out; usual: d
+    lengths   float64 [2], usual squared lengths of prototypes (`prototypes.py`)
     """
 
     compared: Compared
     sources: tuple[str, ...]
     common: FloatArray
     usual: float
+    lengths: TestArray
+
+    def interval(self, word: int) -> tuple[float, float]:
+        """Of the size of a word's change, by its place among those that were judged."""
+        units = self.compared.merged(np.array([word], dtype=np.int64))
+        measured = Measured.of(units, self.common)
+        chance = float(measured.spread[0] / measured.weight[0])
+        return interval(units, self.common, self.lengths, chance)
 
 
 @dataclass(frozen=True)
@@ -227,7 +237,7 @@ class Compared:
 class Permuted:
     """z and p, one-sided, and size, float64 [n]; 0, 1, 0 for a word without enough documents.
 
-    size  distance of both times beyond chance, √max(0, (T - μ) / h). Permutations of few units
+    size  cosine distance of both times without chance (`prototypes.py`). Permutations of few units
           hold large changes themselves, so z does not grow with them
     grounds  None where no word was judged
     """
@@ -312,24 +322,20 @@ class Measured:
         beyond = (self.observed - self.mean)[known].sum()
         return max(float(beyond / self.weight[known].sum()), 0.0)
 
-    def judged(self, usual: float) -> Permuted:
-        """Whether the words' squared distances are more than `usual`."""
-        n = len(self.observed)
-        z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
+    def p(self, usual: float) -> TestArray:
+        """float64 [n], of squared distances of at most `usual`; 1 where nothing can be said."""
+        p = np.ones(len(self.observed))
         known = np.isfinite(self.observed)
         deviates, skew = self.deviates(usual)
         p[known] = np.clip(pearson3_sf(deviates[known], skew[known]), _SURE, 1.0)
-        z[known] = normal_isf(np.minimum(p[known], 1.0 - 1e-9))
-        square = (self.observed - self.mean)[known] / np.maximum(self.weight[known], 1e-9)
-        size[known] = np.sqrt(np.maximum(square, 0.0))
-        return Permuted(z, p, size)
+        return p
 
 
 def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> TestArray:
     """p float64 [n] by labels [1 + k, u]: the share that reaches T, if SEEN of them do."""
     found, weight = _statistics(units, common, labels)
     measured = Measured.by(found, weight)
-    p = measured.judged(usual).p
+    p = measured.p(usual)
     deviates, _ = measured.deviates(usual)
     null = (found[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
     reach = (null >= deviates[:, None]).sum(axis=1)
@@ -403,18 +409,19 @@ def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[TestA
 
 
 def common_directions(together: FloatArray, words: int) -> FloatArray:
-    """float32 [dim, k]: what frequent words have in common in their change, beyond chance.
+    """C float32 [dim, k]: what frequent words have in common in their change, beyond chance.
+
+    R - (R C) Cᵀ is R without that: each column has the root of its part beyond chance as length.
 
     together  float32 [1 + COMPARED, dim, dim], AᵀA with rows of length 1: truly, and permuted
     words     rows of A
     """
     sizes, axes = np.linalg.eigh(together)
-    sizes = sizes[:, ::-1]
-    beyond = sizes[0] > sizes[1:].max(axis=0)
-    k = int(np.argmin(beyond)) if not beyond.all() else len(beyond)
-    k = min(k, COMMON, words // WORDS_EACH)
-    found: FloatArray = axes[0][:, ::-1][:, :k].astype(np.float32)
-    return found
+    sizes = sizes[:, ::-1][:, : words // WORDS_EACH]
+    chance = sizes[1:].max(axis=0) / np.maximum(sizes[0], 1e-12)
+    lengths = np.sqrt(np.clip(1.0 - chance, 0.0, 1.0))
+    found: FloatArray = (axes[0][:, ::-1][:, : len(lengths)] * lengths).astype(np.float32)
+    return found[:, lengths > 0]
 
 
 def _together(units: Units) -> tuple[FloatArray, int]:
@@ -437,27 +444,33 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
     common = _common(compared, before, after)
     enough = np.flatnonzero(np.minimum(before, after) >= MIN_DOCUMENTS)
     columns = np.full((len(fields(Measured)), n), np.nan)
+    prototypes = []
     for part in _parts(enough):
-        measured = Measured.of(compared.merged(part), common)
+        units = compared.merged(part)
+        measured = Measured.of(units, common)
         columns[:, part] = [getattr(measured, each.name) for each in fields(Measured)]
+        prototypes.append(Prototypes.of(units, common))
     measured = Measured(*columns)
     usual = measured.usual()
-    judged = measured.judged(usual)
-    near = np.flatnonzero(judged.p < DOUBTFUL)
+    p = measured.p(usual)
+    near = np.flatnonzero(p < DOUBTFUL)
     for times in REFINED:
         if not len(near):
             break
         labels = permutations(compared.merged(near[:1]), times)
         for part in _parts(near, times):
-            units = compared.merged(part)
-            judged.p[part] = refined(units, common, usual, labels)
-        p = judged.p[near]
-        near = near[(p > CERTAIN) & (p < SEEN / times)]
-    near = np.flatnonzero(judged.p < DOUBTFUL)
+            p[part] = refined(compared.merged(part), common, usual, labels)
+        near = near[(p[near] > CERTAIN) & (p[near] < SEEN / times)]
+    near = np.flatnonzero(p < DOUBTFUL)
     if any(side.older for side in compared.sides):
-        judged.p[near] = _lately(compared, near, common, usual, judged.p[near])
-    judged.z[near] = normal_isf(np.minimum(judged.p[near], 1.0 - 1e-9))
-    return replace(judged, grounds=Grounds(compared, sources, common, usual))
+        p[near] = _lately(compared, near, common, usual, p[near])
+    z = np.where(np.isfinite(measured.observed), normal_isf(np.minimum(p, 1.0 - 1e-9)), 0.0)
+    size, lengths = np.zeros(n), np.ones(2)
+    if prototypes:
+        every = Prototypes.joined(prototypes)
+        lengths = every.usual()
+        size[enough] = every.distance(lengths)
+    return Permuted(z, p, size, Grounds(compared, sources, common, usual, lengths))
 
 
 def _lately(

@@ -1,118 +1,132 @@
-"""How differently a word is used at two times, by the mean vectors of its contexts.
+"""How much the use of a word differs between two times: the cosine distance of its prototypes.
 
-The two standard estimators of contextualised models (Kutuzov and Giulianelli 2020, "UiO-UvA at
-SemEval-2020 Task 1", section 3), and one that mends the second where a word has few mentions. A
-mention says one vector x of unit length, what stands around it. With x̄ and ȳ the means over the
-mentions of either time:
+A document that uses a word gives one unit vector, and the mean x̄ of all of one time is the word's
+prototype. Their distance (PRT; Kutuzov and Giulianelli 2020, "UiO-UvA at SemEval-2020 Task 1",
+section 3) is 1 − x̄·ȳ / (|x̄| |ȳ|). It is what people's judgements of change agree with, where the
+plain |x̄ − ȳ|² does not (ADR 37): that is large for words whose documents are alike, changed or not.
 
-- average pairwise cosine distance (APD), over all pairs of a mention before and a mention after:
+The mean of few documents is longer than what it estimates, by chance, so PRT says that rare words
+changed. Pairs of different units, which hold different texts, have no chance in common:
 
-      APD = 1 − mean_ij x_i·y_j = 1 − x̄·ȳ
+    l² = (|Σ_k s_k|² − Σ_k |s_k|²) / (N² − Σ_k n_k²)
 
-  as the mean of scalar products is the scalar product of the means. It is high, too, for a word
-  that has many uses at both times.
-- distance of prototypes (PRT):
-
-      PRT = 1 − x̄·ȳ / (|x̄| |ȳ|)
-
-- The mean of few mentions is longer than what it estimates, by chance, so PRT says that rare words
-  changed. Pairs of different units, which hold different texts, have no chance in common:
-
-      l² = (|Σ_k s_k|² − Σ_k |s_k|²) / (N² − Σ_k n_k²)
-
-  with s_k the sum and n_k the number of mentions in unit k, N = Σ n_k. As few mentions say badly
-  how large it is, it is moderated towards its median l₀² over all words (as variances are, Smyth
-  2004): |x̄|² ≈ (N l² + PRIOR l₀²) / (N + PRIOR). PRT by these lengths is the cosine distance
-  corrected for attenuation (Spearman 1904): about 0 for a word that did not change, however rare.
+with s_k the sum and n_k the documents of unit k, N = Σ n_k. As few documents say badly how large it
+is, it is moderated towards its median l₀² over all words (as variances are, Smyth 2004): |x̄|² ≈
+(N l² + PRIOR l₀²) / (N + PRIOR). PRT by these lengths is the cosine distance corrected for
+attenuation (Spearman 1904): about 0 for a word that did not change, however rare, and below it for
+half of these. Of several sources the products and the squared lengths are means, weighted by
+N1 N2 / (N1 + N2) of each, so that another mix of sources is no change.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embedding.kernel.records import FloatArray
-from embedding.trends.significance import TestArray
 
-_PRIOR = 10.0
-"""Mentions that the median length counts for, chosen on planted petitions."""
+if TYPE_CHECKING:
+    from embedding.trends.permutation import Units
+    from embedding.trends.significance import TestArray
+
+PRIOR = 10.0
+"""Documents that the median length counts for, chosen on planted petitions."""
 _SHORTEST = 1e-4
-"""Of a squared length: that of words whose mentions have nothing in common is 0 or below."""
+"""Of a squared length: that of words whose documents have nothing in common is 0 or below."""
+_WITHIN = 1.96
+"""Standard errors on either side of an interval of 95 %."""
 
 
 @dataclass(frozen=True)
-class PrototypeSums:
-    """What stood around n words at one time, in units of different texts.
+class Prototypes:
+    """Of n words, at both times.
 
-    counts  float [n, units]: mentions
-    sums    float [n, units, dim]: sum of the unit vectors of their contexts
+    product    float64 [n]: x̄·ȳ; NaN where no source has two units of each time
+    squares    float64 [2, n]: l² before and after
+    documents  float64 [2, n]: N
     """
 
-    counts: FloatArray
-    sums: FloatArray
+    product: TestArray
+    squares: TestArray
+    documents: TestArray
 
-    @property
-    def mentions(self) -> TestArray:
-        """float64 [n]: N."""
-        total: TestArray = self.counts.sum(axis=1, dtype=np.float64)
-        return total
-
-    @property
-    def means(self) -> TestArray:
-        """float64 [n, dim]: x̄; NaN for a word without a mention."""
+    @classmethod
+    def of(cls, units: Units, common: FloatArray) -> Prototypes:
+        """common: float32 [dim, c], directions that are taken out."""
+        n = len(units.documents)
+        found, weights = np.zeros((3, n)), np.zeros(n)
+        totals = np.zeros((2, n))
+        for source in np.unique(units.source).tolist():
+            sums, squares = [], []
+            held = np.zeros((2, n))
+            for time, later in enumerate((False, True)):
+                own = (units.source == source) & (units.later == later)
+                documents = units.documents[:, own].astype(np.float64)
+                vectors = units.sums[:, own] - (units.sums[:, own] @ common) @ common.T
+                whole = vectors.sum(axis=1, dtype=np.float64)
+                alone = np.einsum("nkd,nkd->n", vectors, vectors, dtype=np.float64)
+                held[time] = documents.sum(axis=1)
+                pairs = held[time] ** 2 - (documents**2).sum(axis=1)
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    squares.append(
+                        np.where(pairs > 0, ((whole**2).sum(axis=1) - alone) / pairs, np.nan)
+                    )
+                    sums.append(whole / held[time][:, None])
+            each = np.stack([np.einsum("nd,nd->n", *sums), *squares])
+            known = np.isfinite(each).all(axis=0)
+            weight = np.where(known, held[0] * held[1] / np.maximum(held.sum(axis=0), 1.0), 0.0)
+            found += weight * np.where(known, each, 0.0)
+            weights += weight
+            totals += np.where(known, held, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means: TestArray = self.sums.sum(axis=1, dtype=np.float64) / self.mentions[:, None]
-        return means
+            found /= weights
+        return cls(found[0], found[1:], totals)
 
-    @property
-    def squared_lengths(self) -> TestArray:
-        """float64 [n]: |x̄|² without chance, moderated towards the median of all n words.
+    @classmethod
+    def joined(cls, parts: list[Prototypes]) -> Prototypes:
+        """Of all words of some parts."""
+        each = [(one.product, one.squares, one.documents) for one in parts]
+        return cls(*(np.concatenate(columns, axis=-1) for columns in zip(*each, strict=True)))
 
-        The median itself for a word whose mentions are all in one unit; NaN without a mention.
-        """
-        own = np.einsum("nkd,nkd->n", self.sums, self.sums, dtype=np.float64)
-        total = self.mentions
-        pairs = total**2 - (self.counts.astype(np.float64) ** 2).sum(axis=1)
-        known = pairs > 0
-        if not known.any():
-            return np.full(len(total), np.nan)
-        length = np.zeros(len(total))
-        whole = (self.sums.sum(axis=1, dtype=np.float64) ** 2).sum(axis=1)
-        length[known] = (whole[known] - own[known]) / pairs[known]
-        weight = np.where(known, total, 0.0)
-        found = (weight * length + _PRIOR * np.median(length[known])) / (weight + _PRIOR)
-        found[total == 0] = np.nan
-        squares: TestArray = np.maximum(found, _SHORTEST)
-        return squares
+    def usual(self) -> TestArray:
+        """l₀² float64 [2], before and after: the medians over all words."""
+        known = np.isfinite(self.product)
+        return np.median(self.squares[:, known], axis=1) if known.any() else np.ones(2)
 
+    def lengths(self, usual: TestArray) -> TestArray:
+        """|x̄| |ȳ| float64 [n], without chance. usual: l₀² [2]."""
+        squares = self.documents * self.squares + PRIOR * usual[:, None]
+        squares /= self.documents + PRIOR
+        found: TestArray = np.sqrt(np.maximum(squares, _SHORTEST).prod(axis=0))
+        return found
 
-def average_pairwise_distance(before: PrototypeSums, after: PrototypeSums) -> TestArray:
-    """APD float64 [n]; NaN for a word that one time does not mention."""
-    return 1.0 - _products(before, after)
+    def distance(self, usual: TestArray) -> TestArray:
+        """PRT float64 [n], 0 where nothing is known. usual: l₀² [2]."""
+        found = 1.0 - self.product / self.lengths(usual)
+        return np.where(np.isfinite(found), found, 0.0)
 
 
-def prototype_distance(before: PrototypeSums, after: PrototypeSums) -> TestArray:
-    """PRT float64 [n], 0 … 2; NaN for a word that one time does not mention."""
-    lengths = [np.linalg.norm(side.means, axis=1) for side in (before, after)]
-    return _distance(_products(before, after), lengths[0] * lengths[1])
+def interval(
+    units: Units, common: FloatArray, usual: TestArray, chance: float
+) -> tuple[float, float]:
+    """Between what the distance of one word lies with 95 %.
 
-
-def unbiased_prototype_distance(before: PrototypeSums, after: PrototypeSums) -> TestArray:
-    """PRT float64 [n] by lengths without chance, below 0 for about half of all unchanged words.
-
-    NaN for a word that one time does not mention.
+    Each unit is left out in turn (the jackknife by strata of Jones 1974): of each source and time
+    the r units that have any documents add (r − 1)/r Σ (d_k − d̄)² to the variance, d_k the distance
+    without unit k. Near 0 the distance has no slope, and this says too little; there the deviation
+    is that of |x̄ − ȳ|² where nothing changed, `chance`, over 2 |x̄| |ȳ|. Both are added up.
     """
-    squares = before.squared_lengths * after.squared_lengths
-    return _distance(_products(before, after), np.sqrt(squares))
-
-
-def _products(before: PrototypeSums, after: PrototypeSums) -> TestArray:
-    products: TestArray = np.einsum("nd,nd->n", before.means, after.means)
-    return products
-
-
-def _distance(products: TestArray, lengths: TestArray) -> TestArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        distance: TestArray = 1.0 - products / lengths
-    return distance
+    used = np.flatnonzero(units.documents[0] > 0)
+    kept = ~np.eye(len(units.later), dtype=bool)[used]
+    without = replace(units, documents=units.documents * kept, sums=units.sums * kept[..., None])
+    whole = Prototypes.of(units, common)
+    distance = float(whole.distance(usual)[0])
+    found = Prototypes.of(without, common).distance(usual)
+    strata = 2 * units.source[used] + units.later[used]
+    variance = (chance / float(whole.lengths(usual)[0]) / 2.0) ** 2
+    for stratum in np.unique(strata):
+        own = found[strata == stratum]
+        variance += (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
+    return distance - _WITHIN * variance**0.5, distance + _WITHIN * variance**0.5

@@ -92,10 +92,13 @@ class ContextPull:
 class TrendRow:
     """One word of a ranking with its evidence.
 
-    score              what the ranking is by, higher first
+    score              what the ranking is by, higher first; moved: the shift of significant
+                       rows, 0 of others, which stand by z behind them
     z, p, q            how unusual it is (see noise.py for moved, emergence.py for the others)
     significant        q is at most the configured false-discovery rate
-    shift              moved only: figure of the ranking estimator, 0 … 1 (cosine distances … 2)
+    shift              moved only: how much it changed by the ranking estimator. By usage and other
+                       distances 0 is no change and 1 is nothing in common
+    shift_low, shift_high  its interval of 95 %, where documents say it
     expected           moved only: shift of a typical word of the same frequency
     figures            moved only: shift by every estimator
     log_odds, spread   born, risen, fallen: see emergence.py
@@ -137,6 +140,8 @@ class TrendRow:
     neighbours: tuple[NeighbourRow, ...]
     series: tuple[float, ...]
     shift: float | None = None
+    shift_low: float | None = None
+    shift_high: float | None = None
     expected: float | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     log_odds: float | None = None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.scoretable import COLUMNS, SCHEMA, WordScores
@@ -18,6 +19,7 @@ from embedding.trends.storage import key_of
 def word_scores(
     words: Sequence[str],
     figures: dict[str, TestArray],
+    order: IntArray,
     material: ReportInput,
     config: TrendsConfig,
     limit: float,
@@ -25,10 +27,9 @@ def word_scores(
     """All words that were compared, n of them.
 
     figures  z, p, q, shift and expected, float [n] each
+    order    int64 [n], the words by rank
     limit    q up to which a word is called
     """
-    rounded = np.round(figures["z"], 9).tolist()
-    order = sorted(range(len(words)), key=lambda at: (-rounded[at], words[at]))
     ordered = [words[at] for at in order]
     columns: dict[str, Any] = {"rank": np.arange(1, len(words) + 1), "word": ordered}
     columns |= {name: values[order].astype(np.float64) for name, values in figures.items()}

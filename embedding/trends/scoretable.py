@@ -26,7 +26,7 @@ _BATCH = 1_000
 
 @dataclass(frozen=True)
 class WordScores:
-    """The figures of n words, surest first, as an Arrow table with `SCHEMA`.
+    """The figures of n words by rank, as an Arrow table with `SCHEMA`.
 
     key  says of which snapshots and settings they are (`key_of`)
     """

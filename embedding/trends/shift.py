@@ -13,12 +13,11 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import sureness
 from embedding.trends.config import TrendsConfig
-from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale, shown
+from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale
 from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.permutation import Permuted, between_times
 from embedding.trends.significance import TestArray
-from embedding.trends.usage import usage_shift
 
 
 def _square_of_sine(angle: TestArray) -> TestArray:
@@ -41,7 +40,7 @@ def judge_usage(pair: SnapshotPair, rows: IntArray) -> Permuted:
 def shift(
     pair: SnapshotPair, rows: IntArray, config: TrendsConfig, name: str | None = None
 ) -> FloatArray:
-    """float32 [len(rows)] by the estimator `name` (default: the one that is shown).
+    """float32 [len(rows)] by the estimator `name` (default: that of the settings).
 
     Raises InputError when there
     are too few common words to compare anything.
@@ -52,22 +51,22 @@ def shift(
         raise InputError(
             f"the two snapshots share {len(pair)} words; a comparison needs at least 3."
         )
-    return ESTIMATORS.get(name or shown(config.estimator))(pair, rows, config)
+    return ESTIMATORS.get(name or config.estimator)(pair, rows, config)
 
 
 @ESTIMATORS.register(
     "usage",
     EstimatorTraits(
-        scale=LINEAR,
+        scale=DISTANCE,
         needs_usage=True,
         judge=judge_usage,
-        shown_as="neighbours",
+        without_usage="neighbours",
     ),
 )
 def usage(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
-    """How differently a word's contexts stand in both windows (`usage.py`).
+    """How differently a word's documents use it in both windows (`prototypes.py`).
 
-    NaN for a word that was too rare to compare. Raises InputError when the snapshots have no sums.
+    0 for a word that was too rare to compare. Raises InputError when the snapshots have no sums.
     """
     del config
     if pair.used_before is None or pair.used_after is None or not pair.usage_compares:
@@ -75,8 +74,7 @@ def usage(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArra
             "usage needs a snapshot that says how words were used in its window and before "
             "(`server.usage`); the estimator neighbours compares any two."
         )
-    before, after = pair.used(rows)
-    return usage_shift(before, [after]).astype(np.float32)
+    return judge_usage(pair, rows).size.astype(np.float32)
 
 
 @ESTIMATORS.register("neighbours", EstimatorTraits(scale=ARCSINE_SCALE))

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 REPORT = "report.json"
 _KEY = "key"
 """Field of a saved report: of which snapshots and settings it is (`key_of`)."""
-_VERSION = 3
+_VERSION = 4
 """Another one whenever the same snapshots and settings give another report."""
 SCORES = "scores.parquet"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
@@ -52,7 +52,8 @@ REPORT_SCHEMA = pa.schema(
         ("word", pa.string()),
         *[(name, pa.float64()) for name in ("score", "z", "p", "q")],
         ("significant", pa.bool_()),
-        *[(name, pa.float64()) for name in ("shift", "expected", "log_odds", "spread", "burst")],
+        *[(name, pa.float64()) for name in ("shift", "shift_low", "shift_high", "expected")],
+        *[(name, pa.float64()) for name in ("log_odds", "spread", "burst")],
         ("since", pa.string()),
         *[
             (name, pa.int64())

@@ -27,7 +27,7 @@ REST, RATE = 92, 6
 """Cells that a word's table takes without its sources, and those of a rate."""
 _CSV = (
     *("rank", "word", "score", "z", "p", "q", "significant"),
-    *("shift", "expected", "log_odds", "spread"),
+    *("shift", "shift_low", "shift_high", "expected", "log_odds", "spread"),
     *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
     *("sources", "neighbours_before", "neighbours", "by_use", "since", "burst", "rate_usual"),
     *("authors_before", "authors"),
@@ -79,11 +79,7 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     )
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")
-    # The model's shift did not rank words that were judged by their documents.
-    by_documents = any(map(report.by_documents, report.moved))
-    figure = "spread" if name != "moved" else None if by_documents else "shift"
-    if figure:
-        table.add_column(figure, justify="right")
+    table.add_column("shift" if name == "moved" else "spread", justify="right")
     by_rate = name in ("risen", "fallen")
     with_authors = any(row.authors for row in ranking(report, name))
     held = "documents/authors" if with_authors else "documents"
@@ -92,18 +88,27 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
         table.add_column("since")
     table.add_column("neighbours then → now", overflow="fold")
     for at, row in enumerate(ranking(report, name)[:limit], start=1):
-        value = row.shift if name == "moved" else row.spread
+        spread = "" if row.spread is None else f"{row.spread:.2f}"
         table.add_row(
             str(at),
             escape(shortened(row.word)) + (" *" if row.significant else ""),
             f"{row.z:.1f}",
             f"{row.q:.2g}",
-            *(["" if value is None else f"{value:.2f}"] if figure else []),
+            _shift(row) if name == "moved" else spread,
             f"{row.usual:,.1f} → {row.rate:,.1f}" if by_rate else _held(row.documents, row.authors),
             *([row.since or "–"] if name == "moved" else []),
             escape(_neighbours(row)) + _pulls(row),
         )
     return table
+
+
+def _shift(row: TrendRow) -> str:
+    """How much a word changed, with its interval if it is clear."""
+    if row.shift is None:
+        return ""
+    if not row.significant or row.shift_low is None or row.shift_high is None:
+        return f"{row.shift:.2f}"
+    return f"{row.shift:.2f} ({row.shift_low:.2f}–{row.shift_high:.2f})"
 
 
 def _neighbours(row: TrendRow) -> str:

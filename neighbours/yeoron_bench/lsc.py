@@ -7,10 +7,9 @@ DIR is laid out as SemEval-2020 task 1 is (`neighbours/yeoron_bench/changeset.py
 sentences (`--tokens`), trains ours once over both corpora as `yeoron train --dated` does, and
 gensim on either side.
 
-Ours: the estimators of the trend report by their z, and what stands around each mention in the text
-(`neighbours/yeoron_bench/lsccontexts.py`), compared by average pairwise distance and by prototypes
-(`embedding/trends/prototypes.py`). `mixed` is the sum of MIXED, each in standard deviations of the
-other words, as errors of one have little to do with those of another (Stouffer's method).
+Ours: how much words changed by the estimators of the trend report, and what stands around each
+mention in the text (`neighbours/yeoron_bench/lsccontexts.py`), compared by average pairwise
+distance and by prototypes.
 
 A target is called changed when its score is above the mean of other words by `--deviations` of
 their standard deviations (mean + t·σ: Kurtyigit et al. 2021, "Lexical Semantic Change Discovery").
@@ -43,7 +42,6 @@ PASSES = (5, 20)
 """Passes of gensim: its default, and as many as so little text takes."""
 WEIGHING = Weighing(frequent=1e-2, nearer=True)
 """How contexts are weighed; chosen on planted petitions (docs/concepts/evaluation.md)."""
-MIXED = ("usage", "APD", "PRT, unbiased")
 _OTHERS = 300
 """Words beside the targets that thresholds come from."""
 _LEAST = 5
@@ -120,9 +118,6 @@ def scored(data: ChangeSet, given: LscSetting, seed: int) -> dict[str, TestArray
         found = product_scores(store, words)
         found |= context_scores(data, store, words, WEIGHING)
     scores = {name: standardised(one, len(data.targets)) for name, one in found.items()}
-    scores["mixed"] = np.sum([scores[name] for name in MIXED], axis=0)
-    # A sum of several figures in deviations has a wider spread than one of them.
-    scores["mixed"] /= np.sqrt(len(MIXED))
     for passes in PASSES if given.peers else ():
         peer = gensim_scores(
             data,
@@ -209,7 +204,7 @@ def bench_lsc(given: LscSetting, *, as_json: bool, results: Path = RESULTS) -> N
     settings = {k: v for k, v in vars(given).items() if k != "folder"}
     record = {
         **facts("lsc", _PACKAGES),
-        "settings": settings | {"contexts": asdict(WEIGHING), "mixed": MIXED, "others": _OTHERS},
+        "settings": settings | {"contexts": asdict(WEIGHING), "others": _OTHERS},
         **found,
     }
     text = table(found, given)

@@ -1,4 +1,4 @@
-"""For `lsc.py`: what stands around words, as sums of unit vectors."""
+"""For `lsc.py`: what stands around words, as means of unit vectors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows
-from embedding.trends.prototypes import PrototypeSums
+from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import Sentences
 
-_UNITS = 64
-"""Runs of sentences that mentions are summed by."""
 _MENTIONS = 20_000
 """Mentions at a time; memory is this × dim × 4 bytes, three times."""
 
@@ -51,10 +49,11 @@ def weighted(vectors: FloatArray, counts: IntArray, how: Weighing) -> FloatArray
     return found
 
 
-def context_sums(
+def context_means(
     side: Sentences, words: IntArray, rows: CodeArray, vectors: FloatArray, how: Weighing
-) -> PrototypeSums:
-    """What stood around `words` (int64 [n], words of the change set) on one side.
+) -> TestArray:
+    """Mean float64 [n, dim] of what stood around `words` (int64 [n], words of the change set) on
+    one side, a unit vector a mention; NaN without one.
 
     rows  int32 [words]: row of each word in `told`, -1: it has no vector
     told  float32 [m, dim] by `weighted`
@@ -64,18 +63,17 @@ def context_sums(
     tokens = rows[side.tokens]
     sentence = np.repeat(np.arange(len(side)), np.diff(side.offsets))
     at = np.flatnonzero(place[side.tokens] >= 0)
-    found = PrototypeSums(
-        np.zeros((len(words), _UNITS), np.float32),
-        np.zeros((len(words), _UNITS, vectors.shape[1]), np.float32),
-    )
+    counts, sums = np.zeros(len(words)), np.zeros((len(words), vectors.shape[1]))
     for first in range(0, len(at), _MENTIONS):
         part = at[first : first + _MENTIONS]
         around = unit_rows(_around(part, tokens, sentence, vectors, how))
         nonzero = around.any(axis=1)
-        where = place[side.tokens[part[nonzero]]], sentence[part[nonzero]] % _UNITS
-        np.add.at(found.counts, where, 1.0)
-        np.add.at(found.sums, where, around[nonzero])
-    return found
+        where = place[side.tokens[part[nonzero]]]
+        np.add.at(counts, where, 1.0)
+        np.add.at(sums, where, around[nonzero])
+    with np.errstate(invalid="ignore"):
+        means: TestArray = sums / counts[:, None]
+    return means
 
 
 def _around(

@@ -17,14 +17,9 @@ from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import gather
 from embedding.trends.moved import judge_words, pair_in
-from embedding.trends.prototypes import (
-    average_pairwise_distance,
-    prototype_distance,
-    unbiased_prototype_distance,
-)
 from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet
-from yeoron_bench.lsccontexts import Weighing, context_sums, weighted
+from yeoron_bench.lsccontexts import Weighing, context_means, weighted
 
 PRODUCT = ("usage", "procrustes", "neighbours", "local")
 DOCUMENT = 20
@@ -95,7 +90,10 @@ def train(data: ChangeSet, how: Training, seed: int, folder: Path) -> SnapshotSt
 
 
 def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, TestArray]:
-    """z float64 [n] of `words` by each estimator of the trend report; NaN: it says nothing."""
+    """How much each of `words` changed by the estimators of the trend report, float64 [n].
+
+    NaN: an estimator says nothing of it.
+    """
     material = gather(store)
     pair = pair_in(material)
     names = {spelt(int(word)): at for at, word in enumerate(words)}
@@ -105,7 +103,7 @@ def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, TestArray
         judged = judge_words(material, pair, config, among=names)
         scores = np.full(len(words), np.nan)
         if judged is not None:
-            scores[[names[pair.words[at]] for at in judged.rows]] = judged.ranked.z
+            scores[[names[pair.words[at]] for at in judged.rows]] = judged.shift
         found[name] = scores
     return found
 
@@ -113,16 +111,18 @@ def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, TestArray
 def context_scores(
     data: ChangeSet, store: SnapshotStore, words: IntArray, how: Weighing
 ) -> dict[str, TestArray]:
-    """APD, PRT and PRT without chance float64 [n] of `words`, by the vectors of the last window."""
+    """APD and PRT float64 [n] of `words` by their mentions and the vectors of the last window.
+
+    The mean cosine distance of all pairs of a mention before and one after is 1 - x̄·ȳ, PRT that of
+    the means x̄ and ȳ (Kutuzov and Giulianelli 2020, "UiO-UvA at SemEval-2020 Task 1", section 3).
+    """
     rows, vectors = _row_vectors(data, store, how)
     before, after = (
-        context_sums(side, words, rows, vectors, how) for side in (data.before, data.after)
+        context_means(side, words, rows, vectors, how) for side in (data.before, data.after)
     )
-    return {
-        "APD": average_pairwise_distance(before, after),
-        "PRT": prototype_distance(before, after),
-        "PRT, unbiased": unbiased_prototype_distance(before, after),
-    }
+    product = np.einsum("nd,nd->n", before, after)
+    lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    return {"APD": 1.0 - product, "PRT": 1.0 - product / np.maximum(lengths, 1e-9)}
 
 
 def _row_vectors(

@@ -99,12 +99,19 @@ def test_tables_name_the_words(report, history):
     assert "– → " in born
 
 
-def test_tables_leave_out_the_models_shift_where_the_use_itself_is_known(report, history):
-    assert "shift" in text_of(table.ranking_table(report, "moved"))
+def test_a_clear_word_is_listed_with_how_much_it_changed_and_the_interval(report):
+    row = replace(report.moved[0], significant=True, shift=0.42, shift_low=0.31, shift_high=0.53)
+    assert "0.42 (0.31–0.53)" in text_of(
+        table.ranking_table(replace(report, moved=(row,)), "moved")
+    )
+    unsure = replace(row, significant=False)
+    shown = text_of(table.ranking_table(replace(report, moved=(unsure,)), "moved"))
+    assert "0.42" in shown
+    assert "0.31" not in shown
+
+
+def test_tables_leave_out_the_models_shift_where_the_use_itself_is_known(history):
     assert "shift" in text_of(table.word_table(history))
-    judged = [replace(row, figures={**row.figures, "usage": 1.0}) for row in report.moved]
-    by_use = replace(report, estimator="usage", moved=tuple(judged))
-    assert "shift" not in text_of(table.ranking_table(by_use, "moved"))
     points = tuple(replace(point, by_use=True) for point in history.points)
     shown = text_of(table.word_table(replace(history, points=points)))
     assert "shift" not in shown

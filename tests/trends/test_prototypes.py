@@ -1,79 +1,123 @@
-"""APD and PRT against what they are defined as: a mean over pairs, a cosine of means."""
+"""How much a use differs: a cosine of means, without chance, by source, with its interval."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from embedding.snapshots.nearness import unit_rows
-from embedding.trends.prototypes import (
-    PrototypeSums,
-    average_pairwise_distance,
-    prototype_distance,
-    unbiased_prototype_distance,
-)
+from embedding.trends.permutation import Measured, Units
+from embedding.trends.prototypes import Prototypes, interval
+
+DIM, UNITS = 20, 16
+NONE = np.zeros((DIM, 0), dtype=np.float32)
 
 
-def mentions(n: int, seed: int, towards: np.ndarray, spread: float = 1.0) -> np.ndarray:
-    noise = np.random.default_rng(seed).normal(size=(n, len(towards))) * spread
-    return unit_rows((towards + noise).astype(np.float32))
+def side(centres: np.ndarray, documents: int, seed: int, spread: float = 1.0) -> tuple:
+    """Documents float32 [n, UNITS] and sums of unit vectors around the words' centres."""
+    rng = np.random.default_rng(seed)
+    counts = np.zeros((len(centres), UNITS), np.float32)
+    sums = np.zeros((len(centres), UNITS, DIM), np.float32)
+    for word, centre in enumerate(centres):
+        said = unit_rows((centre + rng.normal(size=(documents, DIM)) * spread).astype(np.float32))
+        unit = rng.integers(UNITS, size=documents)
+        np.add.at(counts[word], unit, 1.0)
+        np.add.at(sums[word], unit, said)
+    return counts, sums
 
 
-def sums(words: list[np.ndarray], units: int = 8) -> PrototypeSums:
-    dim = words[0].shape[1]
-    counts, total = np.zeros((len(words), units)), np.zeros((len(words), units, dim))
-    for at, own in enumerate(words):
-        for i, vector in enumerate(own):
-            counts[at, i % units] += 1
-            total[at, i % units] += vector
-    return PrototypeSums(counts.astype(np.float32), total.astype(np.float32))
+def units(*sides: tuple[tuple, bool, int]) -> Units:
+    """Of (documents and sums, later, source) of several sides."""
+    return Units(
+        np.concatenate([counts for (counts, _), _, _ in sides], axis=1),
+        np.concatenate([sums for (_, sums), _, _ in sides], axis=1),
+        np.repeat(np.array([later for _, later, _ in sides]), UNITS),
+        np.repeat(np.array([source for *_, source in sides]), UNITS),
+        np.zeros(UNITS * len(sides), dtype=bool),
+    )
 
 
-def test_apd_is_the_mean_distance_of_all_pairs_and_prt_that_of_the_means() -> None:
-    one, other = (mentions(n, n, np.eye(6)[n % 6]) for n in (20, 33))
-    before, after = sums([one]), sums([other])
-    every = 1 - one @ other.T
-    assert average_pairwise_distance(before, after) == pytest.approx([every.mean()], abs=1e-5)
-    means = one.mean(axis=0), other.mean(axis=0)
-    cosine = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
-    assert prototype_distance(before, after) == pytest.approx([1 - cosine], abs=1e-5)
+def distances(own: Units) -> np.ndarray:
+    found = Prototypes.of(own, NONE)
+    return found.distance(found.usual())
 
 
-def test_units_change_neither_apd_nor_prt() -> None:
-    one, other = (mentions(n, n, np.eye(6)[n % 6]) for n in (20, 33))
-    for measure in (average_pairwise_distance, prototype_distance):
-        few = measure(sums([one], 2), sums([other], 2))
-        assert measure(sums([one], 16), sums([other], 16)) == pytest.approx(few, abs=1e-5)
+def turned(centres: np.ndarray, cosine: float) -> np.ndarray:
+    """Vectors of the same length with this cosine to the given ones."""
+    aside = np.random.default_rng(9).normal(size=centres.shape)
+    aside -= np.einsum("nd,nd->n", aside, centres)[:, None] * centres / (centres**2).sum(1)[:, None]
+    aside *= np.linalg.norm(centres, axis=1, keepdims=True) / np.linalg.norm(aside, axis=1)[:, None]
+    return cosine * centres + (1 - cosine**2) ** 0.5 * aside
 
 
-def test_few_mentions_seem_to_move_unless_their_chance_is_taken_off() -> None:
-    towards = np.ones(20) / 3
-    before = sums([mentions(16, at, towards) for at in range(300)])
-    after = sums([mentions(16, 1_000 + at, towards) for at in range(300)])
-    assert prototype_distance(before, after).mean() > 0.2
-    found = unbiased_prototype_distance(before, after)
-    assert abs(np.median(found)) < 0.05
-    assert 0.35 < (found < 0).mean() < 0.65
+@pytest.mark.parametrize("documents", [10, 80])
+def test_a_distance_is_that_of_the_true_means_however_few_documents_there_are(documents: int):
+    centres = np.random.default_rng(1).normal(size=(400, DIM))
+    for cosine in (1.0, 0.6):
+        before, after = side(centres, documents, 2), side(turned(centres, cosine), documents, 3)
+        found = distances(units((before, False, 0), (after, True, 0)))
+        assert np.median(found) == pytest.approx(1.0 - cosine, abs=0.04)
+    assert 0.3 < (distances(units((before, False, 0), (before, True, 0))) < 0).mean() <= 1.0
 
 
-def test_what_changed_is_seen_by_all_three() -> None:
-    here, there = np.eye(20)[0] * 3, np.eye(20)[1] * 3
-    before = sums([mentions(60, 1, here), mentions(60, 2, here)])
-    after = sums([mentions(60, 3, here), mentions(60, 4, there)])
-    for measure in (average_pairwise_distance, prototype_distance, unbiased_prototype_distance):
-        same, moved = measure(before, after)
-        assert moved > same + 0.3
+def test_a_word_whose_documents_are_alike_has_not_changed_more_than_another():
+    """The squared distance of the means of alike documents is larger, though both turned alike."""
+    centres = np.random.default_rng(1).normal(size=(200, DIM))
+    found = [
+        distances(units((side(centres, 100, 2, s), False, 0), (side(after, 100, 3, s), True, 0)))
+        for s in (0.5, 3.0)
+        for after in [turned(centres, 0.7)]
+    ]
+    assert np.median(found[0]) == pytest.approx(np.median(found[1]), abs=0.06)
 
 
-def test_a_word_that_one_time_does_not_mention_has_no_distance() -> None:
-    own = mentions(10, 1, np.eye(4)[0])
-    before, after = sums([own, own]), sums([own, own[:0]])
-    for measure in (average_pairwise_distance, prototype_distance, unbiased_prototype_distance):
-        assert np.isfinite(measure(before, after)).tolist() == [True, False]
+def test_another_mix_of_sources_is_no_distance():
+    news, board = (np.random.default_rng(at).normal(size=(300, DIM)) for at in (1, 2))
+    own = units(
+        (side(news, 40, 3), False, 0),
+        (side(board, 10, 4), False, 1),
+        (side(news, 10, 5), True, 0),
+        (side(board, 40, 6), True, 1),
+    )
+    assert abs(np.median(distances(own))) < 0.03
+    one = replace(own, source=np.zeros(len(own.source), dtype=np.int64))
+    assert np.median(distances(one)) > 0.1
 
 
-def test_a_word_of_one_mention_has_the_length_of_the_others() -> None:
-    own = mentions(40, 1, np.eye(4)[0])
-    found = sums([own[:1], own, own])
-    assert found.squared_lengths[0] == pytest.approx(found.squared_lengths[1])
-    assert np.isnan(sums([own[:0]]).squared_lengths).all()
+def test_a_word_that_one_time_does_not_use_has_no_distance_and_one_unit_says_no_length():
+    own = units(
+        (side(np.ones((3, DIM)), 20, 1), False, 0), (side(-np.ones((3, DIM)), 20, 2), True, 0)
+    )
+    own.documents[0, own.later] = 0.0
+    own.documents[1, 1:UNITS] = 0.0
+    found = Prototypes.of(own, NONE)
+    assert np.isnan(found.product).tolist() == [True, True, False]
+    assert (found.distance(found.usual()) != 0).tolist() == [False, False, True]
+
+
+def test_directions_that_are_taken_out_are_no_distance():
+    here, axis = np.random.default_rng(1).normal(size=(200, DIM)), np.eye(DIM)[:, :1]
+    own = units((side(here, 60, 2), False, 0), (side(here + 3 * axis.T, 60, 3), True, 0))
+    plain = Prototypes.of(own, NONE)
+    without = Prototypes.of(own, axis.astype(np.float32))
+    assert np.median(plain.distance(plain.usual())) > 0.15
+    assert np.median(without.distance(without.usual())) < 0.05
+
+
+@pytest.mark.parametrize("cosine", [1.0, 0.5])
+def test_an_interval_holds_the_true_distance_in_nineteen_of_twenty(cosine: float):
+    centres = 4.0 * unit_rows(np.random.default_rng(1).normal(size=(300, DIM)).astype(np.float32))
+    own = units((side(centres, 60, 2), False, 0), (side(turned(centres, cosine), 40, 3), True, 0))
+    usual = Prototypes.of(own, NONE).usual()
+    one = [
+        replace(own, documents=own.documents[[at]], sums=own.sums[[at]])
+        for at in range(len(centres))
+    ]
+    known = Measured.of(own, NONE)
+    chance = known.spread / known.weight
+    each = zip(one, chance.tolist(), strict=True)
+    ends = np.array([interval(own, NONE, usual, sd) for own, sd in each])
+    inside = (ends[:, 0] <= 1.0 - cosine) & (1.0 - cosine <= ends[:, 1])
+    assert 0.88 < inside.mean() <= 1.0

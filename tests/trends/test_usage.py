@@ -1,4 +1,4 @@
-"""How differently words are used: unbiased, by source, and as part of the ranking."""
+"""How differently words are used, as part of the ranking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from embedding.trends.pair import pair_of
 from embedding.trends.permutation import between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.shift import shift
-from embedding.trends.usage import usage_shift
 
 DIM, REPLICAS = 12, 8
 
@@ -46,62 +45,6 @@ def used(
 
 def places(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, DIM)) * 0.2
-
-
-def test_words_that_did_not_change_have_a_shift_around_nought_and_others_their_true_one():
-    true = places(2000, 1)
-    moved = true.copy()
-    moved[:200] += 0.1 / np.sqrt(DIM)
-    found = usage_shift([used({"뉴스": true}, seed=2)], [used({"뉴스": moved}, seed=3)])
-    squared = np.sign(found) * found**2
-    still = squared[200:]
-    assert abs(still.mean()) < 4 * still.std() / np.sqrt(len(still))
-    assert 0.3 < (still < 0).mean() < 0.7
-    assert squared[:200].mean() == pytest.approx(0.01, rel=0.25)
-
-
-def test_another_mix_of_sources_is_no_shift():
-    news, board = places(500, 1), places(500, 2)
-    before = used({"뉴스": news, "글판": board}, seed=3)
-    mixed = used({"뉴스": news}, pairs=400.0, seed=4), used({"글판": board}, pairs=4.0, seed=5)
-    usage = Usage(
-        np.concatenate([m.usage.rows for m in mixed]),
-        [s for m in mixed for s in m.usage.sources],
-        np.concatenate([m.usage.mentions for m in mixed]),
-        np.concatenate([m.usage.pairs for m in mixed]),
-        np.concatenate([m.usage.means for m in mixed]),
-    )
-    # by source, as a snapshot has them
-    order = np.argsort(np.array(usage.sources), kind="stable")
-    usage = Usage(
-        usage.rows[order],
-        [usage.sources[i] for i in order.tolist()],
-        usage.mentions[order],
-        usage.pairs[order],
-        usage.means[order],
-    )
-    found = usage_shift([before], [UsedWords(usage, np.arange(500))])
-    squared = np.sign(found) * found**2
-    assert abs(squared.mean()) < 4 * squared.std() / np.sqrt(500)
-
-
-def test_a_word_that_no_source_used_at_both_times_is_not_compared():
-    true = places(3, 1)
-    before, after = used({"뉴스": true}), used({"뉴스": true[:2]})
-    found = usage_shift([before], [UsedWords(after.usage, np.arange(3))])
-    assert np.isfinite(found[:2]).all()
-    assert np.isnan(found[2])
-    other = used({"글판": true})
-    assert np.isnan(usage_shift([before], [other])).all()
-
-
-def test_one_replica_alone_does_not_say_how_sure_it_is():
-    true = places(2, 1)
-    before, after = used({"뉴스": true}), used({"뉴스": true})
-    after.usage.pairs[0, 1:] = 0.0
-    found = usage_shift([before], [after])
-    assert np.isnan(found[0])
-    assert np.isfinite(found[1])
 
 
 @pytest.fixture

@@ -12,10 +12,6 @@ REPEATED = 6
 """Words of a passage that counts once, however many documents hold it."""
 BRIEFEST = 3
 """Words of the shortest whole sentence that counts once, too."""
-TOPIC = 0.7
-"""Part of what a document is about that is taken off the contexts of its words."""
-BRIEF = 20.0
-"""Weight of words at which half of a document's mean is taken for what it is about."""
 _LEAST = 1e-6
 
 
@@ -79,7 +75,6 @@ def add_contexts(
     documents: Any,
     chosen: Any,
     says: Any,
-    weights: Any,
     window: int,
     sums: Any,
     counts: Any,
@@ -88,27 +83,23 @@ def add_contexts(
 
     tokens   int32 [n], rows of `says`, -1 for none
     chosen   int64 [k], documents
-    says     float32 [v, dim], what a context says, already weighted by `weights` float32 [v]
+    says     float32 [v, dim], what a context says
     sums     float32 [v, dim]; counts float32 [v]
     """
-    dim = says.shape[1]
-    last = np.full(len(weights), -1, dtype=np.int64)
-    place = np.zeros(len(weights), dtype=np.int64)
-    topic = np.zeros(dim, dtype=np.float32)
+    v, dim = says.shape
+    last = np.full(v, -1, dtype=np.int64)
+    place = np.zeros(v, dtype=np.int64)
     longest = 0
     for d in chosen:
         longest = max(longest, sentences[documents[d + 1]] - sentences[documents[d]])
     own = np.zeros((longest, dim), dtype=np.float32)
     words = np.zeros(longest, dtype=np.int64)
     ends = np.zeros((longest + 1, dim), dtype=np.float32)
-    heavy = np.zeros(longest + 1, dtype=np.float32)
     for d in chosen:
-        first, stop = sentences[documents[d]], sentences[documents[d + 1]]
-        _mean(tokens, first, stop, says, weights, topic)
         n = 0
         for s in range(documents[d], documents[d + 1]):
             low, high = sentences[s], sentences[s + 1]
-            _add_up(tokens, low, high, says, weights, ends, heavy)
+            _add_up(tokens, low, high, says, ends)
             for t in range(low, high):
                 word = tokens[t]
                 if word < 0:
@@ -119,46 +110,21 @@ def add_contexts(
                     n += 1
                 row = place[word]
                 a, b = max(low, t - window) - low, min(high, t + window + 1) - low
-                around = heavy[b] - heavy[a] - weights[word]
                 for i in range(dim):
-                    own[row, i] += ends[b, i] - ends[a, i] - says[word, i] - around * topic[i]
+                    own[row, i] += ends[b, i] - ends[a, i] - says[word, i]
         _normalise(own, words, n, sums, counts)
 
 
 @kernel()
-def _mean(tokens: Any, first: int, stop: int, says: Any, weights: Any, topic: Any) -> None:
-    """TOPIC of what some tokens say in the mean, drawn towards 0 where they are few."""
-    topic[:] = 0.0
-    total = np.float32(BRIEF)
-    for t in range(first, stop):
-        # A number of its own: looked up again for each column, the loop is not vectorised.
-        token = tokens[t]
-        if token >= 0:
-            for i in range(len(topic)):
-                topic[i] += says[token, i]
-            total += weights[token]
-    share = np.float32(TOPIC) / total
-    for i in range(len(topic)):
-        topic[i] *= share
-
-
-@kernel()
-def _add_up(
-    tokens: Any, low: int, high: int, says: Any, weights: Any, ends: Any, heavy: Any
-) -> None:
-    """What the first k tokens of a sentence say, in row k of `ends`; their weight in `heavy`."""
+def _add_up(tokens: Any, low: int, high: int, says: Any, ends: Any) -> None:
+    """What the first k tokens of a sentence say, in row k of `ends`."""
     ends[0, :] = 0.0
-    heavy[0] = 0.0
     for k in range(high - low):
         token = tokens[low + k]
-        heavy[k + 1] = heavy[k]
+        ends[k + 1, :] = ends[k, :]
         if token >= 0:
-            heavy[k + 1] += weights[token]
             for i in range(ends.shape[1]):
-                ends[k + 1, i] = ends[k, i] + says[token, i]
-        else:
-            for i in range(ends.shape[1]):
-                ends[k + 1, i] = ends[k, i]
+                ends[k + 1, i] += says[token, i]
 
 
 @kernel()

@@ -6,13 +6,12 @@ to the end it reads them all once, by vectors from the counts of all these texts
 that moment, which all nodes share, for what compares sources. A document that uses a word gives one
 unit vector x/|x| of it:
 
-    x = Σ_c w_c (u_c - ū) - TOPIC · Σ_c w_c · t,    w = a / (a + p),
-    t = Σ w (u - ū) / (BRIEF + Σ w)
+    x = Σ_c w_c (u_c - ū),    w = a / (a + p)
 
 over the contexts c of all its mentions, with u_c the unit vector of c, ū the weighted mean of all
-(smooth inverse frequency; Arora, Liang and Ma 2017; p: share of all words), and t, what the
-document is about, over all its words. Documents belong to UNITS units, by author where that is
-known; the sums of each unit travel. A passage that several documents hold counts once.
+(smooth inverse frequency; Arora, Liang and Ma 2017; p: share of all words). Documents belong to
+UNITS units, by author where that is known; the sums of each unit travel. A passage that several
+documents hold counts once.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ class UsageReader:
         for unit in np.unique(units).tolist():
             add_contexts(
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
-                *(contexts.says, contexts.weights, self.window, sums, counts),
+                *(contexts.says, self.window, sums, counts),
             )
             used = np.flatnonzero(counts)
             found.append((unit, used, narrow(sums[used]), counts[used]))
@@ -235,12 +234,11 @@ class UsageReader:
 class Contexts:
     """What words say as contexts.
 
-    ids   int64 [v], increasing; says float32 [v, dim], w (u - ū); weights float32 [v], w
+    ids   int64 [v], increasing; says float32 [v, dim], w (u - ū)
     """
 
     ids: IntArray
     says: FloatArray
-    weights: FloatArray
 
     @classmethod
     def of(cls, ids: IntArray, counts: _UseCounts, total: float, vectors: FloatArray) -> Contexts:
@@ -254,4 +252,4 @@ class Contexts:
         heavy = (share * weights).astype(np.float32)
         centre = heavy @ units / max(float(heavy.sum()), 1e-12)
         says = np.ascontiguousarray((units - centre) * weights[:, None], dtype=np.float32)
-        return cls(ids, says, weights)
+        return cls(ids, says)

@@ -8,7 +8,7 @@ import pytest
 from embedding.exchange.payload import BUSIEST, TIMES, UNITS, ContextSums, WindowUse
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
-from embedding.worker.usage.contexts import BRIEF, REPEATED, TOPIC
+from embedding.worker.usage.contexts import REPEATED
 from embedding.worker.usage.past import PastTexts, of_busiest
 from embedding.worker.usage.usage import FREQUENT, LEAST_DOCUMENTS, UsageReader
 
@@ -84,8 +84,6 @@ def by_hand(documents: list[str], word: str) -> np.ndarray:
     total = np.zeros(DIM)
     for text in documents:
         tokens = [[IDS[w] for w in sentence] for sentence in text.split("/")]
-        flat = [at for sentence in tokens for at in sentence]
-        topic = sum(says[at] for at in flat) / (BRIEF + sum(weight[at] for at in flat))
         own = np.zeros(DIM)
         for sentence in tokens:
             for i, centre_word in enumerate(sentence):
@@ -95,7 +93,7 @@ def by_hand(documents: list[str], word: str) -> np.ndarray:
                         for j in range(max(0, i - 2), min(len(sentence), i + 3))
                         if j != i
                     ]
-                    own += sum(says[at] - TOPIC * weight[at] * topic for at in near)
+                    own += sum(says[at] for at in near)
         if own.any():
             total += own / np.linalg.norm(own)
     return total
