@@ -3,10 +3,10 @@
 SemAxis (An, Kwak and Ahn 2018, equation 1): the axis leads from the mean of one list to the mean of
 the other, a word's position is its cosine with it. Here words are the means of their contexts
 (`usage.py`), without what all words have in common; so a word has a position for each window and
-source. The interval is of two parts: one position for each replica of the text, and one with each
-word of the lists left out (Student's t; the jackknife of Efron and Stein 1981, equation 1.5). For
-between any two lists a word stands somewhere: without the second part lists drawn at random put
-four words of five on a side.
+source. The interval is of two parts: one position for each replica of the text (Student's t), and
+one for each of PERMUTATIONS draws of both lists from all of their words. For between any two lists
+a word stands somewhere: without the second part lists drawn at random put four words of five on a
+side. Of two lists of three words and fewer, so many draws are the lists themselves that no word is.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from embedding.trends.material import Snapshots
 
 ALL = "all"
 """Stands for all sources together."""
+PERMUTATIONS = 399
 LEAST_POLES = 2
 """Words of each list that must have been used for an interval."""
 
@@ -54,16 +55,14 @@ class SemAxis:
 
     def half_width(self, vector: FloatArray) -> float | None:
         """Half of the interval for which words the lists have; None: one has a single word."""
-        sides = (self.positive, self.negative), (self.negative, self.positive)
-        if any(len(own) < LEAST_POLES for own, _ in sides):
+        sizes = len(self.positive), len(self.negative)
+        if min(sizes) < LEAST_POLES:
             return None
-        variance = 0.0
-        for sign, (own, other) in zip((1, -1), sides, strict=True):
-            rest = (own.sum(axis=0) - own) / (len(own) - 1) - _mean(other)
-            each = np.array([_cosine(vector - self.centre, sign * one) for one in rest])
-            variance += (len(own) - 1) / len(own) * float(((each - each.mean()) ** 2).sum())
-        freedom = len(self.positive) + len(self.negative) - 2
-        return float(student_half_width(0.95, freedom)) * float(variance**0.5)
+        words = np.concatenate([self.positive, self.negative])
+        shares = np.repeat([1.0 / sizes[0], -1.0 / sizes[1]], sizes)
+        drawn = np.random.default_rng(0).permuted(np.tile(shares, (PERMUTATIONS, 1)), axis=1)
+        away = [abs(_cosine(vector - self.centre, line)) for line in drawn @ words]
+        return float(np.quantile(away, 0.95, method="higher"))
 
 
 AxisCache = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], "SemAxis | None"]

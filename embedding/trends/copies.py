@@ -4,8 +4,9 @@ Tests count one document of each author, but a thousand accounts that paste one 
 authors. A snapshot's sums of usage read each passage once (`worker/usage/contexts.py`)
 and so say in how many texts a word stands. They leave out some documents of all words, too, in
 which nothing stands beside a word: so texts are compared with those of a usual word of the same
-source. A word that has less than half of what is usual stands mostly in copies; its documents are
-then as many as its texts would usually be of.
+source. A word that has less than a quarter of what is usual stands mostly in copies; its documents
+are then as many as its texts would usually be of. From there to half of what is usual its documents
+rise to all of them: with an edge a word on it would rise or fall where nothing happened.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ def _once(held: IntArray, texts: TestArray, known: Mask) -> IntArray:
     often = known & (held >= _USUAL)
     usual = float(np.median(texts[often] / held[often])) if often.sum() >= _WORDS else 1.0
     once = np.maximum(texts, np.minimum(held, UNTOLD)) / max(usual, 1e-9)
-    copied = known & (held >= LEAST_COPIED) & (once < 0.5 * held)
-    found: IntArray = np.where(copied, np.ceil(once), held).astype(np.int64)
+    own = np.clip(4.0 * once / np.maximum(held, 1) - 1.0, 0.0, 1.0)
+    own[~known | (held < LEAST_COPIED)] = 1.0
+    found: IntArray = np.ceil(np.minimum(once + own * (held - once), held)).astype(np.int64)
     return found
 
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +25,18 @@ from embedding.training import TrainRequest, train_corpus
 from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
+from embedding.trends.distributions import normal_isf
 from embedding.trends.material import ReportInput, gather
 from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.pair import SnapshotPair
+from embedding.trends.significance import benjamini_hochberg
 from embedding.worker.config import NodeConfig
 from yeoron_bench.detection import Judgement, overlap
+from yeoron_bench.oracle import donors, oracle_p
 from yeoron_bench.planting import PlantedCorpus
 
 OURS = ("usage", "procrustes", "neighbours", "local")
+ORACLE = "usage, by an oracle"
 PLANTED_SOURCES = ("a", "b")
 EVERY = 1_000
 """Rows of a contrast that are looked at."""
@@ -145,16 +149,18 @@ def ours(
         store = _trained(corpus, folder, given, seed)
         trained = time.process_time() - began
         ids = [ref.id for ref in store.list()]
-        found: dict[str, list[Judgement]] = {name: [] for name in OURS}
-        seconds = dict.fromkeys(OURS, trained)
+        names = OURS if given.null else (*OURS, ORACLE)
+        found: dict[str, list[Judgement]] = {name: [] for name in names}
+        seconds = dict.fromkeys(names, trained)
         for one in which:
             material = gather(store, ids[one.window])
             pair = pair_in(material)
-            for name in OURS:
+            for name in names:
                 began = time.process_time()
-                found[name].append(judged_by(name, material, pair, one))
+                moved = donors(corpus, one.window) if name == ORACLE else {}
+                found[name].append(judged_by(name, material, pair, one, moved))
                 seconds[name] += time.process_time() - began
-        judged = [JudgedTraining(name, found[name], seconds[name]) for name in OURS]
+        judged = [JudgedTraining(name, found[name], seconds[name]) for name in found]
         if given.null:
             contrasts = [contrast(store, ids[one.window], one.window) for one in which]
             judged.append(JudgedTraining("contrast", contrasts, trained))
@@ -252,15 +258,24 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: DriftSetting, seed: int
 
 
 def judged_by(
-    name: str, material: ReportInput, pair: SnapshotPair, which: ComparedWindow
+    name: str,
+    material: ReportInput,
+    pair: SnapshotPair,
+    which: ComparedWindow,
+    moved: Mapping[str, str],
 ) -> Judgement:
-    config = TrendsConfig(estimator=name, min_count=1)
+    """By an estimator, or by one that knows what each of the words `moved` took contexts from."""
+    config = TrendsConfig(estimator="usage" if name == ORACLE else name, min_count=1)
     words = judge_words(material, pair, config, among=set(which.words))
     if words is None:
         return judgement(which, {}, set())
     names = [pair.words[at] for at in words.rows]
-    flagged = {w for w, q in zip(names, words.ranked.q, strict=True) if q <= 0.05}
-    return judgement(which, dict(zip(names, words.ranked.z.tolist(), strict=True)), flagged)
+    z, q = words.ranked.z, words.ranked.q
+    if moved:
+        p = oracle_p(words, names, moved)
+        z, q = normal_isf(np.minimum(p, 1.0 - 1e-9)), benjamini_hochberg(p)
+    flagged = {w for w, each in zip(names, q, strict=True) if each <= 0.05}
+    return judgement(which, dict(zip(names, z.tolist(), strict=True)), flagged)
 
 
 def write(corpus: PlantedCorpus, path: Path, sources: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from embedding.snapshots.erasing import erase
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE
 from embedding.trends.config import TrendsConfig
-from embedding.trends.copies import counted_once
+from embedding.trends.copies import _once, counted_once
 from embedding.trends.frequency import Frequency
 from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, TrendReport
@@ -103,6 +103,18 @@ def test_a_thousand_accounts_that_paste_one_text_call_nothing(tmp_path) -> None:
     copied = [row for row in rows if row["documents"] >= 1000]
     assert copied
     assert all(row["documents_deduplicated"] < 200 for row in copied)
+
+
+def test_a_word_with_a_little_less_text_than_another_does_not_lose_half_of_its_documents() -> None:
+    texts = np.arange(5.0, 101.0)
+    held = np.full(len(texts), 100)
+    usual = np.full(40, 100.0)
+    found = _once(np.r_[held, usual.astype(int)], np.r_[texts, usual], np.ones(136, dtype=bool))
+    found = found[: len(texts)]
+    assert found[0] == 5
+    assert (found[texts >= 50] == 100).all()
+    assert np.diff(found).min() >= 0
+    assert np.diff(found).max() <= 6, "no edge"
 
 
 def test_a_thousand_accounts_that_write_their_own_are_heard(tmp_path) -> None:

@@ -81,6 +81,8 @@ def add_contexts(
 ) -> None:
     """Add one unit vector of each word of each chosen document to `sums`, and 1 to `counts`.
 
+    A context counts once for each reach from 1 to `window` that it is within.
+
     tokens   int32 [n], rows of `says`, -1 for none
     chosen   int64 [k], documents
     says     float32 [v, dim], what a context says
@@ -109,9 +111,10 @@ def add_contexts(
                     own[n, :] = 0.0
                     n += 1
                 row = place[word]
-                a, b = max(low, t - window) - low, min(high, t + window + 1) - low
-                for i in range(dim):
-                    own[row, i] += ends[b, i] - ends[a, i] - says[word, i]
+                for reach in range(1, window + 1):
+                    a, b = max(low, t - reach) - low, min(high, t + reach + 1) - low
+                    for i in range(dim):
+                        own[row, i] += ends[b, i] - ends[a, i] - says[word, i]
         _normalise(own, words, n, sums, counts)
 
 

@@ -6,9 +6,10 @@ to the end it reads them all once, by vectors from the counts of all these texts
 that moment, which all nodes share, for what compares sources. A document that uses a word gives one
 unit vector x/|x| of it:
 
-    x = Σ_c w_c (u_c - ū),    w = a / (a + p)
+    x = Σ_c (W + 1 - d_c) w_c (u_c - ū),    w = a / (a + p)
 
-over the contexts c of all its mentions, with u_c the unit vector of c, ū the weighted mean of all
+over the contexts c of all its mentions, at most W words away, with d_c the distance in words, as a
+skip-gram model weighs them on average, u_c the unit vector of c, and ū the weighted mean of all
 (smooth inverse frequency; Arora, Liang and Ma 2017; p: share of all words). Documents belong to
 UNITS units, by author where that is known; the sums of each unit travel. A passage that several
 documents hold counts once.

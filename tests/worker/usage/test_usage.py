@@ -88,12 +88,11 @@ def by_hand(documents: list[str], word: str) -> np.ndarray:
         for sentence in tokens:
             for i, centre_word in enumerate(sentence):
                 if centre_word == IDS[word]:
-                    near = [
-                        sentence[j]
+                    own += sum(
+                        (3 - abs(i - j)) * says[sentence[j]]
                         for j in range(max(0, i - 2), min(len(sentence), i + 3))
                         if j != i
-                    ]
-                    own += sum(says[at] for at in near)
+                    )
         if own.any():
             total += own / np.linalg.norm(own)
     return total
