@@ -65,7 +65,7 @@ class JudgedWords:
 
     def interval(self, at: int) -> tuple[float, float] | tuple[None, None]:
         """Of the shift of a word, 95 %; None where documents do not say it."""
-        if self.grounds is None or self.places is None:
+        if self.grounds is None or self.places is None or self.ranked.p[at] == 1.0:
             return None, None
         return self.grounds.interval(int(self.places[at]))
 
@@ -146,7 +146,12 @@ def rank_moved(
     order = np.lexsort((words, -ranked.z.round(9), -scores.round(9)))
     best = order[: config.rows].tolist()
     label = material.snapshot.manifest.window.label
-    every = {name: shift(pair, rows[best], config, name) for name in usable(pair)}
+    every = {
+        name: judged.shift[best]
+        if name == config.estimator
+        else shift(pair, rows[best], config, name)
+        for name in usable(pair)
+    }
     found: list[dict[str, object]] = [
         {
             "score": float(scores[at]),

@@ -40,12 +40,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends.distributions import normal_isf, pareto_sf, pearson3_sf
 from embedding.trends.prototypes import Prototypes, interval
-from embedding.trends.replicas import UsedWords
+from embedding.trends.replicas import Labels, Units, UsedWords
 from embedding.trends.significance import TestArray
 
 PERMUTATIONS = 299
@@ -74,72 +73,6 @@ MOST_UNITS = 96
 _CELLS = 1 << 22
 _SKEW = (0.05, 10.0)
 _SURE = 1e-300
-
-Labels = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Units:
-    """The units of n words.
-
-    documents  float32 [n, u]; sums float32 [n, u, dim]
-    later      bool [u]; source int64 [u]: 0, 1, 2, …
-    older      bool [u]: of windows before the last one that is compared with
-    """
-
-    documents: FloatArray
-    sums: FloatArray
-    later: Labels
-    source: IntArray
-    older: Labels
-
-    def merged(self, most: int) -> Units:
-        """At most so many units (but two of each source and time); halves of them are added up."""
-        units = self
-        while len(units.later) > most:
-            keys = 4 * units.source + 2 * units.older + units.later
-            groups = [np.flatnonzero(keys == key) for key in np.unique(keys)]
-            if all(len(group) <= 2 for group in groups):
-                break
-            parts = [np.array_split(group, max(2, (len(group) + 1) // 2)) for group in groups]
-            chosen = [part for group in parts for part in group]
-            firsts = np.array([part[0] for part in chosen])
-            units = Units(
-                np.stack([units.documents[:, part].sum(axis=1) for part in chosen], axis=1),
-                np.stack([units.sums[:, part].sum(axis=1) for part in chosen], axis=1),
-                units.later[firsts],
-                units.source[firsts],
-                units.older[firsts],
-            )
-        return units
-
-    def take(self, chosen: Labels) -> Units:
-        """Some of the units, bool [u]."""
-        return Units(
-            self.documents[:, chosen],
-            self.sums[:, chosen],
-            self.later[chosen],
-            self.source[chosen],
-            self.older[chosen],
-        )
-
-    def residuals(self) -> tuple[FloatArray, FloatArray]:
-        """R float32 [n, u, dim] and documents float32 [n, u], of sources that have both times.
-
-        Of a source that a word has at one time only, both are 0.
-        """
-        rest, documents = self.sums.copy(), self.documents.copy()
-        for source in np.unique(self.source).tolist():
-            own = np.flatnonzero(self.source == source)
-            counts = documents[:, own]
-            after = counts[:, self.later[own]].sum(axis=1)
-            total = counts.sum(axis=1)
-            both = (after > 0) & (after < total)
-            mean = rest[:, own].sum(axis=1) / np.maximum(total, 1e-9)[:, None]
-            rest[:, own] -= counts[..., None] * mean[:, None]
-            documents[:, own] *= both[:, None]
-            rest[:, own] *= both[:, None, None]
-        return rest, documents
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,12 @@ N1 N2 / (N1 + N2) of each, so that another mix of sources is no change.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embedding.kernel.records import FloatArray
-
-if TYPE_CHECKING:
-    from embedding.trends.permutation import Units
-    from embedding.trends.significance import TestArray
+from embedding.trends.replicas import Units
+from embedding.trends.significance import TestArray
 
 PRIOR = 10.0
 """Documents that the median length counts for, chosen on planted petitions."""

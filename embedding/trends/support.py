@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.trends.permutation import REFINED, Grounds, Labels, Units, permutations, refined
+from embedding.trends.permutation import REFINED, Grounds, permutations, refined
+from embedding.trends.replicas import Labels, Units
 from embedding.trends.rows import Support
 
 

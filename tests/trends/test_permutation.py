@@ -17,14 +17,13 @@ from embedding.trends.permutation import (
     SEEN,
     WORDS_EACH,
     Measured,
-    Units,
     between_sources,
     between_times,
     common_directions,
     pareto_tail,
     permutations,
 )
-from embedding.trends.replicas import UsedWords
+from embedding.trends.replicas import Units, UsedWords
 from embedding.trends.significance import benjamini_hochberg
 
 DIM, UNITS = 20, 16

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from embedding.snapshots.nearness import unit_rows
-from embedding.trends.permutation import Measured, Units
+from embedding.trends.permutation import Measured
 from embedding.trends.prototypes import Prototypes, interval
+from embedding.trends.replicas import Units
 
 DIM, UNITS = 20, 16
 NONE = np.zeros((DIM, 0), dtype=np.float32)
