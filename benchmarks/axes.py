@@ -63,7 +63,7 @@ def drawn(store: SnapshotStore, words: int, times: int, seed: int = 0) -> Counte
             whole = (point.high - point.low) / 2
             texts = max(whole**2 - (axis.half_width(vector) or 0.0) ** 2, 0.0) ** 0.5
             found.placed += 1
-            found.by_both += abs(point.position) > whole
+            found.by_both += point.low > 0.0 or point.high < 0.0
             found.by_texts += abs(point.position) > texts
     return found
 

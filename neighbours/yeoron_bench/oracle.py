@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from embedding.kernel.records import FloatArray, IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.moved import JudgedWords
 from embedding.trends.permutation import Grounds, permutations
 from embedding.trends.significance import TestArray
@@ -47,10 +47,11 @@ def oracle_p(judged: JudgedWords, names: list[str], moved: Mapping[str, str]) ->
 def _projected(grounds: Grounds, at: IntArray) -> float:
     """p of the word at[0] along the line to at[1], by their places among those judged."""
     units = grounds.compared.merged(at)
-    sums: FloatArray = units.sums - (units.sums @ grounds.common) @ grounds.common.T
-    earlier = ~units.later
-    means = sums[:, earlier].sum(axis=1) / units.documents[:, earlier].sum(axis=1)[:, None]
+    sums: TestArray = units.sums - (units.sums @ grounds.common) @ grounds.common.T
+    # The word's own mean is that of both times: one of the labels would take part in the direction.
+    own = sums[0].sum(axis=0) / units.documents[0].sum()
+    other = sums[1, ~units.later].sum(axis=0) / units.documents[1, ~units.later].sum()
     rest, _ = units.residuals()
-    along = rest[0] @ (means[1] - means[0])
+    along = rest[0] @ (other - own)
     found = permutations(units, PERMUTATIONS) @ along
     return float((found >= found[0] - 1e-9).sum() / len(found))

@@ -108,8 +108,10 @@ def test_a_thousand_accounts_that_paste_one_text_call_nothing(tmp_path) -> None:
 def test_a_word_with_a_little_less_text_than_another_does_not_lose_half_of_its_documents() -> None:
     texts = np.arange(5.0, 101.0)
     held = np.full(len(texts), 100)
-    usual = np.full(40, 100.0)
-    found = _once(np.r_[held, usual.astype(int)], np.r_[texts, usual], np.ones(136, dtype=bool))
+    usual = np.full(400, 100.0)
+    found = _once(
+        np.r_[held, usual.astype(int)], np.r_[texts, usual], np.ones(len(texts) + 400, dtype=bool)
+    )
     found = found[: len(texts)]
     assert found[0] == 5
     assert (found[texts >= 50] == 100).all()
