@@ -33,7 +33,7 @@ from embedding.trends.significance import TestArray
 
 ALL = "all"
 """Stands for all sources together."""
-PERMUTATIONS = 399
+_DRAWS = 399
 _ROUNDED = 1 + 1e-6
 """The same lists in another order say the same but for rounding."""
 LEAST_POLES = 2
@@ -65,7 +65,7 @@ class SemAxis:
         if min(sizes) < LEAST_POLES:
             return None
         words = np.concatenate([self.positive, self.negative])
-        sides = np.tile(np.repeat([True, False], sizes), (1 + PERMUTATIONS, 1))
+        sides = np.tile(np.repeat([True, False], sizes), (1 + _DRAWS, 1))
         sides[1:] = np.random.default_rng(0).permuted(sides[1:], axis=1)
         away, errors = _positions(vector - self.centre, words, sides)
         deviates = np.abs(away) / np.maximum(errors, 1e-12)

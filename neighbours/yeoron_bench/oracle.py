@@ -16,7 +16,7 @@ from embedding.trends.permutation import Grounds, permutations
 from embedding.trends.significance import TestArray
 from yeoron_bench.planting import PlantedCorpus
 
-PERMUTATIONS = 49_999
+_PERMUTATIONS = 49_999
 
 
 def donors(corpus: PlantedCorpus, window: int) -> dict[str, str]:
@@ -53,5 +53,5 @@ def _projected(grounds: Grounds, at: IntArray) -> float:
     other = sums[1, ~units.later].sum(axis=0) / units.documents[1, ~units.later].sum()
     rest, _ = units.residuals()
     along = rest[0] @ (other - own)
-    found = permutations(units, PERMUTATIONS) @ along
+    found = permutations(units, _PERMUTATIONS) @ along
     return float((found >= found[0] - 1e-9).sum() / len(found))
