@@ -8,7 +8,7 @@ that passed the threshold, by mail or to a webhook, where `notify.*` in the sett
 otherwise it is skipped.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable
 
@@ -24,7 +24,6 @@ with DAG(
     schedule=AssetOrTimeSchedule(
         timetable=CronTriggerTimetable("@hourly", timezone="UTC"), assets=[SNAPSHOTS]
     ),
-    start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
     params=snapshot_params(),
