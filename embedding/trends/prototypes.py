@@ -12,7 +12,7 @@ changed. Pairs of different units, which hold different texts, have no chance in
 
 with s_k the sum and n_k the documents of unit k, N = Σ n_k. As few documents say badly how large it
 is, it is moderated towards its median l₀² over all words (as variances are, Smyth 2004): |x̄|² ≈
-(N l² + PRIOR l₀²) / (N + PRIOR). PRT by these lengths is the cosine distance corrected for
+(N l² + _PRIOR l₀²) / (N + _PRIOR). PRT by these lengths is the cosine distance corrected for
 attenuation (Spearman 1904): about 0 for a word that did not change, however rare, and below it for
 half of these. Of several sources the products and the squared lengths are means, weighted by
 N1 N2 / (N1 + N2) of each, so that another mix of sources is no change.
@@ -28,7 +28,7 @@ from embedding.kernel.records import FloatArray
 from embedding.trends.replicas import Units
 from embedding.trends.significance import TestArray
 
-PRIOR = 10.0
+_PRIOR = 10.0
 """Documents that the median length counts for, chosen on planted petitions."""
 _SHORTEST = 1e-4
 """Of a squared length: that of words whose documents have nothing in common is 0 or below."""
@@ -94,8 +94,8 @@ class Prototypes:
 
     def lengths(self, usual: TestArray) -> TestArray:
         """|x̄| |ȳ| float64 [n], without chance. usual: l₀² [2]."""
-        squares = self.documents * self.squares + PRIOR * usual[:, None]
-        squares /= self.documents + PRIOR
+        squares = self.documents * self.squares + _PRIOR * usual[:, None]
+        squares /= self.documents + _PRIOR
         found: TestArray = np.sqrt(np.maximum(squares, _SHORTEST).prod(axis=0))
         return found
 
