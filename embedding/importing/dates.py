@@ -8,8 +8,8 @@ from datetime import UTC, datetime, time
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embedding.kernel.calendar import zone_of
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.zones import zone_of
 from embedding.sources.times import parse_time
 
 _UNIT = "us"

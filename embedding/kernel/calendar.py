@@ -10,36 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from enum import StrEnum
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.zones import zone_of
 
 _HOUR, _QUARTER = 3600, 900
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS = (2, 9997)
 """Years of which windows are known; a moment beyond them falls in the first or last window."""
-
-
-def zone_of(name: str) -> tzinfo:
-    """The time zone of an IANA name; ValueError, which says why, where there is none."""
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        why = "no such time zone; a name such as Asia/Seoul is accepted"
-        if not available_timezones():
-            why = "this machine has no time zones: install the package tzdata"
-        raise ValueError(why) from error
-
-
-def known_zone(name: str) -> str:
-    """The name itself; ValueError as from `zone_of`."""
-    zone_of(name)
-    return name
 
 
 class WindowUnit(StrEnum):

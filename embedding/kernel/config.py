@@ -25,8 +25,8 @@ from pydantic import (
     model_validator,
 )
 
-from embedding.kernel.calendar import known_zone
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.zones import known_zone
 
 WITH_SECRETS = {"secrets": "with"}
 """Context of a dump that goes to the process it is for, or to where it came from."""

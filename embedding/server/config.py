@@ -8,11 +8,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from embedding.kernel.calendar import zone_of
 from embedding.kernel.config import Config, ZoneName
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
 from embedding.kernel.records import Calendar, WindowUnit
+from embedding.kernel.zones import zone_of
 from embedding.server.groupconfig import GroupConfig
 
 

@@ -30,6 +30,8 @@ _FORMAT = 1
 """Version of that file; one without it is of before it was kept."""
 _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
+_LATER: dict[str, dict[str, Any]] = {"server": {"timezone": "UTC"}}
+"""Settings that came later, with what a training that does not name them had."""
 
 
 @dataclass
@@ -117,6 +119,7 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     if why := unreadable(found.get("format", _FORMAT), (_FORMAT,)):
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
     before = current_names(TrainRequest, found["request"])
+    before |= {name: {**_LATER[name], **before[name]} for name in _LATER.keys() & before.keys()}
     for name in sorted({*marks, *before}):
         was, now = before.get(name), marks.get(name)
         if was != now:

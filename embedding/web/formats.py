@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from urllib.parse import unquote
 
-from embedding.kernel.calendar import zone_of
+from embedding.kernel.zones import zone_of
 
 LONGEST_WORD = 60
 

@@ -10,9 +10,9 @@ from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.setup import Setup
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
-from embedding.kernel.calendar import zone_of
 from embedding.kernel.config import Config, ZoneName
 from embedding.kernel.records import Calendar, WindowUnit
+from embedding.kernel.zones import zone_of
 from embedding.models.config import ModelConfig
 from embedding.models.traits import RANKED_MODEL, ROUNDS_MODEL
 from embedding.server.compatibility import ROUNDS_COMPRESSION

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from embedding.kernel.calendar import of_clock, zone_of
+from embedding.kernel.calendar import of_clock
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Calendar, IntArray, TimeArray
+from embedding.kernel.zones import zone_of
 from embedding.worker.corpus.corpus import (
     FIRST_YEAR,
     LAST_YEAR,
