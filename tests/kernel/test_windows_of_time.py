@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from embedding.kernel.calendar import day_number, zone_of
+from embedding.kernel.calendar import day_number
+from embedding.kernel.zones import zone_of
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Calendar, Window, WindowUnit
 from embedding.server.config import ServerConfig
@@ -136,7 +137,7 @@ def test_a_zone_that_is_none_is_refused_by_name() -> None:
 
 
 def test_a_machine_without_time_zones_is_told_what_to_install(monkeypatch) -> None:
-    monkeypatch.setattr("embedding.kernel.calendar.available_timezones", set)
+    monkeypatch.setattr("embedding.kernel.zones.available_timezones", set)
     with pytest.raises(ValueError, match="install the package tzdata"):
         zone_of("Asia/Nowhere")
     assert zone_of("UTC") is UTC

@@ -51,8 +51,8 @@ HOSTILE = {
 
 ODD = "배"
 LOSSES = {"nll": 2.0, "nll.뉴스": 1.9, "nll.게시판": 2.25, "nll.댓글": 1.95}
-BRIGHT = ("좋다", "최고", "만족")
-DARK = ("나쁘다", "최악", "실망")
+BRIGHT = ("좋다", "최고", "만족", "기쁘다", "고맙다")
+DARK = ("나쁘다", "최악", "실망", "슬프다", "화나다")
 
 
 @pytest.fixture(scope="session")

@@ -210,6 +210,7 @@ def unpoled(client_of, config, language: str) -> str:
 
 
 def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, config):
+    (sentiment,) = config.axes
     found = json.loads(get(client, "/api/axis", w="코로나", name="sentiment"))
     overall = found["chart"]["lines"][-1]
     assert overall["values"][0] > 0.4
@@ -219,7 +220,7 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, co
     english = {"accept-language": "en"}
     asked = client.get("/api/axis", params={"w": "코로나", "name": "sentiment"}, headers=english)
     assert "Used more like the negative words." in asked.json()["sentence"]
-    tone = AxisConfig(name="tone", positive=("좋다", "최고"), negative=("나쁘다", "최악"))
+    tone = AxisConfig(name="tone", positive=sentiment.positive, negative=sentiment.negative)
     named = client_of(unguarded(config.model_copy(update={"axes": (tone,)})))
     asked = json.loads(get(named, "/api/axis", w="코로나", name="tone"))
     assert "−1 쪽" in asked["sentence"]
