@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from embedding.kernel.calendar import day_number
-from embedding.kernel.zones import zone_of
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Calendar, Window, WindowUnit
+from embedding.kernel.zones import zone_of
 from embedding.server.config import ServerConfig
 
 ZONES = ["UTC", "Asia/Seoul", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from embedding.kernel.zones import zone_of
 from embedding.kernel.records import WindowUnit
+from embedding.kernel.zones import zone_of
 from embedding.worker.corpus.datedlines import dated_columns
 from embedding.worker.spec import CorpusShare
 
