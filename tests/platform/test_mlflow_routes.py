@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import mlflow
 import pytest
 
 from embedding.platform.mlflow_app import LoginRequired, mlflow_app, mlflow_routes
@@ -39,6 +40,9 @@ def app(settings: Settings) -> Iterator[LoginRequired]:
     before = dict(os.environ)  # MLflow's own variables are of this application alone
     os.environ["HOME"] = str(settings.paths.home / "user")
     yield mlflow_app(settings)
+    # So are the addresses of its stores, which it keeps for the whole process.
+    mlflow.set_tracking_uri(None)
+    mlflow.set_registry_uri(None)
     os.environ.clear()
     os.environ.update(before)
 
