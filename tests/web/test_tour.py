@@ -21,10 +21,12 @@ async def test_the_tour_goes_by_keys_and_is_not_shown_again(page_of, address):
         await page.goto(address + "/")
         tour = page.locator("[data-tour]")
         button = tour.locator("[data-tour-next]")
+        for part in FRAMED:  # some come after the page
+            await page.locator(part).first.wait_for(state="attached")
         await button.focus()
         for step in range(1, STEPS + 1):
             assert f"{step}/{STEPS}" in await tour.inner_text()
-            assert await page.locator(".tour-at").count() == 1
+            await playwright.expect(page.locator(".tour-at")).to_have_count(1)
             framed = f"{FRAMED[step - 1]}.tour-at"
             assert await page.locator(framed).count() == 1, "what the step speaks of is framed"
             await page.keyboard.press("Enter")
