@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import genpareto, pearson3
 
+from documentunits import units
 from embedding.snapshots.usage import Usage
 from embedding.trends.permutation import (
     MIN_DOCUMENTS,
@@ -43,17 +44,6 @@ def drawn(rng: np.random.Generator, centres: np.ndarray, documents: int) -> tupl
         np.add.at(counts[word], unit, 1.0)
         np.add.at(sums[word], unit, said)
     return counts, sums
-
-
-def units(*sides: tuple[tuple, bool, int]) -> Units:
-    """Of (documents and sums, later, source) of several sides."""
-    return Units(
-        np.concatenate([counts for (counts, _), _, _ in sides], axis=1),
-        np.concatenate([sums for (_, sums), _, _ in sides], axis=1),
-        np.repeat(np.array([later for _, later, _ in sides]), UNITS),
-        np.repeat(np.array([source for *_, source in sides]), UNITS),
-        np.zeros(UNITS * len(sides), dtype=bool),
-    )
 
 
 def window(sides: dict[str, tuple], reread: tuple[Usage, ...] = ()) -> Usage:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from documentunits import units
 from embedding.snapshots.nearness import unit_rows
 from embedding.trends.permutation import Measured
 from embedding.trends.prototypes import Prototypes, interval
@@ -27,17 +28,6 @@ def side(centres: np.ndarray, documents: int, seed: int, spread: float = 1.0) ->
         np.add.at(counts[word], unit, 1.0)
         np.add.at(sums[word], unit, said)
     return counts, sums
-
-
-def units(*sides: tuple[tuple, bool, int]) -> Units:
-    """Of (documents and sums, later, source) of several sides."""
-    return Units(
-        np.concatenate([counts for (counts, _), _, _ in sides], axis=1),
-        np.concatenate([sums for (_, sums), _, _ in sides], axis=1),
-        np.repeat(np.array([later for _, later, _ in sides]), UNITS),
-        np.repeat(np.array([source for *_, source in sides]), UNITS),
-        np.zeros(UNITS * len(sides), dtype=bool),
-    )
 
 
 def distances(own: Units) -> np.ndarray:
