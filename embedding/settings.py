@@ -299,6 +299,25 @@ class ClusterConfig(Config):
     """Name of the pool; part of the keys under which its nodes run."""
 
 
+FIRST_SETTINGS = (
+    "paths.home",
+    "paths.sources",
+    "crawl.user_agent",
+    "server.window",
+    "server.timezone",
+    "server.min_authors",
+    "cluster.nodes",
+    "text.tokenizer",
+    "retention.evidence_days",
+    "retention.frontier_days",
+    "notify.email_to",
+    "notify.smtp_host",
+    "ports.airflow",
+    "ports.mlflow",
+)
+"""What most installations set; the reference page begins with them, the rest is for experts."""
+
+
 class Settings(BaseSettings):
     """Every option of Yeoron, each exactly once."""
 

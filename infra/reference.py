@@ -30,7 +30,7 @@ from embedding.kernel.markdown import table
 from embedding.server.config import ServerConfig
 from embedding.server.figures.metrics import render
 from embedding.server.service import running_server
-from embedding.settings import PREFIX, Settings
+from embedding.settings import FIRST_SETTINGS, PREFIX, Settings
 from embedding.sources.config import SourceConfig
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -134,6 +134,17 @@ def rows_of(model: type[BaseModel]) -> list[tuple[str, ...]]:
     ]
 
 
+def first_rows() -> list[tuple[str, ...]]:
+    """A row for each setting that most installations set, by its whole name."""
+    models = dict(sections(Settings))
+    rows = []
+    for whole in FIRST_SETTINGS:
+        path, _, name = whole.rpartition(".")
+        _, *rest = next(row for row in rows_of(models[path]) if row[0] == f"`{name}`")
+        rows.append((f"`{whole}`", *rest))
+    return rows
+
+
 def settings() -> str:
     """The page of settings."""
     page = [
@@ -144,6 +155,12 @@ def settings() -> str:
         "stand for each dot. An unknown setting is refused by name.\n",
     ]
     head = ("setting", "type", "default", "meaning")
+    page += [
+        "\n## Where to begin\n\n",
+        f"Most installations set some of these {len(FIRST_SETTINGS)} and nothing else. ",
+        "The sections after them are for experts: they list every setting.\n\n",
+        table(head, first_rows()),
+    ]
     for path, model in sections(Settings):
         rows = rows_of(model)
         if rows and path != "web.trends":  # the page takes those of [trends]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -164,9 +165,12 @@ def _free(host: str, taken: Sequence[str]) -> str:
     return made
 
 
+_OTHERS = "# Others that many set, with their defaults; docs/reference/settings.md has all.\n"
+
+
 def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
     """Write both files, the settings last; raises ConfigError where one is there or is wrong."""
-    from embedding.settings import Settings
+    from embedding.settings import FIRST_SETTINGS, Settings
 
     check_new(folder)
     settings, sources = folder / SETTINGS_FILE, folder / SOURCES_FILE
@@ -183,7 +187,14 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
         file.flush()
         load_sources(Path(file.name))
     with replaced(settings) as file:
-        file.write(f"# {answers.name}\n\n{toml_of(sections)}".encode())
+        defaults = Settings.model_construct().model_dump(mode="json")
+        others = "".join(
+            f"# {name} = {json.dumps(defaults[section][setting], ensure_ascii=False)}\n"
+            for name in FIRST_SETTINGS
+            for section, _, setting in [name.partition(".")]
+            if section not in sections
+        )
+        file.write(f"# {answers.name}\n\n{_OTHERS}{others}\n{toml_of(sections)}".encode())
     return settings, sources
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from embedding.settings import load_settings
+from embedding.settings import FIRST_SETTINGS, load_settings
 from embedding.sources.config import load_sources
 from yeoron_simweb.testing import running
 
@@ -36,6 +37,30 @@ def folder(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def options(site: str, /, **more: str) -> list[str]:
     given = {"name": "news", "site": site, "language": "ko", "window": "week", "home": "data"}
     return [f"--{name}={value}" for name, value in {**given, **more}.items()]
+
+
+def test_the_file_names_what_else_most_installations_set(
+    yeoron: Any, site: str, folder: Path
+) -> None:
+    assert yeoron("init", *options(site)).code == 0
+    written = folder / "yeoron.toml"
+    text = written.read_text(encoding="utf-8")
+    assert "# cluster.nodes = 2\n" in text
+    assert "# notify.email_to = []\n" in text
+    before = load_settings()
+    written.write_text(
+        "\n".join(
+            line.removeprefix("# ") if re.match(r"# \w+\.\w+ = ", line) else line
+            for line in text.splitlines()
+        ),
+        encoding="utf-8",
+    )
+    assert load_settings().model_dump() == before.model_dump()
+
+
+def test_the_first_settings_are_few() -> None:
+    assert len(FIRST_SETTINGS) <= 15
+    assert len(set(FIRST_SETTINGS)) == len(FIRST_SETTINGS)
 
 
 def test_all_is_given_on_the_command_line(yeoron: Any, site: str, folder: Path) -> None:
