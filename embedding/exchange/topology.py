@@ -75,7 +75,7 @@ class TopologyConfig(Config):
 
 
 class MeetingSpec(Config):
-    """Where nodes that all-reduce meet, at the start and whenever one of them comes or goes."""
+    """Where nodes that sum their rows meet, at the start and whenever one of them comes or goes."""
 
     folder: Path
     """Folder of the rendezvous, of this user alone."""
@@ -88,18 +88,3 @@ class MeetingSpec(Config):
     def size(self) -> int:
         """Nodes in all."""
         return len(self.names)
-
-
-class RingSpec(Config):
-    """A node's place among the nodes that all-reduce, for as long as none comes or goes."""
-
-    folder: Path
-    """Folder of the rendezvous."""
-    rank: int = Field(ge=0)
-    """This node, from 0; 0 leads: it brings the tables to the server."""
-    size: int = Field(ge=1)
-    """Nodes that take part."""
-    generation: int = Field(default=0, ge=0)
-    """How often the nodes met before."""
-    backend: Literal["sockets", "nccl"] = "sockets"
-    """What carries the sums."""

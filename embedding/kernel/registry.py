@@ -3,8 +3,9 @@
 Whoever adds one writes a file with one decorator and names its traits. A trait that nobody declared
 is False, and what needs it is refused, so that a new thing is never let through by accident.
 
-Built-in ones are found by their decorators in the source text of one package, those of other
-packages by entry points of the registry's group (`yeoron.policies`: `name = "package.module"`).
+Built-in ones are found by their decorators in the source text of one package, those of neighbours
+and of other packages by entry points of the registry's group (`yeoron.policies`: `name =
+"package.module"`).
 A decorator writes its name out: `@POLICIES.register("bsp", …)`.
 `names` loads neither: a module is loaded when its traits or the thing itself are asked for.
 """
@@ -32,6 +33,10 @@ class Traits(Protocol):
         ...
 
 
+DISTRIBUTION = "yeoron"
+"""Whose entry points come with every installation: those of the neighbours of the core."""
+INSTALL = '; pip install "yeoron[all]" brings more'
+
 T = TypeVar("T")
 S = TypeVar("S", bound=Traits)
 D = TypeVar("D")
@@ -44,11 +49,14 @@ class Registry(Generic[T, S]):
     group     group of the entry points by which other packages add to it: yeoron.policies
     package   whose modules hold the built-in ones
     variable  the name of this registry in their decorators: POLICIES
+    lab       a neighbour of the core adds to it; where that is not installed, a refusal says so
     """
 
-    def __init__(self, kind: str, group: str, package: str, variable: str) -> None:
+    def __init__(
+        self, kind: str, group: str, package: str, variable: str, *, lab: bool = False
+    ) -> None:
         self.kind, self.group = kind, group
-        self._package, self._variable = package, variable
+        self._package, self._variable, self._lab = package, variable, lab
         self._known: dict[str, tuple[T, S]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -58,12 +66,13 @@ class Registry(Generic[T, S]):
         return name in self.names()
 
     def names(self) -> tuple[str, ...]:
-        """Names that are accepted: the built-in ones, then those of other packages, both sorted."""
-        return (*self._modules, *sorted({*self._entries, *self._known} - set(self._modules)))
+        """Names that are accepted: those of Yeoron, then those of other packages, both sorted."""
+        ours = self.built_in()
+        return (*ours, *sorted({*self._entries, *self._known} - {*ours}))
 
     def built_in(self) -> tuple[str, ...]:
-        """Names of the built-in ones, sorted."""
-        return tuple(self._modules)
+        """Names of those that come with Yeoron, sorted: of the core and of its neighbours."""
+        return tuple(sorted({*self._modules, *self._neighbours}))
 
     def register(self, name: str, traits: S) -> Callable[[D], D]:
         """Decorator: the class or function below it is known under `name` and does `traits`."""
@@ -97,7 +106,14 @@ class Registry(Generic[T, S]):
         return name
 
     def _unknown(self, name: str) -> str:
-        return f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted"
+        more = INSTALL if self._lab and not self._neighbours else ""
+        return f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted{more}"
+
+    @cached_property
+    def _neighbours(self) -> frozenset[str]:
+        """Names that neighbours of the core add."""
+        entries = self._entries.items()
+        return frozenset(name for name, each in entries if _owner(each) == DISTRIBUTION)
 
     @cached_property
     def _modules(self) -> dict[str, str]:
@@ -187,8 +203,12 @@ def _sources(package: str) -> Iterator[tuple[str, str]]:
 
 def whose(entry: EntryPoint) -> str:
     """The package of an entry point, for sentences."""
-    name = entry.dist.name if entry.dist is not None else "a package"
-    return f"{name} (entry point {entry.value})"
+    return f"{_owner(entry) or 'a package'} (entry point {entry.value})"
+
+
+def _owner(entry: EntryPoint) -> str:
+    """Name of the distribution of an entry point, empty where it has none."""
+    return entry.dist.name if entry.dist is not None else ""
 
 
 @dataclass(frozen=True)
@@ -229,7 +249,7 @@ class Need:
 
 
 def table_of(registry: Registry[Any, Any]) -> str:
-    """The traits of what is built in as a table in Markdown, for the documentation."""
+    """The traits of what comes with Yeoron as a table in Markdown, for the documentation."""
     from embedding.kernel.markdown import table  # DAGs are parsed without it
 
     names = registry.built_in()

@@ -64,12 +64,12 @@ class ModelTraits:
 
 
 MODELS: Registry[Callable[[ModelConfig], Trainer], ModelTraits] = Registry(
-    "model", "yeoron.models", "embedding.models", "MODELS"
+    "model", "yeoron.models", "embedding.models", "MODELS", lab=True
 )
 """Models that nodes train block by block: those built in, and those of other packages."""
 
 COUNT_MODELS: Registry[type[CountModel], ModelTraits] = Registry(
-    "counted model", "yeoron.counted_models", "embedding.models", "COUNT_MODELS"
+    "counted model", "yeoron.counted_models", "embedding.models", "COUNT_MODELS", lab=True
 )
 """Models that are counted in one pass and factorised, by no node and no server."""
 

@@ -62,26 +62,17 @@ class Placement:
 @contextmanager
 def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
     """The meeting places of the nodes, open for the length of a `with` block."""
+    topology = request.topology
     with ExitStack() as stack:
-        if request.topology.traits.sums:
-            yield Placement(request, _meeting(request, stack))
+        if topology.traits.meet is not None:
+            names = tuple(node_name(i) for i in range(request.nodes))
+            usable = 0 if request.device == "cpu" else gpus()
+            meeting = stack.enter_context(topology.traits.meet(topology, names, usable))
+            yield Placement(request, meeting)
         else:
             aggregators = _aggregators(request, server, stack)
             servers = stack.enter_context(following(request, server))
             yield Placement(request, aggregators=aggregators, servers=servers)
-
-
-def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:
-    from embedding.exchange.allreduce.rendezvous import rendezvous
-
-    topology, nodes = request.topology, request.nodes
-    enough = request.device != "cpu" and gpus() >= nodes
-    nccl = topology.backend == "nccl" or (topology.backend == "auto" and enough)
-    return MeetingSpec(
-        folder=stack.enter_context(rendezvous()),
-        names=tuple(node_name(i) for i in range(nodes)),
-        backend="nccl" if nccl else "sockets",
-    )
 
 
 def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:

@@ -53,7 +53,6 @@ BY_STRING = {
     "worker/process/node.py": "a child process imports only what it runs",
     "text/kiwi.py": "a library that may be missing",
     "text/mecab.py": "a library that may be missing",
-    "exchange/allreduce/nccl.py": "a library that may be missing",
 }
 """Modules of `embedding` that import by a string, which no import contract sees, and why."""
 

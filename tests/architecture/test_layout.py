@@ -18,6 +18,7 @@ OTHERS = {
     "demo": "neighbours/yeoron_demo",
     "docs": "docs",
     "infra": "infra",
+    "lab": "neighbours/yeoron_lab",
     "public": "plugins/yeoron",
     "registry": "embedding/kernel/registry.py, with packages outside the tree",
     "simweb": "neighbours/yeoron_simweb",

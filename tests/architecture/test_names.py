@@ -66,7 +66,8 @@ def test_the_names_of_the_glossary_are_in_the_tree():
     text = (ROOT / "docs/glossary.md").read_text("utf-8")
     code = {
         word
-        for path in (ROOT / "embedding").rglob("*.py")
+        for folder in ("embedding", "neighbours")
+        for path in (ROOT / folder).rglob("*.py")
         for word in (path.stem, *names(ast.parse(path.read_text("utf-8"))))
     }
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| **")]

@@ -50,12 +50,16 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
 
 def test_each_neighbour_of_this_tree_brings_its_command() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    entries = project["project"]["entry-points"]["yeoron.commands"]
+    groups = project["project"]["entry-points"]
+    entries = groups["yeoron.commands"]
     assert set(entries) == {"bench", "demo", "simweb"}
     places = {name for names in PANELS.values() for name in names}
     assert set(entries) <= places
     folders = {path.parent.name for path in ROOT.glob("neighbours/*/__init__.py")}
-    assert {module.partition(".")[0] for module in entries.values()} == folders
+    modules = {
+        each for name, group in groups.items() if name[:7] == "yeoron." for each in group.values()
+    }
+    assert {module.partition(".")[0] for module in modules} == folders
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert {f"neighbours/{folder}" for folder in folders} <= set(wheel)
 

@@ -3,4 +3,5 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
 sys.path.insert(0, str(Path(__file__).parent))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from nodes_in_step import DIM, Block, Line, learn
 
-from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.topologies.base import JoiningNode
@@ -33,9 +33,10 @@ def test_what_nodes_moved_is_with_the_server_once_all_have_finished(kind: str) -
     state = ServerState(settings, SyncConfig(policy="asp"), RowShape(DIM, seed=1))
     state.words.admit(WORDS, np.ones(len(WORDS), dtype=np.int64))
     before = rows(state)
-    with rendezvous() as folder, ThreadPoolExecutor(len(NAMES)) as pool:
-        meeting = MeetingSpec(folder=folder, names=NAMES) if TOPOLOGIES.traits(kind).sums else None
-        nodes = [pool.submit(node, state, kind, at, meeting) for at in range(len(NAMES))]
+    meet = TOPOLOGIES.traits(kind).meet
+    meeting = nullcontext() if meet is None else meet(TopologyConfig(kind=kind), NAMES, 0)
+    with meeting as spec, ThreadPoolExecutor(len(NAMES)) as pool:
+        nodes = [pool.submit(node, state, kind, at, spec) for at in range(len(NAMES))]
         for each in nodes:
             each.result(timeout=300)
     assert rows(state) - before == pytest.approx([1 + 2 + 4, 1, 4 + 8], abs=1e-2)

@@ -100,7 +100,8 @@ class Gone:
         if name in gone:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Gone())
-ours = ("embedding", "embedding_airflow", "yeoron", "yeoron_bench", "yeoron_demo", "yeoron_simweb")
+ours = ("embedding", "embedding_airflow", "yeoron")
+ours += ("yeoron_bench", "yeoron_demo", "yeoron_lab", "yeoron_simweb")
 names = ["airflow.cli.cli_parser", "mlflow.server", "distributed", "bokeh"]
 names += ["supervisor.supervisord"]
 for room in ours:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint, EntryPoints, PathDistribution
 from pathlib import Path
 
 import pytest
@@ -52,7 +52,7 @@ def fruits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         write(module, text)
         entries.append(EntryPoint(name, module, "test.fruits"))
 
-    found.add, found.write = add, write
+    found.add, found.write, found.entries = add, write, entries
     yield found
     for name in [each for each in sys.modules if each.startswith("fruit_")]:
         del sys.modules[name]
@@ -76,6 +76,30 @@ def test_an_unknown_name_is_refused_with_the_known_ones(fruits, ask: str) -> Non
         getattr(fruits, ask)("kiwi")
     with pytest.raises(ValueError, match=r"fruit 'kiwi': one of apple is accepted$"):
         fruits.check("kiwi")
+
+
+def test_where_the_laboratory_is_missing_the_refusal_says_what_brings_it(fruits) -> None:
+    missing: Registry = Registry("fruit", "test.fruits", "fruit_basket", "FRUITS", lab=True)
+    with pytest.raises(ConfigError, match=r'apple is accepted; pip install "yeoron\[all\]" brings'):
+        missing.get("kiwi")
+
+
+def test_names_of_neighbours_stand_among_the_built_in_ones(fruits, tmp_path: Path) -> None:
+    """Those of other packages come after them."""
+
+    def entry(name: str, distribution: str) -> EntryPoint:
+        about = tmp_path / f"{distribution}-1.0.dist-info"
+        about.mkdir(exist_ok=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\n")
+        fruits.add(name, GOOD.format(name=name))
+        return fruits.entries.pop()._for(PathDistribution(about))
+
+    fruits.entries += [entry("acorn", "other"), entry("aaa", "yeoron")]
+    assert fruits.built_in() == ("aaa", "apple")
+    assert fruits.names() == ("aaa", "apple", "acorn")
+    fruits._lab = True
+    with pytest.raises(ConfigError, match=r"aaa, apple, acorn is accepted\.$"):
+        fruits.get("kiwi")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class CompressionTraits:
 
 
 COMPRESSIONS: Registry[type[Compressor] | type[Whole], CompressionTraits] = Registry(
-    "compression", "yeoron.compressions", "embedding.exchange.compression", "COMPRESSIONS"
+    "compression", "yeoron.compressions", "embedding.exchange.compression", "COMPRESSIONS", lab=True
 )
 """All compressors: those built in, and those of other packages."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.registry import Registry
 
@@ -25,15 +26,25 @@ class TopologyTraits:
     replicas: bool = False
     """Every node holds all rows."""
 
+    meet: Callable[..., AbstractContextManager[Any]] | None = None
+    """Of a `TopologyConfig`, the names of all nodes, and how many GPUs they may use: the
+    `MeetingSpec` that each node is given, open as long as they train."""
+
+    depart: Callable[..., None] | None = None
+    """Of a `MeetingSpec`, a node's name and an incarnation: that process has died. Others that
+    wait for it are told; it never raises."""
+
     def contradiction(self) -> str:
         """Why these traits cannot all be; empty where they can."""
         if self.replicas and not self.sums:
             return "replicas go with sums only, which keep them alike"
+        if self.sums and self.meet is None:
+            return "sums go with meet only, which says where nodes find each other"
         return ""
 
 
 TOPOLOGIES: Registry[Callable[..., Transport], TopologyTraits] = Registry(
-    "topology", "yeoron.topologies", "embedding.exchange.topologies", "TOPOLOGIES"
+    "topology", "yeoron.topologies", "embedding.exchange.topologies", "TOPOLOGIES", lab=True
 )
 """All topologies: those built in, and those of other packages. Each makes a node's transport of
 that to its server and of a `JoiningNode`."""

@@ -47,6 +47,6 @@ class PolicyTraits:
 
 
 POLICIES: Registry[type[Policy], PolicyTraits] = Registry(
-    "policy", "yeoron.policies", "embedding.server.policies", "POLICIES"
+    "policy", "yeoron.policies", "embedding.server.policies", "POLICIES", lab=True
 )
 """All policies: those built in, and those of other packages."""

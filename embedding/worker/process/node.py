@@ -125,10 +125,9 @@ class Restarts:
 
 
 def _tell_peers(spec: NodeSpec, pair: _Pair) -> None:
-    """Nodes that all-reduce go on without a process that has died as soon as they know."""
-    if spec.ring is not None:
-        from embedding.exchange.allreduce.meeting import depart
-
+    """Nodes that sum their rows go on without a process that has died as soon as they know."""
+    depart = spec.topology.traits.depart
+    if spec.ring is not None and depart is not None:
         depart(spec.ring, spec.name, str(pair.gradient_pid))
 
 

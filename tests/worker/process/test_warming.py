@@ -11,12 +11,10 @@ import pytest
 
 from embedding.exchange.compression import (
     halves,
-    onebit,
     planes,
     principal,
     residuals,
     threshold,
-    topk,
 )
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.feedback import Feedback
@@ -35,6 +33,7 @@ from embedding.stream.queue import BlockQueue
 from embedding.worker.process import gradient
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import CorpusShare, NodeSpec
+from yeoron_lab import onebit, topk
 
 
 @pytest.mark.parametrize("model", MODELS.names())

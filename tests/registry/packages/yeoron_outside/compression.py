@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from embedding.exchange.compression.topk import TopK
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
+from yeoron_lab.topk import TopK
 
 
 @COMPRESSIONS.register("outside-topk", CompressionTraits())

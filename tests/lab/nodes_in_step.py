@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingTransport
-from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import (
@@ -29,6 +26,9 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
+from yeoron_lab.allreduce.meeting import Meeting
+from yeoron_lab.allreduce.reducing import ReducingTransport
+from yeoron_lab.allreduce.rendezvous import rendezvous
 
 DIM = 3
 WORD_TABLES = (Table.IN, Table.OUT)

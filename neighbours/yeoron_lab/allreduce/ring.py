@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
+from pydantic import Field
 
+from embedding.kernel.config import Config
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import IntArray
 
 FORM_SECONDS = 30.0
 """How long nodes that have met wait for each other's connections."""
+
+
+class RingSpec(Config):
+    """A node's place among the nodes that all-reduce, for as long as none comes or goes."""
+
+    folder: Path
+    """Folder of the rendezvous."""
+    rank: int = Field(ge=0)
+    """This node, from 0; 0 leads: it brings the tables to the server."""
+    size: int = Field(ge=1)
+    """Nodes that take part."""
+    generation: int = Field(default=0, ge=0)
+    """How often the nodes met before."""
+    backend: Literal["sockets", "nccl"] = "sockets"
+    """What carries the sums."""
 
 
 class Ring(Protocol):

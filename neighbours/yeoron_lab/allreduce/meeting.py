@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.allreduce.rendezvous import Rendezvous
-from embedding.exchange.allreduce.ring import Ring
-from embedding.exchange.allreduce.sockets import SocketRing
-from embedding.exchange.topology import MeetingSpec, RingSpec
+from embedding.exchange.topology import MeetingSpec
 from embedding.kernel.errors import ExchangeError
 from embedding.kernel.records import IntArray
+from yeoron_lab.allreduce.rendezvous import Rendezvous
+from yeoron_lab.allreduce.ring import Ring, RingSpec
+from yeoron_lab.allreduce.sockets import SocketRing
 
 _LOOK_SECONDS = 0.05
 FRESH = -1
@@ -231,7 +231,7 @@ def depart(spec: MeetingSpec, name: str, incarnation: str) -> None:
 def form_ring(spec: RingSpec, *, timeout_s: float) -> Ring:
     """Join the other members of a generation; BrokenRingError when one of them does not come."""
     if spec.backend == "nccl":
-        from embedding.exchange.allreduce.nccl import NcclRing
+        from yeoron_lab.allreduce.nccl import NcclRing
 
         return NcclRing(spec, timeout_s=timeout_s)
     return SocketRing(spec, timeout_s=timeout_s)

@@ -13,10 +13,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from nodes_in_step import DIM, Block, Line, learn
 
-from embedding.exchange.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart
-from embedding.exchange.allreduce.reducing import ReducingTransport
-from embedding.exchange.allreduce.rendezvous import rendezvous
-from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
@@ -24,6 +20,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from generated import examples
+from yeoron_lab.allreduce.meeting import Arrived, Meeting, RingMember, decide, depart
+from yeoron_lab.allreduce.reducing import ReducingTransport
+from yeoron_lab.allreduce.rendezvous import rendezvous
+from yeoron_lab.allreduce.ring import Ring
 
 SYNC = SyncConfig(policy="asp")
 

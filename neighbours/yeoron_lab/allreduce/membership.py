@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.exchange.allreduce.meeting import FRESH, Meeting
-from embedding.exchange.allreduce.replica import Replica
-from embedding.exchange.allreduce.ring import Ring
-from embedding.exchange.allreduce.writeback import WriteBack
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import FloatArray, IntArray, Table
+from yeoron_lab.allreduce.meeting import FRESH, Meeting
+from yeoron_lab.allreduce.replica import Replica
+from yeoron_lab.allreduce.ring import Ring
+from yeoron_lab.allreduce.writeback import WriteBack
 
 _MOST_TRIES = 20
 """Meetings in a row that break before a ring is there, after which a node gives up."""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 from named import QUICK
+from nodes_in_step import DIM, Block, learn
 from threads import fleet, sharded
 
-from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingTransport
-from embedding.exchange.allreduce.rendezvous import rendezvous
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.protocol import PullRequest
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.tables import first_vectors
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "exchange"))
-from nodes_in_step import DIM, Block, learn
+from yeoron_lab.allreduce.meeting import Meeting
+from yeoron_lab.allreduce.reducing import ReducingTransport
+from yeoron_lab.allreduce.rendezvous import rendezvous
 
 NAMES = ("n0", "n1")
 BLOCKS, KILLED = 12, 6

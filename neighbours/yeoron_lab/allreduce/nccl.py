@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.allreduce.ring import FORM_SECONDS, broken
-from embedding.exchange.topology import RingSpec
 from embedding.kernel.records import IntArray
+from yeoron_lab.allreduce.ring import FORM_SECONDS, RingSpec, broken
 
 if TYPE_CHECKING:
     import torch

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.allreduce.ring import FORM_SECONDS, broken
-from embedding.exchange.topology import RingSpec
 from embedding.kernel.records import IntArray
+from yeoron_lab.allreduce.ring import FORM_SECONDS, RingSpec, broken
 
 _LOOK_SECONDS = 0.02
 _CHUNK = 1 << 20

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
+from yeoron_lab.allreduce.replica import Replica
 
 PULL_BYTES = 32 * 1024 * 1024
 FENCE_SECONDS = 60.0

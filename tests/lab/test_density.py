@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.exchange.allreduce.density import DENSE_SHARE, STAYS, Touches, choose, threshold
+from yeoron_lab.allreduce.density import DENSE_SHARE, STAYS, Touches, choose, threshold
 
 
 @pytest.mark.parametrize(

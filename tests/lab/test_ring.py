@@ -17,11 +17,11 @@ import numpy as np
 import psutil
 import pytest
 
-from embedding.exchange.allreduce.meeting import form_ring
-from embedding.exchange.allreduce.rendezvous import Rendezvous, rendezvous
-from embedding.exchange.allreduce.ring import Ring
-from embedding.exchange.topology import RingSpec, TopologyConfig
+from embedding.exchange.topology import TopologyConfig
 from embedding.kernel.errors import BrokenRingError, ExchangeError
+from yeoron_lab.allreduce.meeting import form_ring
+from yeoron_lab.allreduce.rendezvous import Rendezvous, rendezvous
+from yeoron_lab.allreduce.ring import Ring, RingSpec
 
 
 def together(nodes: int, work: Callable[[Ring], Any], timeout_s: float = 60.0) -> list[Any]:

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from embedding.exchange.allreduce.replica import Replica
-from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.topology import TopologyConfig
 from embedding.kernel.records import IntArray, Table
+from yeoron_lab.allreduce.replica import Replica
+from yeoron_lab.allreduce.ring import Ring
 
 STAYS = 0.8
 """A row that goes by all-reduce does so until its density falls below this part of the threshold:

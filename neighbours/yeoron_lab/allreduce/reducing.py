@@ -23,11 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.allreduce.density import DenseChoice, threshold
-from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.membership import Membership
-from embedding.exchange.allreduce.replica import Replica
-from embedding.exchange.allreduce.writeback import NO_WINDOW, WriteBack, WriteBackSchedule
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.contributors import Contributors
@@ -38,6 +33,11 @@ from embedding.exchange.topology import TopologyConfig
 from embedding.exchange.transport import Transport, TransportMetrics
 from embedding.kernel.errors import BrokenRingError
 from embedding.kernel.records import FloatArray, IntArray, Table
+from yeoron_lab.allreduce.density import DenseChoice, threshold
+from yeoron_lab.allreduce.meeting import Meeting
+from yeoron_lab.allreduce.membership import Membership
+from yeoron_lab.allreduce.replica import Replica
+from yeoron_lab.allreduce.writeback import NO_WINDOW, WriteBack, WriteBackSchedule
 
 ROW_BYTES = {"float16": 2, "float32": 4}
 """Of an entry of a row that is pulled."""
