@@ -14,14 +14,16 @@ class NodeReports:
 
     digest  of the settings that all nodes share; empty until one tells it
     last    each node's own figures, and `at` the server's clock when they came
-    guests  nodes of other servers by name, as these tell of them
-    departed  nodes that said goodbye, or were fenced, and have not greeted since
+    servers   members that are servers themselves: nobody waits for their use of words
+    guests    nodes of these by name, as they tell of them
+    departed  nodes that said goodbye, or were fenced, here or there, and have not greeted since
     """
 
     def __init__(self, digest: str) -> None:
         self.digest = digest
         self.last: dict[str, dict[str, Any]] = {}
         self.at: dict[str, float] = {}
+        self.servers: set[str] = set()
         self.guests: dict[str, dict[str, Any]] = {}
         self.departed: set[str] = set()
 
@@ -43,4 +45,4 @@ class NodeReports:
     def living(self, members: Mapping[str, ClockEntry]) -> set[str]:
         """Nodes that take part or rest, here or at another server."""
         present = {name for name, node in self.guests.items() if node.get("state") != "gone"}
-        return present | {name for name, one in members.items() if one.present}
+        return present | {name for name, one in members.items() if one.present} - self.servers

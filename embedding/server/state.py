@@ -421,6 +421,7 @@ class ServerState:
         return Wait(
             tuple(sorted({node for one in waits for node in one.readers})),
             tuple(sorted({text for one in waits for text in one.lost})),
+            tuple(sorted({node for one in waits for node in one.heirs})),
         )
 
     def missing(self, starts: Sequence[int]) -> tuple[Missing, ...]:
@@ -434,11 +435,11 @@ class ServerState:
     def _awaited(self) -> set[str]:
         """Nodes that are there, or have yet to come back to a server that was restarted.
 
-        Where none is, those that died without a goodbye: they are started again, however long that
-        takes, and nobody else could read their text again.
+        Where none is, those that died without a goodbye and owe something: they are started again,
+        however long that takes, and nobody else could read their text again.
         """
         awaited = self.living() | self.accounts.tracker.expected
-        return awaited or self.accounts.readers.nodes - self.reports.departed
+        return awaited or self.accounts.readers.owing - self.reports.departed
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each present node reported last."""

@@ -117,6 +117,9 @@ def _checked_about(state: ServerState, about: object) -> dict[str, Any]:
         if not isinstance(report, dict):
             raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
         check_report(name, report, state.accounts.tracker.sources)
+    departed = about.get("departed", [])
+    if not isinstance(departed, list) or not all(type(node) is str for node in departed):
+        raise RefusedError("changes: `departed` must be a list of names of nodes.")
     figures = about.get("figures", {})
     if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
         raise RefusedError("changes: `figures` must be an object of numbers.")

@@ -148,6 +148,7 @@ class LedGroups:
         now = time.monotonic()
         for name in facts.get("groups", ()):
             self.groups[name] = Led(now)
+            self._state.reports.servers.add(name)
             member = self._state.machine.board.members[name]
             member.present, member.last_seen = True, now
 
@@ -157,14 +158,16 @@ class LedGroups:
         return [name for name in self.groups if name in members and members[name].present]
 
     def tick(self) -> None:
-        """Time passed: what the nodes of a group that is gone had pending is not waited for."""
+        """Time passed: the nodes of a group that is gone are gone too, and not waited for."""
         with self._state.lock:
             for name, led in self.groups.items():
                 member = self._state.machine.board.members.get(name)
                 if member is not None and not member.present:
                     for node in led.nodes:
+                        led.nodes[node] = {**led.nodes[node], "state": "gone"}
                         if not self._is_elsewhere(node, led):
                             self._state.accounts.tracker.leave(node)
+            self._state.reports.guests = self.nodes()
 
     def catch_up(self, timeout_s: float = FLUSH_S) -> list[str]:
         """Wait until every group has sent what it had by now; the names of those that did not.
@@ -245,6 +248,7 @@ class LedGroups:
         """The group gave a heartbeat."""
         now = time.monotonic()
         led = self.groups.setdefault(group, Led(now))
+        self._state.reports.servers.add(group)
         led.seen = now
         member = self._state.machine.board.members.get(group)
         if member is not None:
@@ -319,18 +323,24 @@ class LedGroups:
         """What a group says of itself and of its nodes; it was checked (`GroupCalls`)."""
         if "age_s" in about:
             led.taken_at = led.seen - about["age_s"]
-        led.figures, led.nodes = about.get("figures", {}), about.get("nodes", {})
-        self._state.reports.guests = self.nodes()
+        led.figures, led.nodes = about.get("figures", {}), dict(about.get("nodes", {}))
+        reports = self._state.reports
+        reports.guests = self.nodes()
         for name, each in led.nodes.items():
             if each.get("state") == "gone" and self._is_elsewhere(name, led):
                 continue  # it moved: windows wait for what it reads there
             report = each.get("report", {})
-            self._state.reports.put(name, report, led.seen)
+            reports.put(name, report, led.seen)
             if each.get("state") == "gone":
                 # With the last number that its own server took: what that holds back comes later.
                 last = each.get("sequence")
-                self._state.pushes.departures.gone(name, last if type(last) is int else None)
+                last = last if type(last) is int else self._state.ledger.of(name).accepted
+                self._state.pushes.departures.gone(name, last)
+                # A group says goodbye for a node again and again, after the node went elsewhere too.
+                if name in about.get("departed", ()) and last >= self._state.ledger.of(name).accepted:
+                    reports.departed.add(name)
                 continue
+            reports.departed.discard(name)
             self._state.pushes.departures.back(name)
             pending, event_now = read_report(report)
             self._state.accounts.tracker.report(name, pending, now=led.seen, event_now=event_now)

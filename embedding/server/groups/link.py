@@ -185,8 +185,9 @@ class GroupLink:
         meters = self.state.meters
         with self.state.lock:
             nodes = node_status(self.state, (), time.monotonic())
+            departed = sorted(self.state.reports.departed & nodes.keys())
             shards = self.state.rows.describe()
         for name in NODE_FIGURES:
             figures[f"told_{name}"] = own[name]
             figures[f"node_{name}"] = getattr(meters, name) + total(shards, name)
-        return {"nodes": nodes, "figures": figures}
+        return {"nodes": nodes, "figures": figures, "departed": departed}

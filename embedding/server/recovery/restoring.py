@@ -65,7 +65,7 @@ class Recovery(Checkpointer):
         self._state = state
         self._folder = folder
         self._parts = parts
-        self._written = (-1, -1, False)
+        self._written: tuple[object, ...] = ()
         self._restore()
 
     def _ended(self) -> None:
@@ -107,10 +107,10 @@ class Recovery(Checkpointer):
             state.ledger.persisted(collected["facts"]["applied"])
         logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
 
-    def _mark(self) -> tuple[int, int, bool]:
+    def _mark(self) -> tuple[object, ...]:
         """Another one says that there is something to write (under the lock)."""
-        vocabulary = self._state.vocabulary
-        return self._state.meters.pushes, vocabulary.next_id, vocabulary.closed
+        vocabulary, departed = self._state.vocabulary, frozenset(self._state.reports.departed)
+        return self._state.meters.pushes, vocabulary.next_id, vocabulary.closed, departed
 
     def _restore(self) -> None:
         found = self._folder.newest()
@@ -164,6 +164,7 @@ def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
             "tokenizers": list(accounts.tokenizers),
             "phrases": phrase_header(list(accounts.phrases.values())),
             "told": lasting(state.reports.last),
+            "departed": sorted(state.reports.departed),
             "usage": accounts.usage.facts(),
             "shifts": accounts.shifts.facts(),
             "readers": accounts.readers.facts(),
@@ -256,6 +257,7 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     state.accounts.readers.restore(facts.get("readers", {}))
     _restore_accounts(state, content)
     state.reports.last.update(facts.get("told", {}))
+    state.reports.departed.update(facts.get("departed", ()))
     for node, sequence in facts["applied"].items():
         tokens, places = facts["node_tokens"], facts.get("places", {})
         state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))

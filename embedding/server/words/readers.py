@@ -1,8 +1,8 @@
 """Who read text of a window, and who has handed in how it used words: a pure state machine.
 
 A window is complete once every process that read text of it has handed in its use. Only a dead
-process ends the wait for it. While any node lives, the window then waits for the one that takes
-the text over: it reads the text again and speaks for the dead process.
+process ends the wait for it. The window then waits for the node that takes the text over: it reads
+the text again and speaks for the dead process. Where no node is left that could, nobody waits.
 
 A process is known by its mark (`life`), drawn when it starts; that of a node which greeted last is
 the one that lives. Nothing here knows of clocks: whoever asks says which nodes are there.
@@ -49,10 +49,12 @@ class Wait:
 
     readers  nodes that live and have not handed in all that they read
     lost     text of dead processes that a living node has yet to read again
+    heirs    nodes of which one may do so
     """
 
     readers: tuple[str, ...] = ()
     lost: tuple[Text, ...] = ()
+    heirs: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.readers or self.lost)
@@ -75,6 +77,16 @@ class WindowReaders:
     def nodes(self) -> set[str]:
         """Those that read text of any window."""
         return {one.node for readers in self._windows.values() for one in readers.values()}
+
+    @property
+    def owing(self) -> set[str]:
+        """Nodes with text of any window that neither they nor an heir have handed in."""
+        return {
+            one.node
+            for window, readers in self._windows.items()
+            for life, one in readers.items()
+            if any((life, source) not in self._heirs.get(window, {}) for source in one.open)
+        }
 
     def greet(self, node: str, life: str) -> None:
         """A process speaks for its node from now on; the one before it is dead."""
@@ -142,7 +154,8 @@ class WindowReaders:
                 if (life, source) not in heirs:
                     lost.add((life, source))
         spoken_for = {text for text, heir in heirs.items() if heir.life in alive}
-        return Wait(tuple(sorted(waits)), tuple(sorted(lost - spoken_for)))
+        lost -= spoken_for
+        return Wait(tuple(sorted(waits)), tuple(sorted(lost)), tuple(sorted(living if lost else ())))
 
     def missing(self, window: int, living: Collection[str]) -> tuple[Missing, ...]:
         """What nobody has handed in, as the snapshot says it."""

@@ -118,9 +118,9 @@ def test_it_waits_without_a_limit_until_all_is_handed_in_and_says_for_whom(caplo
     for second in range(50):
         convergence.may_cut(JUNE, 100_000.0 + second)
     assert len(caplog.records) == 2, "it is said once a minute"
-    waits[JUNE] = Wait(lost=(("a", "뉴스"),))
+    waits[JUNE] = Wait(lost=(("a", "뉴스"),), heirs=("n1", "n3"))
     assert not convergence.may_cut(JUNE, 100_050.0)
-    assert "the node that takes 뉴스 over to read again" in caplog.records[-1].message
+    assert "the node that takes 뉴스 over (n1 or n3) to read again" in caplog.records[-1].message
     waits[JUNE] = Wait()
     assert convergence.may_cut(JUNE, 100_051.0)
     assert convergence.ended(JUNE) == {"settled": 1.0}

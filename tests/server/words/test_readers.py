@@ -35,7 +35,7 @@ def test_while_nobody_lives_nobody_is_waited_for_and_the_loss_is_named() -> None
     readers.greet("n0", "a")
     readers.read(WINDOW, "n0", "a", "가", 3)
     assert readers.wait(WINDOW, {"n0"}) == Wait(("n0",))
-    assert readers.wait(WINDOW, {"n1"}) == Wait(lost=(("a", "가"),))
+    assert readers.wait(WINDOW, {"n1"}) == Wait(lost=(("a", "가"),), heirs=("n1",))
     assert not readers.wait(WINDOW, set())
     (lost,) = readers.missing(WINDOW, set())
     assert (lost.reason, lost.where, lost.documents) == ("node_lost", ("n0",), 3)
