@@ -100,8 +100,9 @@ class Folder:
         return sorted(path.name for path in found if path.is_dir())
 
     def holds(self, name: str) -> bool:
-        """Whether there is a directory of that name."""
-        return name in self.names()
+        """Whether there is a directory of that name, by its path: a list that is read while another
+        directory is renamed may lack it."""
+        return ID.fullmatch(name) is not None and (self.root / name).is_dir()
 
     def manifest(self, name: str) -> str:
         """Text of one manifest; SnapshotError when it is missing or unreadable."""
@@ -289,7 +290,7 @@ class Remote:
     def fetch(self, name: str) -> Path:
         """Its directory in the cache, downloaded when it is not there, or is not the same."""
         text = self.manifest(name)
-        if name in self.cache.names():
+        if self.cache.holds(name):
             if self._cached(name) == text:
                 return self.cache.fetch(name)
             # Something was erased from it since.

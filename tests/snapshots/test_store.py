@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -125,6 +126,19 @@ def test_an_empty_window(store, make):
 def test_an_id_is_not_a_path(store, name):
     with pytest.raises(SnapshotError, match="is not a snapshot id"):
         store.open(name)
+
+
+def test_a_snapshot_is_found_that_a_list_lacks_for_a_moment(tmp_path, make, monkeypatch):
+    """As happens where another directory is renamed while the folder is listed."""
+    store = SnapshotStore(tmp_path)
+    ref = store.publish(make())
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(()))
+    assert store.open(ref.id).ref == ref
+    store.withdraw([ref.id], "it is wrong")
+    with pytest.raises(SnapshotError, match="there is none of that id"):
+        store.withdraw(["../2020-02-00000000"], "it is no snapshot")
+    with pytest.raises(SnapshotError, match="there is none of that id"):
+        store.withdraw(["."], "it is no snapshot")
 
 
 def test_an_unknown_id(store, make):
