@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,9 @@ def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
         if kiwi is None:
             _shared.clear()
             try:
+                # Kiwi's own allocator gives back what is freed at its next call, which may never
+                # come; with no delay at once. It reads this when it is loaded.
+                os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")
                 # Without entries of several words: a word of ours holds no blank.
                 module = importlib.import_module("kiwipiepy")
                 kiwi = module.Kiwi(num_workers=workers, load_multi_dict=False)
