@@ -333,11 +333,11 @@ class LedGroups:
             reports.put(name, report, led.seen)
             if each.get("state") == "gone":
                 # With the last number that its own server took: what that holds back comes later.
-                last = each.get("sequence")
-                last = last if type(last) is int else self._state.ledger.of(name).accepted
+                last, known = each.get("sequence"), self._state.ledger.of(name).accepted
+                last = last if type(last) is int else known
                 self._state.pushes.departures.gone(name, last)
-                # A group says goodbye for a node again and again, after the node went elsewhere too.
-                if name in about.get("departed", ()) and last >= self._state.ledger.of(name).accepted:
+                # It tells of this again and again, also once the node has pushed elsewhere.
+                if name in about.get("departed", ()) and last >= known:
                     reports.departed.add(name)
                 continue
             reports.departed.discard(name)

@@ -153,8 +153,8 @@ def waits_for(window: Window, wait: Wait) -> str:
     if wait.lost:
         sources = sorted({source for _, source in wait.lost})
         reasons.append(
-            f"for the node that takes {', '.join(sources)} over ({' or '.join(wait.heirs)}) to read "
-            "again what a dead one read"
+            f"for the node that takes {', '.join(sources)} over ({' or '.join(wait.heirs)}) to "
+            "read again what a dead one read"
         )
     return f"window {window.label} waits {' and '.join(reasons)}."
 

@@ -155,7 +155,8 @@ class WindowReaders:
                     lost.add((life, source))
         spoken_for = {text for text, heir in heirs.items() if heir.life in alive}
         lost -= spoken_for
-        return Wait(tuple(sorted(waits)), tuple(sorted(lost)), tuple(sorted(living if lost else ())))
+        may_inherit = tuple(sorted(living)) if lost else ()
+        return Wait(tuple(sorted(waits)), tuple(sorted(lost)), may_inherit)
 
     def missing(self, window: int, living: Collection[str]) -> tuple[Missing, ...]:
         """What nobody has handed in, as the snapshot says it."""

@@ -1,5 +1,4 @@
-"""For whom windows wait where nodes are at groups: whatever dies, leaves or starts again, for nobody
-who cannot come, and for everybody who can."""
+"""For whom windows wait where nodes are at groups: for all who can hand in, and for nobody else."""
 
 from __future__ import annotations
 
