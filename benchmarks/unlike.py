@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.batch import Result, Task
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PullRequest
@@ -25,21 +24,22 @@ from embedding.kernel.records import Calendar, FloatArray, IntArray, Table, Toke
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
-from embedding.models.objective import Objective
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
 from embedding.worker.process.pipeline import Pipeline
+from yeoron_lab.lbfgs.batch import Result, Task
+from yeoron_lab.lbfgs.batchwork import BatchWork
+from yeoron_lab.lbfgs.objective import Objective
+from yeoron_lab.paced.paced import at_a_pace
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
 Sentences = Sequence[Sequence[str]]

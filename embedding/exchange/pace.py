@@ -9,6 +9,9 @@ from typing import Any
 
 from embedding.kernel.errors import RefusedError
 
+ROUND = "a round of all nodes"
+"""What a pull waits for while a round is on in which nodes do something together."""
+
 
 @dataclass(frozen=True)
 class Pace:

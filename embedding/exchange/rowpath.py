@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol
 
-from embedding.exchange.batch import ROUND
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.ownrows import OwnRows
+from embedding.exchange.pace import ROUND
 from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, Welcome
 from embedding.exchange.pushlog import P, PushLog
 from embedding.exchange.session import Session
@@ -166,8 +166,8 @@ def pull_from_server(
 
     held_back  called each time that it does not
 
-    Raises RoundError when a round of L-BFGS is on, AheadError when the policy waits for this node's
-    own push, UnavailableError after `pull_timeout_s`.
+    Raises RoundError when a round of all nodes is on, AheadError when the policy waits for this
+    node's own push, UnavailableError after `pull_timeout_s`.
     """
     config, asked = session.config, request.by_table()
     message = encode_pull(request, config.rows)

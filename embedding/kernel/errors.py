@@ -87,7 +87,7 @@ class AheadError(RefusedError):
 
 
 class RoundError(RefusedError):
-    """A round of L-BFGS is on: a node takes part in it before it reads again."""
+    """A round of all nodes is on: a node takes part in it before it reads again."""
 
 
 class ReplacedError(RefusedError):

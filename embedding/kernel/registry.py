@@ -37,6 +37,16 @@ DISTRIBUTION = "yeoron"
 """Whose entry points come with every installation: those of the neighbours of the core."""
 INSTALL = '; pip install "yeoron[all]" brings more'
 
+
+@dataclass(frozen=True)
+class NoTraits:
+    """Of things of a kind that differ in nothing that others need to know."""
+
+    def contradiction(self) -> str:
+        """There is none."""
+        return ""
+
+
 T = TypeVar("T")
 S = TypeVar("S", bound=Traits)
 D = TypeVar("D")

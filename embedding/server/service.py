@@ -20,7 +20,6 @@ from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.flight.listening import listen
-from embedding.server.flight.rounds import RoundCalls
 from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.groups.calls import GroupCalls
 from embedding.server.groups.leader import Leader, following_config
@@ -336,7 +335,7 @@ class ParameterServer:
             want_checkpoint=lambda: self.checkpoint(wait=False),
             meters_of=self.groups.meters,
             extras=[
-                partial(RoundCalls, self.state),
+                *(partial(part.stream, self.state) for part in self.state.parts.values()),
                 partial(LeavingCalls, self.state),
                 partial(GroupCalls, self.groups, self.state, self.snapshotter.asks),
             ],

@@ -32,10 +32,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
-from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.ledger.sequence import Ledger, NodeLedger
 from embedding.server.limits import check_push
 from embedding.server.nodereports import NodeReports
+from embedding.server.parts import SERVER_PARTS
 from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rows.composing import GramComposer
@@ -65,6 +65,7 @@ class ServerState:
     upstream  the server whose replica this is; None: what is here is the model
     words     gives words ids and rows
     pushes    those that are held back, and how they are applied
+    parts     what other packages add, by name
     """
 
     def __init__(
@@ -98,7 +99,10 @@ class ServerState:
         )
         self.scores = ScoreKeeper(config, self.tables.device)
         self.reports = NodeReports(config.config_digest)
-        self.rounds = Rounds(config, self.rows, vocabulary, sync)
+        self.parts = {
+            name: SERVER_PARTS.get(name)(config, self.rows, vocabulary, sync)
+            for name in SERVER_PARTS
+        }
 
     @property
     def dim(self) -> int:
@@ -456,7 +460,8 @@ class ServerState:
                 self.upstream.check(sync)
             self.rows.check(sync, before)
             now = time.monotonic()
-            self.rounds.configure(sync)
+            for part in self.parts.values():
+                part.configure(sync)
             self.execute(self.machine.configure(sync, now=now), now)
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
             self.changed.notify_all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from embedding.kernel.records import SnapshotRef
@@ -106,7 +105,7 @@ def _sync(state: ServerState, now: float) -> dict[str, Any]:
     variation    coefficient of variation of the sources' token rates, null while unknown
     rates        tokens a second of each source at each node, waiting for others left out
     dropped_pushes, dropped_tokens   what came too late (backup)
-    rounds       what the rounds of L-BFGS did (sandblaster)
+    rounds, …    of each part that another package adds
     switched     changes of the ruling policy; switches: the last of them
     """
     machine, meters = state.machine, state.meters
@@ -123,7 +122,7 @@ def _sync(state: ServerState, now: float) -> dict[str, Any]:
         "rates": {f"{node} {source}": n for (node, source), n in board.speeds.rates(nodes).items()},
         "dropped_pushes": meters.dropped_pushes,
         "dropped_tokens": meters.dropped_tokens,
-        "rounds": asdict(state.rounds.figures),
+        **{name: part.figures() for name, part in state.parts.items()},
         "switched": machine.switched,
         "switches": [
             {

@@ -57,7 +57,7 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
             raise RefusedError(f"{where}: table {delta.table}: an id is named twice.", kind="id")
         values = widen(values) if values.dtype == np.float16 else values
         deltas.append(RowDelta(delta.table, ids, values))
-        if not _bounded(values):
+        if not bounded(values):
             raise RefusedError(
                 f"{where}: table {delta.table} holds values that are not finite or are absurdly "
                 "large: the node's training has diverged.",
@@ -99,7 +99,7 @@ def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
         )
     wide = widen(part.sums)
     with np.errstate(over="ignore", invalid="ignore"):
-        fit = _bounded(wide) and bool(part.documents.sum() <= MAX_SQUARED_NORM)
+        fit = bounded(wide) and bool(part.documents.sum() <= MAX_SQUARED_NORM)
     if not fit or np.any(part.documents < 0):
         raise RefusedError(
             f"{where}: context sums that are not finite, negative or absurdly large.",
@@ -110,18 +110,7 @@ def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
     return replace(part, sums=wide)
 
 
-def check_gradient(node: str, *parts: FloatArray) -> None:
-    """RefusedError when a gradient holds what no sum can take."""
-    for part in parts:
-        if not _bounded(part):
-            raise RefusedError(
-                f"batch: a gradient of node {node} holds values that are not finite or are "
-                "absurdly large.",
-                kind="values",
-            )
-
-
-def _bounded(values: FloatArray | HalfArray) -> bool:
+def bounded(values: FloatArray | HalfArray) -> bool:
     """Whether all are finite and none absurdly large.
 
     One pass of a dot product finds NaN, infinity and divergence without a temporary.

@@ -20,6 +20,7 @@ from embedding.kernel.private import ensure_secret
 from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.figures.transports import total
+from embedding.server.parts import SERVER_PARTS
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
 from embedding.training.grouping import refresh
@@ -196,14 +197,14 @@ def _result(server: ParameterServer, corpus: str, seconds: float, before: int) -
     )
 
 
-_KEPT = ("policy", "running", "switched", "dropped_pushes", "dropped_tokens", "rounds")
+_KEPT = ("policy", "running", "switched", "dropped_pushes", "dropped_tokens")
 
 
 def _sync(status: dict[str, Any], staleness: Counter[int]) -> dict[str, Any]:
     """How nodes were kept in step; `staleness`: pushes between a node's read and its push, mean."""
     pushes = sum(staleness.values())
     mean = sum(behind * n for behind, n in staleness.items()) / pushes if pushes else 0.0
-    return {**{name: status[name] for name in _KEPT}, "staleness": mean}
+    return {**{name: status[name] for name in (*_KEPT, *SERVER_PARTS)}, "staleness": mean}
 
 
 def _shard_peaks(server: ParameterServer) -> dict[str, int]:

@@ -179,6 +179,7 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
     first tokens as well as of the last. staleness: pushes between a node's read and its push.
     """
     record, sync = result.to_dict(), result.sync
+    rounds = sync.get("rounds", {"rounds": 0, "tokens": 0})
     figures = {
         "loss": result.loss,
         "words_per_second": result.words_per_second,
@@ -192,8 +193,8 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
         "dropped_share": sync["dropped_tokens"] / max(result.tokens_trained, 1),
         "staleness": sync["staleness"],
         "policy_switches": float(sync["switched"]),
-        "lbfgs_rounds": float(sync["rounds"]["rounds"]),
-        "lbfgs_tokens": float(sync["rounds"]["tokens"]),
+        "lbfgs_rounds": float(rounds["rounds"]),
+        "lbfgs_tokens": float(rounds["tokens"]),
     }
     if "nll" in judged:
         figures["held_out_loss"] = judged["nll"]

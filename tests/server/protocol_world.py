@@ -13,17 +13,17 @@ import pytest
 from named import named
 from protocol_checks import DIM, Checks, Node, Watched
 
-from embedding.exchange.batch import ROUND, ready, work
+from embedding.exchange.pace import ROUND
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push, Welcome
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.rounds import RoundCalls
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.copying import RowCopy
 from embedding.server.rowstore.interface import RowShape
+from yeoron_lab.lbfgs.batch import ready, work
 
 ENDS = ("whole", "fails", "killed before", "killed after")
 """What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files
@@ -196,8 +196,9 @@ class World(Checks):
         rows = self.state.pull(node.name, PullRequest(ids, ids, clock))
         if isinstance(rows, list):
             if ROUND in rows:
-                RoundCalls(self.state, lambda: (node.name, 0)).take_part(ready(0.1))
-                RoundCalls(self.state, lambda: (node.name, 0)).take_part(work(None))
+                calls = self.state.parts["rounds"].stream(self.state, lambda: (node.name, 0))
+                calls.take_part(ready(0.1))
+                calls.take_part(work(None))
             return False
         self.check_read(node, rows)
         node.reading.append(rows.clock)

@@ -60,10 +60,10 @@ class Protocol(RuleBasedStateMachine):
         time = Time()
         self.patches = [
             patch("embedding.server.state.time", time),
-            patch("embedding.server.flight.rounds.time", time),
+            patch("yeoron_lab.lbfgs.calls.time", time),
             patch("embedding.server.state.PULL_WAIT_S", 0.0),
             patch("os.fsync"),  # no power is cut here
-            patch("embedding.server.flight.rounds.HOLD_S", 0.0),
+            patch("yeoron_lab.lbfgs.calls.HOLD_S", 0.0),
         ]
         for each in self.patches:
             each.start()

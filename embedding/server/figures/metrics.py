@@ -22,6 +22,7 @@ from embedding import __version__
 from embedding.server.figures.alarms import crawl_figures
 from embedding.server.figures.families import Figures, by, labelled, plain
 from embedding.server.figures.meters import Meters
+from embedding.server.parts import SERVER_PARTS
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -99,26 +100,12 @@ _GAUGES: Figures = {
         lambda s: s["reading"]["imbalance"],
         "Largest token rate of a node over the mean of the nodes",
     ),
-    "lbfgs_loss": (
-        lambda s: s["sync"]["rounds"]["last"],
-        "Loss of the last batch at its end, nats a pair",
-    ),
 }
 _COUNTERS: Figures = {
     "policy_switches": (lambda s: s["sync"]["switched"], "Changes of the ruling policy"),
     "source_moves": (lambda s: s["reading"]["moves"], "Sources that changed nodes"),
 }
 """Both of the status."""
-
-_ROUNDS: Figures = {
-    "lbfgs_rounds": ("rounds", "Rounds of L-BFGS"),
-    "lbfgs_iterations": ("iterations", "Steps of L-BFGS"),
-    "lbfgs_evaluations": ("evaluations", "Looks at a whole batch"),
-    "lbfgs_copies": ("copies", "Portions given out twice at the end of a batch"),
-    "lbfgs_copies_won": ("copies_won", "Portions whose copy was answered first"),
-    "lbfgs_lost_portions": ("lost_portions", "Portions that went with their node"),
-    "lbfgs_tokens": ("tokens", "Tokens whose loss was computed, as often as it was"),
-}
 
 _NODE_GAUGES: Figures = {
     "clock": ("clock", "Clocks the node has finished"),
@@ -249,15 +236,8 @@ class _StatusCollector(Collector):
         if status.get("following") is not None:
             yield from plain(GaugeMetricFamily, _FOLLOWING, status["following"])
         yield from _transports(status["topology"])
-        rounds = status["sync"]["rounds"]
-        yield from plain(CounterMetricFamily, _ROUNDS, rounds)
-        yield labelled(
-            CounterMetricFamily,
-            "lbfgs_node_portions",
-            "Portions that counted, by node",
-            "node",
-            rounds["by_node"].items(),
-        )
+        for name in SERVER_PARTS:
+            yield from SERVER_PARTS.get(name).metrics(status["sync"][name])
 
 
 def _lacking(refs: Iterable[Mapping[str, Any]]) -> Metric:

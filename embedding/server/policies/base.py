@@ -60,7 +60,7 @@ class Policy(ABC):
         return Pace(pooled=self.pooled(board))
 
     def finished(self, board: ClockTable) -> None:
-        """A round of L-BFGS is over (sandblaster)."""
+        """A round of all nodes is over."""
         del board
 
     def reconsider(self, board: ClockTable, *, now: float) -> str | None:

@@ -76,18 +76,3 @@ class Hogwild(Asp):
     def pace(self, board: ClockTable) -> Pace:
         """Every block is pushed."""
         return Pace(pooled=self.pooled(board))
-
-
-@POLICIES.register("easgd", PolicyTraits(moves_rows_by_pushes_alone=True))
-class Easgd(Asp):
-    """Elastic averaging, asynchronous (Zhang 2015, "Deep learning with Elastic Averaging SGD",
-    algorithm 1; as in DeepSpark): every tau blocks a node and the tables move towards each other
-    by α·(x_i - x~). The node's half is in `embedding.worker.learning.localrows`.
-    """
-
-    name = "easgd"
-
-    def pace(self, board: ClockTable) -> Pace:
-        """An exchange every tau blocks."""
-        tau, elasticity = self.config.tau, self.config.elasticity
-        return Pace(pooled=self.pooled(board), push_every=tau, pull_every=tau, elastic=elasticity)

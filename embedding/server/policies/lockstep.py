@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Policy, by_clock, overlapping
 from embedding.server.policies.board import Apply, ClockTable, Drop, Instruction, PendingPush
 from embedding.server.policies.traits import POLICIES, PolicyTraits
@@ -89,27 +86,3 @@ class Backup(Bsp):
         ready = [t for t in board.held if board.closed <= t.clock < upto]
         dropped: list[Instruction] = [Drop((t,)) for t in late if t not in again]
         return [*dropped, *self._together(again), *self._together(ready)]
-
-
-@POLICIES.register("averaging", PolicyTraits(waits=True, moves_rows_by_pushes_alone=True))
-class Averaging(Bsp):
-    """Nodes train on copies of their own for tau blocks, then the rows are averaged (SparkNet,
-    Moritz 2016, section 2.1; H2O's deep learning does the same).
-
-    Invariant: that of bsp, with rounds of tau blocks for clocks. With combine = "mean" a row moves
-    by the mean of the moves of those nodes that touched it in the round: over all nodes, as
-    SparkNet does for dense networks, a word that one of n nodes read would be learnt n times too
-    slowly. But one that two of n read now and then is still learnt half as fast; with "sum" it is
-    the shares of the moves that add up, a mean for rows that came to rest (ADR 6).
-    """
-
-    name = "averaging"
-
-    def pace(self, board: ClockTable) -> Pace:
-        """A push every tau blocks, and then all rows again."""
-        tau = self.config.tau
-        return replace(super().pace(board), push_every=tau, pull_every=tau)
-
-    def _together(self, tickets: list[PendingPush]) -> list[Instruction]:
-        mean = self.config.combine == "mean"
-        return [Apply(each, average=mean) for each in by_clock(tickets)]

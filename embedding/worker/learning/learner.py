@@ -22,12 +22,12 @@ from embedding.stream.replay import ReplayMemory
 from embedding.worker.corpus.authors import Authors
 from embedding.worker.corpus.counting import count_words
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.nodeclock import NodeClock, PushStopwatch, Start
+from embedding.worker.learning.noderounds import NodeRounds
 from embedding.worker.learning.observing import Observer
 from embedding.worker.learning.replaying import Replaying
 from embedding.worker.learning.scoring import PairSampler
@@ -54,7 +54,7 @@ class Extras:
 
     lexicon      what it knows of words already, and who listens to them; None: one that is empty
     held_out     sentences by which rehearsals are measured
-    rounds       the node's part in rounds of L-BFGS
+    rounds       the node's part in rounds of all nodes
     usage        reads how words were used when a window closes
     unacknowledged  documents that the frontier has not marked as done
     stopwatch    None: one of its own
@@ -62,7 +62,7 @@ class Extras:
 
     lexicon: NodeLexicon | None = None
     held_out: HeldOut | None = None
-    rounds: BatchWork | None = None
+    rounds: NodeRounds | None = None
     usage: UsageReader | None = None
     unacknowledged: Unacknowledged | None = None
     stopwatch: PushStopwatch | None = None

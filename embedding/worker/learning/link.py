@@ -21,7 +21,7 @@ from embedding.worker.learning.work import Work
 class LearnerLink:
     """Pulls and pushes for one node, each at the node's clock.
 
-    A pull may be held back for rounds of L-BFGS; the node takes part in them meanwhile.
+    A pull may be held back for rounds of all nodes; the node takes part in them meanwhile.
 
     turn  where the node stands with the server
     past  what it remembers, for rounds

@@ -13,11 +13,11 @@ from embedding.kernel.records import CodeArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.heldout import HeldOut, HeldPairs
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.nodeclock import NodeClock
+from embedding.worker.learning.noderounds import NodeRounds
 from embedding.worker.learning.planning import BlockPlan, CodedText
 from embedding.worker.learning.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.learning.wordtables import WordTables
@@ -28,7 +28,7 @@ class Replaying:
 
     rehearsal  None while nothing is remembered
     held_out   None where nothing is measured by held-out sentences
-    rounds     of L-BFGS; None where the node takes part in none
+    rounds     of all nodes; None where the node takes part in none
     learning_rate  of the last block
     """
 
@@ -40,7 +40,7 @@ class Replaying:
         learning_rate: float,
         memory: ReplayMemory | None,
         held_out: HeldOut | None,
-        rounds: BatchWork | None,
+        rounds: NodeRounds | None,
     ) -> None:
         self.mixing = Mixing(config.source_weights)
         self.learning_rate = learning_rate
@@ -64,7 +64,7 @@ class Replaying:
     ) -> tuple[list[CodedText], Rehearsed]:
         """Fresh sentences, which are remembered, and sentences of the past to train on too.
 
-        Where there are rounds of L-BFGS the past is learnt in them, not along with what is fresh.
+        Where there are such rounds the past is learnt in them, not along with what is fresh.
         """
         fresh = self._without_held_out(parts, seed)
         rounds = self._rounds if self.pace.batch_tokens > 0 else None

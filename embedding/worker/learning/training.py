@@ -9,6 +9,7 @@ from typing import Protocol
 
 from embedding.exchange.payload import WindowUse
 from embedding.kernel.records import IntArray, Table
+from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss, Trainer
 from embedding.worker.learning.combining import Steps, steps_of
 from embedding.worker.learning.link import LearnerLink
@@ -110,5 +111,11 @@ class BlockTraining:
 
 
 MakeTraining = Callable[[LearnerParts], BlockTraining]
-"""A kind of learner: `copies.each_block`, `paced.at_a_pace`, `columns.on_columns` and
+"""A kind of learner: `copies.each_block`, those of `TRAININGS`, `columns.on_columns` and
 `hogwild.in_place`."""
+
+TRAININGS: Registry[MakeTraining, NoTraits] = Registry(
+    "way of training", "yeoron.trainings", "embedding.worker.learning", "TRAININGS"
+)
+"""Ways of training that follow every pace of a policy. A node takes the first; the core itself
+trains and pushes each block."""

@@ -13,21 +13,22 @@ from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Calendar
 from embedding.models.base import Trainer
 from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.corpus.offset import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.columns import on_columns
+from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import at_a_pace
+from embedding.worker.learning.noderounds import NODE_ROUNDS, NodeRounds
 from embedding.worker.learning.setup import LearnerSetup
-from embedding.worker.learning.training import MakeTraining
+from embedding.worker.learning.training import TRAININGS, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.peers import CorpusPeers
@@ -92,11 +93,10 @@ def make_learner(
         if spec.ring is None
         else None
     )
-    shares = spec.corpus is not None
     extras = Extras(
         lexicon=_lexicon(spec, welcome, calendar, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
-        rounds=BatchWork(client.session, model, spec.stream, spec.name, shares, stop),
+        rounds=_rounds(spec, client, stop),
         usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
@@ -136,7 +136,23 @@ def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
         return on_columns(client.path)
     if welcome.shared is not None:
         return in_place(MappedTables.attach(welcome.shared, welcome.dim))
-    return at_a_pace
+    for name in TRAININGS:
+        return TRAININGS.get(name)
+    if not welcome.pace.every_block:
+        raise ConfigError(
+            f"policy {welcome.policy}: it pulls and pushes every so many blocks, and no way of "
+            'training does that here; pip install "yeoron[all]" brings one.'
+        )
+    return each_block
+
+
+def _rounds(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> NodeRounds | None:
+    """The node's part in rounds of all nodes; a corpus is text that every node may read."""
+    shares = spec.corpus is not None
+    for name in NODE_ROUNDS:
+        make = NODE_ROUNDS.get(name)
+        return make(client.session, spec.model, spec.stream, spec.name, shares, stop)
+    return None
 
 
 def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:

@@ -19,13 +19,13 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import StepResult
 from embedding.worker.process.pipeline import Pipeline, When
+from yeoron_lab.lbfgs.batchwork import BatchWork
+from yeoron_lab.paced.paced import at_a_pace
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.08)

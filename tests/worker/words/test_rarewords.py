@@ -23,10 +23,10 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
-from embedding.worker.learning.paced import at_a_pace
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.rarewords import RareWords, RowCounts
+from yeoron_lab.paced.paced import at_a_pace
 
 
 def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

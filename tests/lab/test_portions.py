@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.server.lbfgs.portions import Name, Portions
 from generated import examples
+from yeoron_lab.lbfgs.portions import Name, Portions
 
 NODES = ("a", "b", "c")
 

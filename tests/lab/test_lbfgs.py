@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.exchange.batch import Offer, PortionInput, Result, Task
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.objective import Objective
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.lbfgs.minimiser import Lbfgs
-from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
+from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task
+from yeoron_lab.lbfgs.minimiser import Lbfgs
+from yeoron_lab.lbfgs.objective import Objective
+from yeoron_lab.lbfgs.rounds import Rounds
 
 MODEL = ModelConfig(dim=6, window=2, negative=3)
 WORDS, SIZE, NODES = 20, 4, ("a", "b", "c")
@@ -114,7 +114,7 @@ class World:
 
     def __init__(self, seed: int, *, shared: bool = True, sizes: int = SIZE, **sync: Any) -> None:
         self.state = state_of(**sync)
-        self.rounds: Rounds = self.state.rounds
+        self.rounds: Rounds = self.state.parts["rounds"]
         self.sync = self.state.machine.config
         self.dice = random.Random(seed)
         self.active = set(NODES)
@@ -155,10 +155,10 @@ def test_the_step_is_the_same_in_whatever_order_answers_come(seed: int, copies: 
     world = World(seed, lbfgs_copies=copies)
     world.run()
     assert np.abs(world.rows() - wanted).max() < 1e-4
-    figures = world.rounds.figures
+    figures = world.rounds.done
     assert figures.portions == len(NODES) * SIZE * figures.evaluations
     assert figures.last < figures.first
-    assert rounds.figures.rows == 2 * WORDS
+    assert rounds.done.rows == 2 * WORDS
     assert np.abs(wanted[:WORDS] - before.tables.read(Table.IN, np.arange(WORDS))).max() > 1e-3
 
 
@@ -167,14 +167,14 @@ def test_a_dead_nodes_portions_are_computed_by_the_others_where_its_text_may_be_
     world = World(4)
     world.run(dies="b")
     assert np.abs(world.rows() - wanted).max() < 1e-4
-    assert world.rounds.figures.lost_portions == 0
+    assert world.rounds.done.lost_portions == 0
 
 
 def test_text_that_does_not_leave_its_node_goes_with_it_and_the_round_ends_without() -> None:
     world = World(4, shared=False)
     world.run(dies="b")
-    assert world.rounds.figures.lost_portions == SIZE
-    assert world.rounds.figures.last < world.rounds.figures.first
+    assert world.rounds.done.lost_portions == SIZE
+    assert world.rounds.done.last < world.rounds.done.first
     assert np.isfinite(world.rows()).all()
 
 
@@ -195,7 +195,7 @@ def test_another_policy_ends_a_round_and_keeps_what_it_gained() -> None:
         found = world.rounds.work("a", held, world.active, world.sync)
         held = computed(found) if isinstance(found, Task) else None
     world.state.configure(SyncConfig(policy="ssp"))
-    figures = world.rounds.figures
+    figures = world.rounds.done
     assert (figures.rounds, figures.why) == (1, "another policy began")
     assert figures.iterations > 0
     assert np.abs(world.rows() - before).max() > 1e-3
@@ -205,7 +205,7 @@ def test_another_policy_ends_a_round_and_keeps_what_it_gained() -> None:
 def test_nodes_that_remember_nothing_are_let_go() -> None:
     world = World(1, sizes=0)
     world.run()
-    assert world.rounds.figures.why == "no node remembers a pair"
+    assert world.rounds.done.why == "no node remembers a pair"
 
 
 def test_what_is_not_limited_by_the_term_goes_farther() -> None:
@@ -222,7 +222,7 @@ def test_a_gradient_of_another_shape_is_refused_and_nothing_changes() -> None:
     bad = Result.of(task, good.loss, good.vectors[:3], good.contexts)
     with pytest.raises(RefusedError, match="gradient"):
         world.rounds.work("a", bad, world.active, world.sync)
-    assert world.rounds.figures.portions == 0
+    assert world.rounds.done.portions == 0
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.exchange.batch import Offer, PortionInput, Result, Task, read_result, work
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
 from embedding.models.base import LocalBlock
 from generated import examples
+from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task, read_result, work
 
 
 def codes(*values: int) -> Any:

@@ -10,48 +10,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.batch import Offer, PortionInput, Result, Task, ready, work
-from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import PulledRows
 from embedding.exchange.session import Requests
 from embedding.kernel.errors import RoundError, UnavailableError
-from embedding.kernel.records import CodeArray, IntArray
+from embedding.kernel.registry import NoTraits
 from embedding.models.config import ModelConfig
-from embedding.models.objective import Objective
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
+from embedding.worker.learning.noderounds import NODE_ROUNDS, Remembers
 from embedding.worker.learning.planning import BlockPlan
-from embedding.worker.learning.rehearsal import Rehearsal
 from embedding.worker.learning.ticks import hash_seed
+from yeoron_lab.lbfgs.batch import Offer, PortionInput, Result, Task, ready, work
+from yeoron_lab.lbfgs.objective import Objective
 
 
-class Remembers(Protocol):
-    """A node's past, as far as a round needs it."""
-
-    @property
-    def pace(self) -> Pace:
-        """Of the policy."""
-        ...
-
-    @property
-    def learning_rate(self) -> float:
-        """Of the last block."""
-        ...
-
-    @property
-    def rehearsal(self) -> Rehearsal | None:
-        """What it remembers."""
-        ...
-
-    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
-        """Remembered text with noise words of its own."""
-        ...
-
-
+@NODE_ROUNDS.register("lbfgs", NoTraits())
 @dataclass
 class BatchWork:
     """Takes part in rounds for one node; used by the thread that pulls.

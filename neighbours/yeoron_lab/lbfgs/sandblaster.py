@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embedding.exchange.batch import ROUND
-from embedding.exchange.pace import Pace
+from embedding.exchange.pace import ROUND, Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import ClockTable
 from embedding.server.policies.eager import Ssp
@@ -15,7 +14,7 @@ from embedding.server.policies.traits import POLICIES, PolicyTraits
 @POLICIES.register("sandblaster", PolicyTraits(waits=True, needs_rounds=True))
 class Sandblaster(Ssp):
     """Fresh text as under ssp; every `lbfgs_every` clocks all nodes come together for a round of
-    L-BFGS on what they remember (Dean 2012, section 4.2; `embedding.server.lbfgs`).
+    L-BFGS on what they remember (Dean 2012, section 4.2; `yeoron_lab.lbfgs`).
 
     Invariant: while a round is on nobody reads for another block, every active node has pushed all
     clocks before it, and the tables hold them; it begins and ends once.

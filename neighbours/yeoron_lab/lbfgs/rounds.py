@@ -7,28 +7,48 @@ Events in, answers out, under the server's lock; no clock and no thread. The pol
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from embedding.exchange.batch import Offer, Result, Task
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.registry import NoTraits
 from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.lbfgs.portions import Name, Portions
+from embedding.server.figures.families import Figures, labelled, plain
+from embedding.server.parts import SERVER_PARTS
 from embedding.server.policies.traits import POLICIES
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.words.vocabulary import Vocabulary
+from yeoron_lab.lbfgs.batch import Offer, Result, Task
+from yeoron_lab.lbfgs.calls import RoundCalls
+from yeoron_lab.lbfgs.portions import Name, Portions
 
 if TYPE_CHECKING:
-    from embedding.server.lbfgs.minimiser import Lbfgs
-    from embedding.server.lbfgs.space import Space
+    from embedding.server.flight.shell import Who
+    from embedding.server.state import ServerState
+    from yeoron_lab.lbfgs.minimiser import Lbfgs
+    from yeoron_lab.lbfgs.space import Space
 
 logger = logging.getLogger(__name__)
 
 MAX_PORTIONS = 100_000
 """Portions that one node may offer for a round."""
+
+
+_LOSS: Figures = {"lbfgs_loss": ("last", "Loss of the last batch at its end, nats a pair")}
+_TOTALS: Figures = {
+    "lbfgs_rounds": ("rounds", "Rounds of L-BFGS"),
+    "lbfgs_iterations": ("iterations", "Steps of L-BFGS"),
+    "lbfgs_evaluations": ("evaluations", "Looks at a whole batch"),
+    "lbfgs_copies": ("copies", "Portions given out twice at the end of a batch"),
+    "lbfgs_copies_won": ("copies_won", "Portions whose copy was answered first"),
+    "lbfgs_lost_portions": ("lost_portions", "Portions that went with their node"),
+    "lbfgs_tokens": ("tokens", "Tokens whose loss was computed, as often as it was"),
+}
 
 
 @dataclass
@@ -78,6 +98,7 @@ class _Running:
     lbfgs: Lbfgs
 
 
+@SERVER_PARTS.register("rounds", NoTraits())
 class Rounds:
     """All rounds of one server; at most one is on. Not thread-safe: the server's lock guards it.
 
@@ -90,7 +111,7 @@ class Rounds:
     ) -> None:
         self.number = 1
         self.ended = 0
-        self.figures = RoundFigures()
+        self.done = RoundFigures()
         self._config, self._rows, self._vocabulary = config, rows, vocabulary
         self._max_bytes = config.max_message_bytes
         self._gathering = _Gathering()
@@ -107,6 +128,27 @@ class Rounds:
         if self._running is not None:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
+
+    def stream(self, state: ServerState, who: Who) -> RoundCalls:
+        """What a node says in a round."""
+        return RoundCalls(self, state, who)
+
+    def figures(self) -> dict[str, Any]:
+        """See RoundFigures."""
+        return asdict(self.done)
+
+    @staticmethod
+    def metrics(figures: Mapping[str, Any]) -> Iterator[Metric]:
+        """Totals, the loss of the last batch, and portions by node."""
+        yield from plain(GaugeMetricFamily, _LOSS, figures)
+        yield from plain(CounterMetricFamily, _TOTALS, figures)
+        yield labelled(
+            CounterMetricFamily,
+            "lbfgs_node_portions",
+            "Portions that counted, by node",
+            "node",
+            figures["by_node"].items(),
+        )
 
     def offer(self, node: str, offer: Offer) -> None:
         """A node offers a portion for the next round; the same again changes nothing."""
@@ -187,8 +229,8 @@ class Rounds:
         sync: SyncConfig,
         iterations: int,
     ) -> _Running:
-        from embedding.server.lbfgs.minimiser import Lbfgs  # torch, which most servers never need
-        from embedding.server.lbfgs.space import Space
+        from yeoron_lab.lbfgs.minimiser import Lbfgs  # torch, which most servers never need
+        from yeoron_lab.lbfgs.space import Space
 
         space = Space(self._rows.tables, self._vocabulary, offers, sync.lbfgs_reach * rate)
         portions = Portions(sync.lbfgs_copies)
@@ -197,8 +239,8 @@ class Rounds:
         portions.begin()
         history = sync.lbfgs_history
         lbfgs = Lbfgs(space.start, space.scale, history=history, iterations=iterations)
-        self.figures.rows = len(space.start)
-        self.figures.nbytes = (2 * history + 7) * space.nbytes
+        self.done.rows = len(space.start)
+        self.done.nbytes = (2 * history + 7) * space.nbytes
         return _Running(offers, rate, nodes, portions, space, lbfgs)
 
     def _lose(self, running: _Running, active: Collection[str], sync: SyncConfig) -> None:
@@ -211,7 +253,7 @@ class Rounds:
         if not lost:
             return
         logger.warning("batch: %d portions went with %s", len(lost), ", ".join(sorted(gone)))
-        self.figures.lost_portions += len(lost)
+        self.done.lost_portions += len(lost)
         left = {name: offer for name, offer in running.offers.items() if name not in lost}
         self._count(running)
         self._carry(running.space.moved(running.lbfgs.best))
@@ -238,8 +280,8 @@ class Rounds:
             )
         if not running.portions.done(node, name, result.evaluation):
             return
-        self.figures.portions += 1
-        self.figures.tokens += running.offers[name].tokens
+        self.done.portions += 1
+        self.done.tokens += running.offers[name].tokens
         running.space.add(name, result.loss, result.vectors, result.contexts)
 
     def _step(self, running: _Running) -> None:
@@ -259,7 +301,7 @@ class Rounds:
         self._end(why)
 
     def _count(self, running: _Running) -> None:
-        lbfgs, portions, figures = running.lbfgs, running.portions, self.figures
+        lbfgs, portions, figures = running.lbfgs, running.portions, self.done
         figures.iterations += lbfgs.done
         figures.evaluations += lbfgs.evaluations
         figures.copies += portions.again
@@ -270,7 +312,7 @@ class Rounds:
             figures.by_node[node] = figures.by_node.get(node, 0) + n
 
     def _end(self, why: str) -> None:
-        figures = self.figures
+        figures = self.done
         figures.rounds += 1
         figures.why = why
         logger.info("round %d: %s → %s nats; %s", self.number, figures.first, figures.last, why)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
-from embedding.exchange.batch import ROUND, Offer, Result, Task, number, read_result
+from embedding.exchange.pace import ROUND
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray
 from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
-from embedding.server.validation import check_gradient
+from embedding.server.validation import bounded
+from yeoron_lab.lbfgs.batch import Offer, Result, Task, number, read_result
+
+if TYPE_CHECKING:
+    from yeoron_lab.lbfgs.rounds import Rounds
 
 HOLD_S = 0.25
 """How long a node that asks for work is kept waiting for some."""
@@ -20,8 +26,8 @@ _LATER = Message({"status": "ok", "do": "wait"})
 class RoundCalls:
     """See Extra; `who` says which node greeted on the stream."""
 
-    def __init__(self, state: ServerState, who: Who) -> None:
-        self._state = state
+    def __init__(self, rounds: Rounds, state: ServerState, who: Who) -> None:
+        self._rounds, self._state = rounds, state
         self._who = who
 
     def calls(self) -> dict[str, Call]:
@@ -33,14 +39,14 @@ class RoundCalls:
         if what == "offer":
             offer = Offer.read(message)
             with state.lock:
-                state.rounds.offer(node, offer)
+                self._rounds.offer(node, offer)
             return Message({"status": "ok"})
         if what == "ready":
             rate = number(message, "rate")
             if not 0.0 < rate < 1e6:
                 raise RefusedError("batch: 'rate' must be a learning rate above 0.")
             with state.changed:
-                state.rounds.ready(node, rate)
+                self._rounds.ready(node, rate)
                 state.changed.notify_all()
             return Message({"status": "ok"})
         if what == "work":
@@ -73,7 +79,7 @@ class RoundCalls:
         state.execute(instructions, now)
         if not waiting_for:
             return False
-        rounds = state.rounds
+        rounds = self._rounds
         if ROUND not in waiting_for:
             return rounds.awaits(node)
         ended = rounds.ended
@@ -83,3 +89,14 @@ class RoundCalls:
         if rounds.ended > ended or result is not None:
             state.changed.notify_all()
         return found
+
+
+def check_gradient(node: str, *parts: FloatArray) -> None:
+    """RefusedError when a gradient holds what no sum can take."""
+    for part in parts:
+        if not bounded(part):
+            raise RefusedError(
+                f"batch: a gradient of node {node} holds values that are not finite or are "
+                "absurdly large.",
+                kind="values",
+            )

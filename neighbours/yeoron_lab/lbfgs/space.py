@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from embedding.exchange.batch import Offer
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.lbfgs.portions import Name
 from embedding.server.rows.tables import WORD_TABLES, Tables
 from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.words.vocabulary import Vocabulary
+from yeoron_lab.lbfgs.batch import Offer
+from yeoron_lab.lbfgs.portions import Name
 
 LEAST_SQUARED_NORM = 0.2
 """Mean squared length of rows that a curvature is judged by at least: untrained ones are nought."""

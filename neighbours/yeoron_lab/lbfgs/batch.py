@@ -20,8 +20,6 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import LocalBlock
 
 _OPERATION = "batch"
-ROUND = "the round of L-BFGS"
-"""What a pull waits for while a round is on."""
 
 
 @dataclass(frozen=True)

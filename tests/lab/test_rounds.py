@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding.exchange.batch import Result, Task, work
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, RoundError, UnavailableError
 from embedding.models.config import ModelConfig
-from embedding.models.objective import Objective
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import UniformReplay
-from embedding.worker.learning.batch import BatchWork
 from embedding.worker.learning.mixing import Mixing
 from embedding.worker.learning.planning import BlockPlan, CodedText, plan
 from embedding.worker.learning.rehearsal import Rehearsal
 from waiting import until
+from yeoron_lab.lbfgs.batch import Result, Task, work
+from yeoron_lab.lbfgs.batchwork import BatchWork
+from yeoron_lab.lbfgs.objective import Objective
 
 MODEL = ModelConfig(dim=8, window=2, negative=3)
 WORDS = 30
@@ -118,7 +118,7 @@ def two(server: ParameterServer, kind: type[BatchWork] = BatchWork) -> Iterator[
 
 def test_a_pull_waits_for_the_round_and_goes_on_behind_it() -> None:
     with serving() as server, two(server) as nodes:
-        with pytest.raises(RoundError, match="the round of L-BFGS is on"):
+        with pytest.raises(RoundError, match="a round of all nodes is on"):
             nodes[0].pull()
         pulls = [lambda node=node: node.work.pulled(node.pull, node.memory) for node in nodes]
         assert [type(each) for each in together(*pulls)] == [tuple, tuple]
@@ -198,7 +198,7 @@ def test_another_policy_lets_everybody_go() -> None:
     with serving() as server, two(server) as nodes:
 
         def change() -> None:
-            until(lambda: server.state.rounds.awaits("one"))
+            until(lambda: server.state.parts["rounds"].awaits("one"))
             nodes[1].client.configure(policy="ssp")
 
         # The other one never comes, so that the round cannot begin.

@@ -23,14 +23,15 @@ from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack
 from embedding.kernel.records import IntArray, ScorePairs, Table
+from embedding.kernel.registry import NoTraits
 from embedding.models.base import BlockLoss
 from embedding.worker.learning.combining import share
 from embedding.worker.learning.copies import CopyTraining, EachBlock, PulledCopies, Rowed
-from embedding.worker.learning.localrows import ChangedRows, NodeRows
 from embedding.worker.learning.nodeclock import NodeClock
 from embedding.worker.learning.ticks import Prepared, StepResult, Trained
-from embedding.worker.learning.training import BlockTraining, LearnerParts
+from embedding.worker.learning.training import TRAININGS, BlockTraining, LearnerParts
 from embedding.worker.learning.work import Work
+from yeoron_lab.paced.localrows import ChangedRows, NodeRows
 
 Ids = dict[Table, IntArray]
 
@@ -236,6 +237,7 @@ class PacedTraining:
                 copies.clear()
 
 
+@TRAININGS.register("paced", NoTraits())
 def at_a_pace(parts: LearnerParts) -> BlockTraining:
     """Rows are pulled and pushed at the pace of the policy."""
     paced = PacedTraining(parts)
