@@ -80,7 +80,12 @@ def held_out_of(material: ReportInput) -> set[str]:
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
     if before.tokenizer_digest == after.tokenizer_digest:
         return set()
-    return touched_words(material.past[-1].words, material.now.words)
+    return touched_words(
+        *(
+            dict(zip(window.words, window.counts_of(window.words).tolist(), strict=True))
+            for window in (material.past[-1], material.now)
+        )
+    )
 
 
 def judge_words(

@@ -4,29 +4,34 @@ When a dictionary gains a word, texts that were cut into its parts hold the whol
 it seems to be born, and its parts lose company that they had. When it loses one, the other way
 round. The tokenizer's digest shows whether that happened; which words it touched is seen by their
 spelling: words of one window alone that are made of two or more words of the other one, and the
-parts they are made of.
+parts they are made of. Any new word can be spelt with short words, so a part counts as touched only
+where such words may have taken a good share of its occurrences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
+_SHARE = 0.25
+"""Of a part's occurrences: fewer that may have gone to whole words do not change its company."""
 _MOST_PARTS = 4
 _LONGEST = 24
 
 
-def touched_words(before: Collection[str], after: Collection[str]) -> set[str]:
+def touched_words(before: Mapping[str, int], after: Mapping[str, int]) -> set[str]:
     """Words that may have been cut in another way in both windows.
 
-    before, after  words that were read in each window
+    before, after  occurrences of the words that were read in each window
     """
-    one, other = set(before), set(after)
     found: set[str] = set()
-    for alone, opposite in ((other - one, one), (one - other, other)):
-        for word in alone:
-            parts = _parts(word, opposite)
-            if parts:
-                found |= {word, *parts}
+    for one, other in ((after, before), (before, after)):
+        whole: Counter[str] = Counter()
+        for word in one.keys() - other.keys():
+            if parts := _parts(word, other):
+                found.add(word)
+                whole.update(dict.fromkeys(parts, one[word]))
+        found.update(part for part, count in whole.items() if count >= _SHARE * other[part])
     return found
 
 

@@ -10,10 +10,20 @@ from embedding.trends.touched import touched_words
 
 
 def test_a_new_whole_word_and_its_parts_are_touched_and_others_are_not():
-    before = {"노", "잼", "영화", "배우", "노잼스"}
-    assert touched_words(before, before | {"노잼", "코로나"}) == {"노잼", "노", "잼"}
-    assert touched_words(before | {"노잼"}, before) == {"노잼", "노", "잼"}
+    before = dict.fromkeys(("노", "잼", "영화", "배우", "노잼스"), 8)
+    after = {**before, "노잼": 4, "코로나": 4}
+    assert touched_words(before, after) == {"노잼", "노", "잼"}
+    assert touched_words(after, before) == {"노잼", "노", "잼"}
     assert touched_words(before, before) == set()
+
+
+def test_a_part_that_a_new_word_hardly_takes_from_is_not_touched():
+    """Any new word can be spelt with short words: a common part stays among the ranked ones."""
+    before = {"거": 3, "리": 3, "거리": 400, "먹": 5, "사건": 300}
+    after = {**before, "먹거리": 4, "사건거리": 3}
+    assert touched_words(before, after) == {"먹거리", "사건거리", "먹"}
+    often = {**before, "먹거리": 100}
+    assert touched_words(before, often) == {"먹거리", "먹", "거리"}
 
 
 def test_the_report_holds_them_out_only_when_the_tokenizer_changed(planted, tmp_path):
