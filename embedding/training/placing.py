@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from embedding.exchange.relay import aggregation
 from embedding.exchange.topology import MeetingSpec
 from embedding.training.grouping import following
 from embedding.training.request import TrainRequest
@@ -76,16 +77,10 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
 
 
 def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:
-    from embedding.worker.process.aggregator import running_aggregator
-
+    config, wait_s = request.exchange, request.topology.peer_timeout_s
     return [
         stack.enter_context(
-            running_aggregator(
-                server,
-                request.exchange,
-                group=f"group-{i}",
-                wait_s=request.topology.peer_timeout_s,
-            )
+            aggregation().running(server, config, group=f"group-{i}", wait_s=wait_s)
         )
         for i in range(request.topology.aggregators)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedding.exchange.relay import aggregation
 from embedding.kernel.devices import may_have_gpu
 from embedding.kernel.errors import ConfigError
 from embedding.server.compatibility import (
@@ -53,6 +54,7 @@ def _check_groups(request: TrainRequest) -> None:
         raise ConfigError(
             f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
         )
+    aggregation()
     AGGREGATED_POLICY.check(sync.policy, where)
     mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
     refuse(where, (mean, "combine mean", why, "sum"))

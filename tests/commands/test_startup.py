@@ -58,7 +58,7 @@ PROCESSES = {
     "shard": "embedding.server.shards.service",
     "server": "embedding.server.service",
     "group": "embedding.server.groupprocess",
-    "aggregator": "embedding.worker.process.aggregator",
+    "aggregator": "yeoron_lab.aggregating.aggregator",
     "corpus": "embedding.worker.corpus.reading",
     "gradient": "embedding.worker.process.gradient",
     "evaluation": "embedding.evaluation.evaluate",

@@ -1,4 +1,4 @@
-"""Pushes of a group of nodes whose rows came added up (`worker/process/aggregator.py`).
+"""Pushes of a group of nodes whose rows came added up (aggregators).
 
 Which of two forms a shard applies is decided by the primary's log alone: a sum, when it took the
 message that names all of the pushes, or each node's own rows. A node still has its own; so a shard

@@ -8,7 +8,7 @@ import threading
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.relay import Relay
+from embedding.exchange.relay import Relay, aggregation
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
@@ -43,7 +43,7 @@ def relay_of(spec: NodeSpec) -> Relay | None:
     """The node's line to the aggregator of its group; None where it pushes by itself."""
     if spec.ring is not None or not spec.aggregator:
         return None
-    return Relay(
+    return aggregation().line(
         spec.aggregator,
         group=spec.group,
         config=spec.exchange,

@@ -16,13 +16,13 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
-from embedding.exchange.relay import Relay
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.worker.process.aggregator import running_aggregator
 from waiting import until
+from yeoron_lab.aggregating.aggregator import running_aggregator
+from yeoron_lab.aggregating.relay import AggregatorLine
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ class Member:
     """A node that moves rows by whole numbers."""
 
     def __init__(self, server: ParameterServer, at: str, name: str, wait_s: float = 60.0) -> None:
-        self.relay = Relay(at, group="g", config=EXCHANGE, timeout_s=wait_s)
+        self.relay = AggregatorLine(at, group="g", config=EXCHANGE, timeout_s=wait_s)
         self.client = ParameterClient(server.location, node=name, config=EXCHANGE, relay=self.relay)
         self.client.hello()
         self.sequence = self.clock = 0

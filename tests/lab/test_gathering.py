@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.exchange.protocol import Push
-from embedding.worker.process.gathering import Gathering, NodePush
 from generated import examples
+from yeoron_lab.aggregating.gathering import Gathering, NodePush
 
 NODES = st.sampled_from("abc")
 

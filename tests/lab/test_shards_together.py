@@ -11,14 +11,14 @@ from threads import fleet, sharded
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.relay import Relay
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.shards.log import Change, as_json, from_json
 from embedding.server.shards.sums import check_tickets
-from embedding.worker.process.aggregator import Aggregator, AggregatorService
-from embedding.worker.process.upstreams import Upstreams
+from yeoron_lab.aggregating.aggregator import Aggregator, AggregatorService
+from yeoron_lab.aggregating.relay import AggregatorLine
+from yeoron_lab.aggregating.upstreams import Upstreams
 
 DIM, WORDS = 4, 10
 pytestmark = pytest.mark.timeout(600)
@@ -49,7 +49,7 @@ def grouped(server, nodes, wait_s: float = 60.0):
     service = AggregatorService(aggregator, QUICK.max_message_bytes)
     location = f"grpc://127.0.0.1:{service.port}"
     for node in nodes:
-        node.client.relay = Relay(location, group="g", config=QUICK, timeout_s=wait_s)
+        node.client.relay = AggregatorLine(location, group="g", config=QUICK, timeout_s=wait_s)
     try:
         yield aggregator
     finally:

@@ -26,14 +26,17 @@ from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
+from embedding.exchange.relay import RELAYS
 from embedding.exchange.token import read_token
 from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
+from embedding.kernel.registry import NoTraits
 from embedding.kernel.stopping import stop_on_signals
 from embedding.worker.lifetime import end_process, end_with_parent
 from embedding.worker.process.forking import adopt, current_environment, processes
-from embedding.worker.process.gathering import Gathering, NodePush
-from embedding.worker.process.upstreams import Upstreams
+from yeoron_lab.aggregating.gathering import Gathering, NodePush
+from yeoron_lab.aggregating.relay import AggregatorLine
+from yeoron_lab.aggregating.upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
 
@@ -217,3 +220,11 @@ def aggregate_forever(
     stop.wait()
     aggregator.close()
     service.shutdown()
+
+
+@RELAYS.register("aggregators", NoTraits())
+class Aggregators:
+    """See Aggregation."""
+
+    running = staticmethod(running_aggregator)
+    line = staticmethod(AggregatorLine)

@@ -1,0 +1,97 @@
+"""A node's line to the aggregator of its group, by which its pushes reach the server added up."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import encode_push
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Push
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import UnavailableError
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 10.0
+"""How much longer than the aggregator waits for the others of a group a node waits for it."""
+
+
+class AggregatorLine:
+    """A `Relay` that hands pushes to an aggregator.
+
+    sent, direct  pushes that went by it, and those that it sent back or never answered
+    """
+
+    def __init__(
+        self, location: str, *, group: str, config: ExchangeConfig, timeout_s: float
+    ) -> None:
+        self.group = group
+        self.sent = 0
+        self.direct = 0
+        self.rows = 0
+        self.nbytes = 0
+        self.lost = False
+        self._location = location
+        self._config = config
+        self._timeout_s = timeout_s
+        self._channel: Channel | None = None
+
+    def push(self, push: Push, session: int) -> Message | None:
+        """The server's answer; None: the push has to go to the server itself.
+
+        That is safe also when the aggregator had sent it: the server takes a push once.
+        """
+        answer = None if self.lost else self._ask(push, session)
+        if answer is None or answer.header.get("direct"):
+            self.direct += 1
+            return None
+        self.sent += 1
+        self.rows += sum(len(delta.ids) for delta in push.deltas)
+        self.nbytes += push.nbytes
+        return answer
+
+    def leave(self) -> None:
+        """The group shall not wait for this node; its next push takes part again."""
+        if self._channel is not None and not self.lost:
+            try:
+                self._channel.request(Message({"op": "idle"}), self._config.request_timeout_s)
+            except UnavailableError:
+                self._give_up()
+
+    def figures(self) -> dict[str, Any]:
+        """JSON-safe: how many pushes, rows and bytes went which way."""
+        return {
+            "group": self.group,
+            "aggregated_pushes": self.sent,
+            "direct_pushes": self.direct,
+            "rows": {"host": self.rows},
+            "bytes": {"host": self.nbytes},
+        }
+
+    def close(self) -> None:
+        """Leave the group; never raises."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _ask(self, push: Push, session: int) -> Message | None:
+        message = encode_push(push)
+        message = replace(message, header={**message.header, "session": session})
+        try:
+            if self._channel is None:
+                self._channel = Channel(self._location, self._config)
+                self._channel.open()
+            return self._channel.request(message, self._timeout_s + GRACE_S)
+        except UnavailableError:
+            self._give_up()
+            return None
+
+    def _give_up(self) -> None:
+        logger.warning(
+            "the aggregator of %s is gone; its nodes push to the server themselves", self.group
+        )
+        self.lost = True
+        self.close()
