@@ -65,7 +65,9 @@ def train(
 
     What no option says is taken from the settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`).
     """
-    if model.model != "sppmi":
+    from embedding.models.traits import COUNT_MODELS
+
+    if model.model not in COUNT_MODELS:
         # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
         # busy by waiting for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -15,7 +15,9 @@ def make_trainer(config: ModelConfig, *, torch: bool = False) -> Trainer:
     Raises ConfigError for a model that is counted, or has no torch reference.
     """
     if config.model in COUNT_MODELS:
-        raise ConfigError(f"{config.model} is counted, not trained block by block: use CountModel.")
+        raise ConfigError(
+            f"{config.model} is counted, not trained block by block: no trainer learns it."
+        )
     if not torch:
         return MODELS.get(config.model)(config)
     TORCH_MODEL.check(config.model)

@@ -7,6 +7,7 @@ them to. With large batches it is the way to train on a GPU: the steps of one ba
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -18,9 +19,7 @@ from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.examples import examples
-from embedding.models.glove import shuffle
 from embedding.models.sampling import kept_tokens
 from embedding.models.traits import COUNT_MODELS, TORCH_MODEL
 
@@ -40,24 +39,7 @@ def negative_sampling_loss(hidden: Tensor, outputs: Tensor, known: Tensor) -> Te
     return loss
 
 
-def glove_loss(
-    vectors: Tensor, contexts: Tensor, counts: Tensor, alpha: float, ceiling: float
-) -> Tensor:
-    """½ Σ f(x)·(w·c + b + b̃ - log x)², biases in the last columns; vectors, contexts [b, d + 1]."""
-    guess = (vectors[:, :-1] * contexts[:, :-1]).sum(1) + vectors[:, -1] + contexts[:, -1]
-    weight = (counts / ceiling).clamp(max=1.0) ** alpha
-    return 0.5 * (weight * (guess - counts.log()) ** 2).sum()
-
-
-def sppmi(counts: Tensor, *, shift: float = 1.0, exponent: float = 0.75) -> Tensor:
-    """Shifted positive PMI of dense counts [n, n] (see `embedding.models.sppmi`)."""
-    smooth = counts.sum(0) ** exponent * (counts.sum(0) > 0)
-    chance = counts.sum(1, keepdim=True) * (smooth / smooth.sum())
-    pmi = torch.where(counts > 0, (counts / chance).log(), -torch.inf)
-    return (pmi - math.log(shift)).clamp(min=0.0)
-
-
-class _Table:
+class DeviceTable:
     """A table on a device, with AdaGrad accumulators [rows, parts] where they are wanted."""
 
     def __init__(self, rows: FloatArray, squares: FloatArray | None, device: str) -> None:
@@ -85,6 +67,10 @@ class _Table:
         return None if self._squares is None else self._squares.cpu().numpy()
 
 
+TablePair = tuple[DeviceTable, DeviceTable]
+LearnBlock = Callable[[LocalBlock, TablePair, float, int], BlockLoss]
+"""Learns a block on its two tables, at a learning rate and with a seed."""
+
 _BATCH = 256
 """Examples of a step where nodes train by torch: the steps of a batch are summed, so that a
 frequent word takes as many at once as it occurs there."""
@@ -97,7 +83,7 @@ def make_torch_trainer(config: ModelConfig) -> TorchTrainer:
 
 
 class TorchTrainer:
-    """A `Trainer` in torch for sgns, cbow, fasttext and glove.
+    """A `Trainer` in torch, by negative sampling or as a model's trait `reference_step` says.
 
     `sentence_gradient` is the true norm, at the rows as the block found them and without AdaGrad.
     """
@@ -107,13 +93,16 @@ class TorchTrainer:
             raise ConfigError(f"batch {batch}: at least one example a step is needed.")
         if config.model in COUNT_MODELS:
             raise ConfigError(
-                f"{config.model} is counted, not trained block by block: use CountModel."
+                f"{config.model} is counted, not trained block by block: no trainer learns it."
             )
         TORCH_MODEL.check(config.model)
         self._config = config
         self._device = device
         self._batch = batch
-        self._table = CooccurrenceTable(config.cells)
+        step = config.traits.reference_step
+        self._learn: LearnBlock = (
+            self._negative_sampling if step is None else step(config, batch, device)
+        )
         self._states: tuple[list[RowState], list[RowState]] = (
             [RowState(), RowState()],
             [RowState(), RowState()],
@@ -132,10 +121,7 @@ class TorchTrainer:
         block.check(vectors, contexts)
         ids = (self._input_ids(block), block.ids)
         tables = self._open(0, ids[0], vectors), self._open(1, ids[1], contexts)
-        if not self._config.traits.draws_noise:
-            loss = self._glove(block, tables, learning_rate, seed)
-        else:
-            loss = self._negative_sampling(block, tables, learning_rate, seed)
+        loss = self._learn(block, tables, learning_rate, seed)
         for side, table in enumerate(tables):
             squares = table.back()
             if squares is not None:
@@ -153,17 +139,17 @@ class TorchTrainer:
         ids: IntArray = np.concatenate([2 * words, 2 * block.subword_ids + 1])
         return ids
 
-    def _open(self, side: int, ids: IntArray | None, rows: FloatArray) -> _Table:
+    def _open(self, side: int, ids: IntArray | None, rows: FloatArray) -> DeviceTable:
         parts = 0
         if self._config.traits.keeps_state:
             parts = 2
         elif self._config.optimiser is Optimiser.ADAGRAD:
             parts = 1
         kept = [state.gather(ids, len(rows)) for state in self._states[side][:parts]]
-        return _Table(rows, np.stack(kept, axis=1) if kept else None, self._device)
+        return DeviceTable(rows, np.stack(kept, axis=1) if kept else None, self._device)
 
     def _negative_sampling(
-        self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
+        self, block: LocalBlock, tables: TablePair, rate: float, seed: int
     ) -> BlockLoss:
         inputs, outputs, starts, owners = examples(self._config, block, seed)
         if self._config.traits.has_subwords:
@@ -183,35 +169,9 @@ class TorchTrainer:
             losses[at:stop] = step.cpu().numpy()
         return _with_figures(losses, owners, _kept(block, seed), block, norms)
 
-    def _glove(
-        self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
-    ) -> BlockLoss:
-        config = self._config
-        block.refuse_weights("glove")
-        words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
-        if not len(words):
-            return BlockLoss(0.0, 0)
-        ids = np.arange(int(words.max()) + 1) if block.ids is None else block.ids
-        table = CooccurrenceTable(config.cells) if block.ids is None else self._table
-        cells = table.add(words, ends, ids, config.window)
-        shuffle(cells, np.uint64(seed))
-        counts = _counts_of(table, ids[cells])
-        rates = torch.full((len(cells),), rate, device=self._device)
-        total = 0.0
-        for at in range(0, len(cells), self._batch):
-            pairs = torch.tensor(cells[at : at + self._batch], device=self._device).long()
-            seen = torch.tensor(counts[at : at + self._batch], device=self._device)
-            rows = [t.rows[pairs[:, k]].requires_grad_() for k, t in enumerate(tables)]
-            loss = glove_loss(rows[0], rows[1], seen, config.glove_alpha, config.glove_ceiling)
-            slopes = torch.autograd.grad(loss, rows)
-            for k, t in enumerate(tables):
-                t.descend(pairs[:, k], slopes[k], rates[at : at + self._batch])
-            total += float(loss.detach())
-        return BlockLoss(total, len(cells), len(words))
-
 
 def _slopes(
-    tables: tuple[_Table, _Table], bag: Tensor, out: Tensor
+    tables: TablePair, bag: Tensor, out: Tensor
 ) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Of a batch: losses [b], then (rows [g], gradients [g, dim]) of each table.
 
@@ -228,7 +188,7 @@ def _slopes(
     return losses.detach(), (bag[used], spread[used]), (out[known], outward[known])
 
 
-def _sampled_step(tables: tuple[_Table, _Table], bag: Tensor, out: Tensor, rates: Tensor) -> Tensor:
+def _sampled_step(tables: TablePair, bag: Tensor, out: Tensor, rates: Tensor) -> Tensor:
     """One step on a batch, each example with its rate [b]; returns the losses [b] before it."""
     losses, *slopes = _slopes(tables, bag.long(), out.long())
     for table, grid, (at, gradient) in zip(tables, (bag, out), slopes, strict=True):
@@ -237,7 +197,10 @@ def _sampled_step(tables: tuple[_Table, _Table], bag: Tensor, out: Tensor, rates
 
 
 def sentence_gradients(
-    tables: tuple[_Table, _Table], grids: tuple[Tensor, Tensor], owners: CodeArray, sentences: int
+    tables: TablePair,
+    grids: tuple[Tensor, Tensor],
+    owners: CodeArray,
+    sentences: int,
 ) -> FloatArray:
     """float32 [m]: norm of the gradient of each sentence's summed loss, at the rows as they are.
 
@@ -292,11 +255,3 @@ def _with_subwords(inputs: CodeArray, block: LocalBlock) -> CodeArray:
     places = np.minimum(start[:, None] + reach, max(len(block.subwords) - 1, 0))
     grams = np.where(reach < size[:, None], block.subwords[places], -1)
     return np.concatenate([inputs, grams.astype(np.int32)], axis=1)
-
-
-def _counts_of(table: CooccurrenceTable, pairs: IntArray) -> FloatArray:
-    """Running counts float32 [t] of cells given as ids [t, 2]."""
-    rows, columns, counts = table.cells()
-    keys, wanted = rows << 32 | columns, pairs[:, 0] << 32 | pairs[:, 1]
-    found: FloatArray = counts[np.searchsorted(keys, wanted)]
-    return found

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.registry import Need, Registry
 
 if TYPE_CHECKING:
     from embedding.models.base import Trainer
     from embedding.models.config import ModelConfig
-    from embedding.models.sppmi import CountModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,10 @@ class ModelTraits:
     reference: bool = False
     """The torch reference (`reference.py`) trains it too."""
 
+    reference_step: Callable[..., Any] | None = field(default=None, repr=False)
+    """How the reference learns a block, where it is not by negative sampling: of the settings,
+    examples a step and device it makes a `LearnBlock`."""
+
     def contradiction(self) -> str:
         """Why these traits cannot all be; empty where they can."""
         if self.minibatches and (self.has_subwords or self.extra_columns or not self.draws_noise):
@@ -68,10 +71,12 @@ MODELS: Registry[Callable[[ModelConfig], Trainer], ModelTraits] = Registry(
 )
 """Models that nodes train block by block: those built in, and those of other packages."""
 
-COUNT_MODELS: Registry[type[CountModel], ModelTraits] = Registry(
+COUNT_MODELS: Registry[Callable[..., Any], ModelTraits] = Registry(
     "counted model", "yeoron.counted_models", "embedding.models", "COUNT_MODELS", lab=True
 )
-"""Models that are counted in one pass and factorised, by no node and no server."""
+"""Models that are counted in one pass, by no node and no server: a function of a `TrainRequest`,
+the folder of the store, whom to tell of progress, and the thread that counts words. It publishes a
+snapshot and returns a `TrainResult`."""
 
 COLUMN_MODEL = Need(
     "split columns", MODELS, "minibatches", "it is not learnt by one number an example"

@@ -36,9 +36,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
         counting(request, None if resume is None else resume.total) as count,
     ):
         if isinstance(count, CountingThread) and counted_only:
-            from embedding.training.baseline import count_baseline
-
-            result = count_baseline(request, store, progress, count)
+            result = COUNT_MODELS.get(request.model.model)(request, store, progress, count)
         else:
             from embedding.training.running import train
 

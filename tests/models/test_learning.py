@@ -12,8 +12,8 @@ from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
-from embedding.models.sppmi import CountModel
 from embedding.models.subwords import Subwords
+from yeoron_lab.counts.sppmi import CountModel
 
 TOPIC = 10
 

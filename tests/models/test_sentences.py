@@ -20,7 +20,7 @@ from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.examples import examples
 from embedding.models.making import make_trainer
 from embedding.models.reference import TorchTrainer
-from embedding.models.sppmi import CountModel
+from yeoron_lab.counts.sppmi import CountModel
 
 SAMPLED = ["sgns", "cbow", "fasttext"]
 SENTENCES = [[0, 1, 2, 3], [4, 5, 6, 7, 8], [], [9], [9, 10]]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.cooccurrence import CooccurrenceTable
-from embedding.models.reference import sppmi
-from embedding.models.sppmi import CountModel, factorise, sppmi_matrix
 from generated import examples
+from yeoron_lab.counts.cooccurrence import CooccurrenceTable
+from yeoron_lab.counts.reference import sppmi
+from yeoron_lab.counts.sppmi import CountModel, factorise, sppmi_matrix
 
 
 def counted(table: CooccurrenceTable, size: int) -> np.ndarray:

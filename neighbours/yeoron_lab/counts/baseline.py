@@ -28,7 +28,7 @@ from embedding.kernel.records import (
 )
 from embedding.models.base import LocalBlock
 from embedding.models.sampling import keep_probabilities
-from embedding.models.sppmi import CountModel
+from embedding.models.traits import COUNT_MODELS, ModelTraits
 from embedding.snapshots.nearness import frequent
 from embedding.snapshots.readability import spread
 from embedding.snapshots.store import SnapshotStore
@@ -39,10 +39,12 @@ from embedding.worker.corpus.reading import blocks, text_process
 from embedding.worker.learning.ticks import hash_seed
 from embedding.worker.lifetime import peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
+from yeoron_lab.counts.sppmi import CountModel
 
 NAME = "baseline"
 
 
+@COUNT_MODELS.register("sppmi", ModelTraits())
 def count_baseline(
     request: TrainRequest, store: Path, progress: Progress, count: CountingThread
 ) -> TrainResult:

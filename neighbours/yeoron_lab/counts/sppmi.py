@@ -19,9 +19,8 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.sampling import kept_tokens
-from embedding.models.traits import COUNT_MODELS, ModelTraits
+from yeoron_lab.counts.cooccurrence import CooccurrenceTable
 
 
 def sppmi_matrix(
@@ -75,7 +74,6 @@ def factorise(matrix: scipy.sparse.csr_array, dim: int, seed: int) -> tuple[Floa
     return vectors, contexts
 
 
-@COUNT_MODELS.register("sppmi", ModelTraits())
 class CountModel:
     """Counts blocks into a bounded table, then factorises."""
 

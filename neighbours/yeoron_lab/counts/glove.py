@@ -16,12 +16,12 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.cooccurrence import CooccurrenceTable, cell_key, find
 from embedding.models.jit import kernel
 from embedding.models.outputs import EPSILON
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import dot
 from embedding.models.traits import MODELS, ModelTraits
+from yeoron_lab.counts.cooccurrence import CooccurrenceTable, cell_key, find
 
 _CLIP = np.float32(100.0)
 
@@ -89,8 +89,21 @@ def glove(
     return loss, steps
 
 
+def _reference_step(config: ModelConfig, batch: int, device: str) -> Any:
+    from yeoron_lab.counts.reference import GloveStep  # torch takes a second
+
+    return GloveStep(config, batch, device)
+
+
 @MODELS.register(
-    "glove", ModelTraits(extra_columns=1, keeps_state=True, usage=True, reference=True)
+    "glove",
+    ModelTraits(
+        extra_columns=1,
+        keeps_state=True,
+        usage=True,
+        reference=True,
+        reference_step=_reference_step,
+    ),
 )
 class GloveTrainer:
     """Trainer of GloVe; tables have `dim + 1` columns; loss and pairs are over touched cells.
