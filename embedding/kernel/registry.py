@@ -116,8 +116,12 @@ class Registry(Generic[T, S]):
         return name
 
     def _unknown(self, name: str) -> str:
-        more = INSTALL if self._lab and not self._neighbours else ""
-        return f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted{more}"
+        return f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted{self.more}"
+
+    @property
+    def more(self) -> str:
+        """The end of a refusal: what to install where the laboratory is missing."""
+        return INSTALL if self._lab and not self._neighbours else ""
 
     @cached_property
     def _neighbours(self) -> frozenset[str]:

@@ -100,7 +100,7 @@ def check_model(name: str) -> str:
     """The name of a model; ValueError, for a validator of settings, names the accepted ones."""
     if name not in MODELS and name not in COUNT_MODELS:
         known = ", ".join((*MODELS, *COUNT_MODELS))
-        raise ValueError(f"model {name!r}: one of {known} is accepted")
+        raise ValueError(f"model {name!r}: one of {known} is accepted{MODELS.more}")
     return name
 
 

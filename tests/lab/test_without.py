@@ -19,8 +19,9 @@ class Gone:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Gone())
-from embedding.cli import main
-main()
+if __name__ == "__main__":
+    from embedding.cli import main
+    main()
 """
 BRINGS = 'pip install "yeoron[all]" brings'
 
