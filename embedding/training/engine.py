@@ -36,7 +36,8 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
         counting(request, None if resume is None else resume.total) as count,
     ):
         if isinstance(count, CountingThread) and counted_only:
-            result = COUNT_MODELS.get(request.model.model)(request, store, progress, count)
+            count_corpus = COUNT_MODELS.get(request.model.model)
+            result: TrainResult = count_corpus(request, store, progress, count)
         else:
             from embedding.training.running import train
 
