@@ -4,7 +4,8 @@
 
 Each permutation has --windows windows of equally many documents of two sources. A node's reader
 closes each window but the first (`worker/usage/usage.py`), the server's sums take what it sends,
-and the report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times
+and the report's test judges it (`trends/permutation.py`), with late calls of words that were just
+short in the window before (`trends/late.py`). Nothing is trained: the test of times
 does not use the model's vectors. Between sources it does; random ones stand in for them. With
 --campaign one document of each window is pasted into it so many times. Every call is false: of
 windows in which nothing changed, at most `trends.false_discovery` should have any.
@@ -29,6 +30,7 @@ from embedding.kernel.records import Calendar, FloatArray, IntArray, TokenBlock,
 from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums, added_up
 from embedding.trends.config import TrendsConfig
+from embedding.trends.late import SHORT, judge_late
 from embedding.trends.online import OnlineTests
 from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between_times
 from embedding.trends.replicas import UsedWords
@@ -85,6 +87,7 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
     config = NodeConfig()
     past = PastTexts(Calendar(WindowUnit.DAY), config.past_tokens, config.past_windows)
     reader = UsageReader(5, past)
+    short: IntArray = np.empty(0, np.int64)
     for window, part in enumerate(np.array_split(order, windows)):
         pasted = np.concatenate([part, np.repeat(part[:1], campaign)])
         source = random.integers(len(PLANTED_SOURCES), size=len(pasted))
@@ -95,11 +98,17 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
             table = np.array([corpus.rows.get(word, -1) for word in block.words], dtype=np.int64)
             reader.keep([block], [table])
         if window:
-            yield judged(corpus, reader, window * DAY)
+            found, short = judged(corpus, reader, window * DAY, short)
+            yield found
 
 
-def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
-    """What the report would call of a window."""
+def judged(
+    corpus: Corpus, reader: UsageReader, window: int, short: IntArray
+) -> tuple[dict[str, Any], IntArray]:
+    """What the report would call of a window, and the rows of words that are just short in it.
+
+    short  int64 [k], rows of those of the window before
+    """
     sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(PLANTED_SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
     sums.learnt(Push("n0", 1, 0, usage=sent), ())
@@ -108,20 +117,27 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     now, *earlier = usage.reread
     rows = often([now], CONFIG.min_count) & often(earlier, CONFIG.min_count)
     at: IntArray = np.array(sorted(rows), dtype=np.int64)
-    moved = between_times([UsedWords(one, at) for one in earlier], UsedWords(now, at))
+    before, after = [UsedWords(one, at) for one in earlier], UsedWords(now, at)
+    moved = between_times(before, after)
+    q, q_late = benjamini_hochberg(moved.p), np.ones(len(at))
+    late = judge_late(before, after, np.flatnonzero(np.isin(at, short)))
+    if late is not None:
+        q, q_late = np.split(benjamini_hochberg(np.concatenate([moved.p, late.p])), 2)
+    q_moved = np.minimum(q, q_late)
     both: set[int] = set(corpus.ids.tolist())
     for name in PLANTED_SOURCES:
         own = usage.by_source[name]
         both &= set(usage.rows[own][usage.mentions[own] >= MIN_DOCUMENTS].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
     apart = between_sources(UsedWords(usage, shared), PLANTED_SOURCES[0], PLANTED_SOURCES[1:])
-    tests = {"moved": benjamini_hochberg(moved.p), "contrast": benjamini_hochberg(apart.p)}
+    tests = {"moved": q_moved, "contrast": benjamini_hochberg(apart.p)}
     found: dict[str, Any] = {}
     for test, q in tests.items():
         found[test] = int((q <= CONFIG.false_discovery).sum())
         found[f"{test} of"] = len(q)
         found[f"{test} q"] = float(q.min(initial=1.0))
-    return found
+    found["late"] = int((q_late <= CONFIG.false_discovery).sum())
+    return found, at[(moved.p <= SHORT) & (q_moved > CONFIG.false_discovery)]
 
 
 def often(windows: Sequence[Any], least: int) -> set[int]:
@@ -179,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
     figures = {test: summary(found, test) for test in ("moved", "contrast")}
+    figures["moved"]["words called late"] = sum(one["late"] for one in found)
     print(figures)
     settings = {k: v for k, v in vars(given).items() if k != "corpus"}
     record = facts("nulluses", PACKAGES) | {

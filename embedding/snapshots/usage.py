@@ -3,8 +3,8 @@
 usage.arrow   past int8 (0: in the window, by the rows of the model; 1: in the window, 2, 3, …: in
               texts of windows before, by vectors that count them all alike), row int32 (of
               vectors.arrow), source string, mentions int64, pairs
-              fixed_size_list<float32>[replicas], means fixed_size_list<float16>[replicas · dim],
-              beside the same of further tables (none in older files); sorted by past, source, row
+              fixed_size_list<float32>[replicas], means fixed_size_list<float16>[replicas · dim];
+              sorted by past, source, row
 busiest.arrow the same (past: 0) of the documents of the window whose authors wrote most, in the
               space of past 1; only where authors are known
 """
@@ -42,7 +42,6 @@ class Usage:
     sources   str [n]; mentions int64 [n]
     pairs     float32 [n, replicas], N: weight of the contexts
     means     float32 or float16 [n, replicas, dim], g / N in output rows of the contexts
-    beside    float32 or float16 [n, replicas, k · dim], the same in their rows of k other tables
     reread    in another space that all of these share: the same of the window first, then of texts
               before it, each of different ones
     busiest   in that space: of the documents of the window whose authors wrote most
@@ -56,23 +55,10 @@ class Usage:
     means: FloatArray | HalfArray
     reread: tuple[Usage, ...] = ()
     busiest: Usage | None = None
-    beside: FloatArray | HalfArray | None = None
     release: Callable[[], None] = field(default=_nothing, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def tables(self) -> int:
-        """In how many tables the rows of contexts were added up."""
-        return 1 if self.beside is None else 1 + self.beside.shape[2] // self.means.shape[2]
-
-    def table(self, at: int) -> FloatArray | HalfArray:
-        """[n, replicas, dim], g / N in the rows of one of them; 0: output rows."""
-        if self.beside is None or at == 0:
-            return self.means
-        dim = self.means.shape[2]
-        return self.beside[..., (at - 1) * dim : at * dim]
 
     @cached_property
     def by_source(self) -> dict[str, IntArray]:
@@ -84,15 +70,12 @@ class Usage:
 def check(usage: Usage, words: int, dim: int, where: str) -> None:
     """Refuse sums that do not belong to a snapshot of so many words; raises SnapshotError."""
     n, replicas = len(usage.rows), usage.pairs.shape[1] if usage.pairs.ndim == 2 else -1
-    wide = np.zeros((n, replicas, 0), np.float32) if usage.beside is None else usage.beside
     fits = (
         len(usage.sources) == len(usage.mentions) == len(usage.pairs) == n
         and usage.means.shape == (n, replicas, dim)
-        and wide.shape[:2] == (n, replicas)
-        and wide.shape[2] % dim == 0
         and (n == 0 or (int(usage.rows.min()) >= 0 and int(usage.rows.max()) < words))
     )
-    if not (fits and all(_finite(each) for each in (usage.means, wide, usage.pairs))):
+    if not (fits and all(_finite(each) for each in (usage.means, usage.pairs))):
         raise SnapshotError(
             f"{where}: the sums of usage do not fit {words} words of dimension {dim}, or are not "
             "finite."
@@ -128,9 +111,6 @@ def write(path: Path, usage: Usage) -> None:
         "pairs": _lists([part.pairs for part in parts], orders, np.float32),
         "means": _lists([part.means for part in parts], orders, np.float16),
     }
-    beside = [part.beside for part in parts if part.beside is not None]
-    if len(beside) == len(parts):
-        columns["beside"] = _lists(beside, orders, np.float16)
     batch = pa.record_batch(columns)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -169,16 +149,10 @@ def read(batch: pa.RecordBatch, dim: int, release: Callable[[], None] = _nothing
 def _read(batch: pa.RecordBatch, dim: int) -> Usage:
     n = batch.num_rows
     pairs = batch.column("pairs").flatten().to_numpy().reshape(n, -1) if n else np.zeros((0, 1))
-    values = {
-        name: batch.column(name).flatten().to_numpy().reshape(n, pairs.shape[1], -1 if n else dim)
-        for name in ("means", "beside")
-        if name in batch.schema.names
-    }
     return Usage(
         rows=batch.column("row").to_numpy().astype(np.int64),
         sources=batch.column("source").to_pylist(),
         mentions=batch.column("mentions").to_numpy(),
         pairs=pairs.astype(np.float32, copy=False),
-        means=values["means"].reshape(n, pairs.shape[1], dim),
-        beside=values.get("beside"),
+        means=batch.column("means").flatten().to_numpy().reshape(n, pairs.shape[1], dim),
     )

@@ -41,6 +41,6 @@ def word_change(word: str, reports: Sequence[TrendReport]) -> WordChange:
         for kind in kinds:
             row = next((one for one in report.significant(kind) if one.word == word), None)
             if row is not None:
-                label = report.snapshot.label
-                return WordChange(word, kind, label, row.q, unjudged, len(reports))
+                since = row.since or report.snapshot.label
+                return WordChange(word, kind, since, row.q, unjudged, len(reports))
     return WordChange(word, None, None, None, unjudged, len(reports))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS
+from embedding.trends.late import judge_late
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.pair import SnapshotPair, pair_of
 from embedding.trends.permutation import Grounds
@@ -48,6 +49,7 @@ class JudgedWords:
     shift     float32 [n], how much each changed by it; `floor` has what is usual
     expected  float64 [n], shift of a typical word of the same frequency
     grounds   by what documents they were judged; places: int64 [n] of the words in it
+    late      of words that are called since the window before, their places in `late_grounds`
     """
 
     rows: IntArray
@@ -57,6 +59,14 @@ class JudgedWords:
     floor: noise.NoiseFloor
     grounds: Grounds | None = None
     places: IntArray | None = None
+    late: Mapping[int, int] = field(default_factory=dict)
+    late_grounds: Grounds | None = None
+
+    def judged_by(self, at: int) -> tuple[Grounds | None, int]:
+        """The documents that a word was judged by, and its place there; None: none say it."""
+        if at in self.late:
+            return self.late_grounds, self.late[at]
+        return self.grounds, -1 if self.places is None else int(self.places[at])
 
     def scores(self, limit: float) -> TestArray:
         """float64 [n]: how much those changed whose q is at most `limit`; 0 of the others."""
@@ -65,9 +75,33 @@ class JudgedWords:
 
     def interval(self, at: int) -> tuple[float, float] | tuple[None, None]:
         """Of the shift of a word, 95 %; None where documents do not say it."""
-        if self.grounds is None or self.places is None or self.ranked.p[at] == 1.0:
+        grounds, place = self.judged_by(at)
+        if grounds is None or self.ranked.p[at] == 1.0:
             return None, None
-        return self.grounds.interval(int(self.places[at]))
+        return grounds.interval(place)
+
+    def with_late(self, pair: SnapshotPair, short: Container[str], limit: float) -> JudgedWords:
+        """With the words that are called since the window before (`late.py`).
+
+        short  those that were just short in it; limit: q up to which a word is called
+        """
+        at = np.flatnonzero([pair.words[row] in short for row in self.rows.tolist()])
+        late = judge_late(*pair.used(self.rows), at) if self.grounds is not None else None
+        if late is None:
+            return self
+        q, q_late = np.split(benjamini_hochberg(np.concatenate([self.ranked.p, late.p])), 2)
+        called = np.flatnonzero((q_late <= limit) & (q > limit))
+        places = np.searchsorted(late.words, called)
+        z, p, values = self.ranked.z.copy(), self.ranked.p.copy(), self.shift.copy()
+        z[called], p[called], q[called] = late.found.z[places], late.found.p[places], q_late[called]
+        values[called] = late.found.size[places]
+        return replace(
+            self,
+            ranked=replace(self.ranked, z=z, p=p, q=q),
+            shift=values,
+            late=dict(zip(called.tolist(), places.tolist(), strict=True)),
+            late_grounds=late.found.grounds,
+        )
 
 
 def pair_in(material: ReportInput) -> SnapshotPair:
@@ -137,20 +171,23 @@ def rank_moved(
     writer: RowWriter,
     config: TrendsConfig,
     limit: float | None = None,
+    short: Container[str] = (),
 ) -> ShiftRanking:
     """Rank those that are called by how much they changed, behind them the others by z.
 
     limit  q up to which a word is called; None: `config.false_discovery`
+    short  words that were just short in the window before, so that they may be called late
     """
     limit = config.false_discovery if limit is None else limit
     judged = judge_words(material, pair, config)
     if judged is None:
         return ShiftRanking()
+    judged = judged.with_late(pair, short, limit)
     rows, ranked = judged.rows, judged.ranked
     words, scores = [pair.words[at] for at in rows], judged.scores(limit)
     order = np.lexsort((words, -ranked.z.round(9), -scores.round(9)))
     best = order[: config.rows].tolist()
-    label = material.snapshot.manifest.window.label
+    now, then = (one.manifest.window.label for one in (material.snapshot, material.earlier[-1]))
     every = {
         name: judged.shift[best]
         if name == config.estimator
@@ -167,7 +204,7 @@ def rank_moved(
             "shift": float(judged.shift[at]),
             **dict(zip(("shift_low", "shift_high"), judged.interval(at), strict=True)),
             "expected": float(judged.expected[at]),
-            "since": label if ranked.q[at] <= limit else None,
+            "since": (then if at in judged.late else now) if ranked.q[at] <= limit else None,
             "figures": {name: float(column[i]) for name, column in every.items()},
             "support": _support(judged, at, limit),
             "contexts": pulling(material.snapshot, words[at]) if ranked.q[at] <= limit else (),
@@ -186,11 +223,8 @@ def rank_moved(
 
 def _support(judged: JudgedWords, at: int, limit: float) -> Support | None:
     """Who moved a word that is called; None of another, and where documents do not say it."""
-    if judged.grounds is None or judged.places is None:
-        return None
-    if judged.ranked.q[at] > limit:
-        return None
-    return support(judged.grounds, int(judged.places[at]))
+    grounds, place = judged.judged_by(at)
+    return None if grounds is None or judged.ranked.q[at] > limit else support(grounds, place)
 
 
 def _figures(judged: JudgedWords) -> dict[str, TestArray]:

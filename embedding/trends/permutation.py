@@ -104,6 +104,7 @@ class PeriodSide:
 
     source  of the labels that are permuted among each other: 0, 1, 2, …
     older   whether other windows lie between this one and the later one
+    joined  its units and those of the side before it are the same, as these have the same authors
     """
 
     words: UsedWords
@@ -111,6 +112,7 @@ class PeriodSide:
     later: bool
     source: int
     older: bool = False
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,17 +123,26 @@ class Compared:
 
     def units(self, at: IntArray) -> Units:
         """The units of the words int64 [k]. What was looked at of mapped files is let go."""
-        pairs = [side.words.take(at).replicas(side.name) for side in self.sides]
+        documents: list[FloatArray] = []
+        sums: list[FloatArray] = []
         for side in self.sides:
+            theirs, means = side.words.take(at).replicas(side.name)
+            means *= theirs[..., None]
+            if side.joined:
+                theirs, means = documents.pop() + theirs, sums.pop() + means
+            documents.append(theirs)
+            sums.append(means)
             side.words.usage.release()
-        documents = np.concatenate([each for each, _ in pairs], axis=1)
-        sums = np.concatenate([means for _, means in pairs], axis=1)
-        sums *= documents[..., None]
-        sizes = [each.shape[1] for each, _ in pairs]
-        later = np.repeat(np.array([side.later for side in self.sides], dtype=bool), sizes)
-        source = np.repeat(np.array([side.source for side in self.sides], dtype=np.int64), sizes)
-        older = np.repeat(np.array([side.older for side in self.sides], dtype=bool), sizes)
-        return Units(documents, sums, later, source, older)
+        sizes = [each.shape[1] for each in documents]
+        kinds = [(one.later, one.source, one.older) for one in self.sides if not one.joined]
+        later, source, older = np.repeat(np.array(kinds, dtype=np.int64), sizes, axis=0).T
+        return Units(
+            np.concatenate(documents, axis=1),
+            np.concatenate(sums, axis=1),
+            later.astype(bool),
+            source,
+            older.astype(bool),
+        )
 
     def without_busiest(self, at: IntArray) -> Units | None:
         """The same without what the busiest authors of the window wrote; None: it is not known."""
@@ -141,6 +152,7 @@ class Compared:
         documents, sums = units.documents.copy(), units.sums.copy()
         for side in self.sides:
             size, busiest = side.words.usage.pairs.shape[1], side.words.busiest
+            first -= size if side.joined else 0
             if busiest is not None:
                 theirs, means = busiest.take(at).replicas(side.name)
                 own = slice(first, first + size)
@@ -181,18 +193,26 @@ class Permuted:
     grounds: Grounds | None = None
 
 
-def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
-    """Judge the words of `after` by those of `before`: the same words, the latest window first."""
+def between_times(before: Sequence[UsedWords], *after: UsedWords) -> Permuted:
+    """Judge the words of `after` by those of `before`: the same words, the latest window first.
+
+    after  windows whose documents count as one time, an author's in one unit
+    """
     names = sorted(
-        {name for one in before for name in one.usage.by_source} & set(after.usage.by_source)
+        {name for one in before for name in one.usage.by_source}
+        & {name for one in after for name in one.usage.by_source}
     )
+    older = range(1, len(before))
     sides = [
-        PeriodSide(window, name, later=window is after, source=which, older=0 < back < len(before))
+        PeriodSide(
+            *(window, name, back >= len(before), which, back in older),
+            joined=any(name in one.usage.by_source for one in after[: max(back - len(before), 0)]),
+        )
         for which, name in enumerate(names)
-        for back, window in enumerate((*before, after))
+        for back, window in enumerate((*before, *after))
         if name in window.usage.by_source
     ]
-    return _judged(len(after.rows), Compared(tuple(sides)), tuple(names))
+    return _judged(len(after[0].rows), Compared(tuple(sides)), tuple(names))
 
 
 def between_sources(words: UsedWords, first: str, others: Sequence[str]) -> Permuted:

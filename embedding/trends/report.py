@@ -14,6 +14,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.finished import FinishedReports
+from embedding.trends.late import just_short
 from embedding.trends.material import ReportInput, Snapshots, figures, gather, windows_up_to
 from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
@@ -36,8 +37,8 @@ def build_report(
 ) -> TrendReport:
     """Compare the window of snapshot `id` with the ones before it.
 
-    saved  folder of reports: stories go on with those of the window before, where it has that one,
-           and with `trends.control = "stream"` so does what was called so far
+    saved  folder of reports: stories go on with those of the window before, where it has that one.
+           So do late calls, and what was called so far with `trends.control = "stream"`
 
     Raises SnapshotError when that snapshot cannot be read; an earlier one that cannot be read is
     left out and noted. With nothing to compare with, the rankings are empty and a note says why.
@@ -51,7 +52,8 @@ def build_report(
     before = material.earlier[-1]
     once = with_copies_once(material, config.baseline_windows)
     writer = RowWriter(material, once, config)
-    earlier = FinishedReports(store.list(), config, saved).report(before.id)
+    finished = FinishedReports(store.list(), config, saved)
+    earlier, scores = finished.report(before.id), finished.scores(before.id)
     tested = _tested(earlier, len(material.earlier) - 1, config)
     limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
@@ -61,7 +63,10 @@ def build_report(
     moved = (
         ShiftRanking()
         if nothing
-        else rank_moved(material, pair_in(material), writer, config, limits["moved"])
+        else rank_moved(
+            *(material, pair_in(material), writer, config, limits["moved"]),
+            short=() if scores is None else just_short(scores),
+        )
     )
     for snapshot in (before, material.snapshot):
         snapshot.release()

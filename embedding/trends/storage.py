@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 REPORT = "report.json"
 _KEY = "key"
 """Field of a saved report: of which snapshots and settings it is (`key_of`)."""
-_VERSION = 4
+_VERSION = 5
 """Another one whenever the same snapshots and settings give another report."""
 SCORES = "scores.parquet"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")

@@ -14,7 +14,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import USAGE, Usage, read, write
 
 
-def used(n: int = 4, replicas: int = 3, dim: int = 6, beside: int = 6) -> Usage:
+def used(n: int = 4, replicas: int = 3, dim: int = 6) -> Usage:
     rng = np.random.default_rng(2)
     return Usage(
         rows=np.array([5, 0, 2, 0])[:n],
@@ -22,7 +22,6 @@ def used(n: int = 4, replicas: int = 3, dim: int = 6, beside: int = 6) -> Usage:
         mentions=np.array([7, 8, 9, 10])[:n],
         pairs=rng.random((n, replicas)).astype(np.float32),
         means=rng.normal(size=(n, replicas, dim)).astype(np.float16),
-        beside=rng.normal(size=(n, replicas, beside)).astype(np.float16),
     )
 
 
@@ -35,9 +34,6 @@ def test_it_comes_back_by_source_and_row(make, tmp_path):
     assert back.mentions.tolist() == use.mentions[order].tolist()
     assert np.array_equal(back.pairs, use.pairs[order])
     assert np.array_equal(back.means, use.means[order])
-    assert back.tables == 2
-    assert np.array_equal(back.table(0), back.means)
-    assert np.array_equal(back.table(1), use.beside[order])
     assert back.by_source["뉴스"].tolist() == [0, 1, 2]
 
 
@@ -50,7 +46,7 @@ def test_texts_read_again_come_back_too_and_an_older_file_has_none(make, tmp_pat
     assert np.array_equal(back.reread[1].means, whole.reread[1].means[[2, 0, 1]])
     write(tmp_path / "whole.arrow", used())
     with pa.ipc.open_file(str(tmp_path / "whole.arrow")) as file:
-        table = file.get_batch(0).drop_columns(["past", "beside"])
+        table = file.get_batch(0).drop_columns(["past"])
     path = str(tmp_path / "usage.arrow")
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_batch(table)
@@ -58,7 +54,6 @@ def test_texts_read_again_come_back_too_and_an_older_file_has_none(make, tmp_pat
         old = read(file.get_batch(0), 6)
     assert np.array_equal(old.means, back.means)
     assert old.reread == ()
-    assert old.tables == 1
     wrong = replace(used(), rows=np.array([5, 0, 2, 99]))
     with pytest.raises(SnapshotError, match="usage"):
         store.publish(make(month=4), replace(used(), reread=(wrong,)))
@@ -77,9 +72,6 @@ def test_a_snapshot_without_it_says_none_and_one_with_nothing_is_empty(make, tmp
         {"mentions": np.array([1])},
         {"means": np.zeros((4, 3, 5), np.float16)},
         {"means": np.full((4, 3, 6), np.nan, np.float16)},
-        {"beside": np.zeros((4, 2, 6), np.float16)},
-        {"beside": np.zeros((4, 3, 7), np.float16)},
-        {"beside": np.full((4, 3, 6), np.inf, np.float16)},
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_published(make, tmp_path, change):

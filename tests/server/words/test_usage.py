@@ -157,7 +157,6 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     assert [[opened.words[row] for row in one.rows] for one in usage.reread] == [["말"], ["꽃"]], (
         "not of a word that the window has not"
     )
-    assert usage.tables == 1
     assert [opened.words[row] for row in usage.busiest.rows] == ["말"]
     assert usage.busiest.pairs[0].nonzero()[0].tolist() == [3]
     server.push(use(0, [0], 1.0), node="n1")
