@@ -2,12 +2,14 @@
 
 A page shows what its document and the answers to its scripts say. Asking for these again costs a
 few requests; showing the page costs most of a second of a processor. A page may change by other
-means (a socket, the time of day), so it is rendered again after `TRUSTED` visits in any case.
+means (a socket, the time of day), so it is rendered again in any case after `TRUSTED` visits and
+half an hour. Much sooner, the browser of a source that is asked often would never be ended.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,8 +18,8 @@ from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import Found
 
-TRUSTED = 20
-"""Visits in a row that may go without rendering."""
+TRUSTED, TRUSTED_S = 20, 1800.0
+"""Visits in a row, and seconds, that may go without rendering."""
 _MOST = 8
 """Answers of a page that are asked for again; one that needs more is rendered."""
 
@@ -33,6 +35,7 @@ class PageParts:
     document  digest of the document
     asked     each request of its scripts with the digest of the answer
     whole     whether all of it can be asked for again
+    at        when it was (monotonic seconds)
     """
 
     document: bytes
@@ -40,6 +43,7 @@ class PageParts:
     whole: bool = True
     found: Sequence[Found] = ()
     trusted: int = 0
+    at: float = field(default_factory=time.monotonic)
 
     def add(self, request: Request, answer: Response | None) -> None:
         """A request of the page and its answer, None where it had none."""
@@ -80,7 +84,7 @@ class UnchangedPages:
         last = self._last.get((source, url))
         if last is None or last.document != document or not enough(last.found):
             return None, {}
-        if last.trusted == TRUSTED:
+        if last.trusted >= TRUSTED and time.monotonic() - last.at >= TRUSTED_S:
             return None, {}
         answers: dict[str, tuple[Request, Response]] = {}
         for request, known in last.asked:

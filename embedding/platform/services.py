@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from embedding.kernel.ports import bracketed
 from embedding.settings import Settings
-from embedding_airflow.environment import airflow_services, of_api_server
+from embedding_airflow.environment import FREED_GOES_BACK, airflow_services, of_api_server
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def mlflow_service(settings: Settings) -> Service:
         name="mlflow",
         command=_yeoron("mlflow"),
         ready=f"{settings.mlflow_url}/health",
-        environment={"DO_NOT_TRACK": "true"},
+        environment={"DO_NOT_TRACK": "true", **FREED_GOES_BACK},
     )
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from embedding.kernel.memory import give_back
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 
@@ -15,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.5
 _FOLLOW_TICKS = 10
+_GIVE_BACK_TICKS = 120
 
 
 class Ticker:
@@ -74,6 +76,8 @@ class Ticker:
             part()
         if number % _FOLLOW_TICKS == 0:
             self._state.follow_frequent()
+        if number % _GIVE_BACK_TICKS == _GIVE_BACK_TICKS - 1:
+            give_back()
         if self._state.config.cut == "watermark":
             for window in self._state.due():
                 self._snapshotter.complete(window)

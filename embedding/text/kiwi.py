@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import hashlib
 import importlib
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.memory import give_back
 from embedding.kernel.records import batched
 from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
@@ -115,9 +115,7 @@ class KiwiTokenizer:
             with _lock:
                 _shared.clear()
             gc.collect()
-            # glibc keeps what it gets back.
-            if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-                trim(0)
+            give_back()
 
     @property
     def found_words(self) -> int:

@@ -17,6 +17,9 @@ from embedding.kernel.private import ensure_secret
 
 USER = "admin"
 _DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+FREED_GOES_BACK = {"MALLOC_TRIM_THRESHOLD_": "131072"}
+"""glibc's own default, which it raises to 64 MB where it is not set: a service that once answered
+much would keep it."""
 _PATIENT, _IMPATIENT = "timeout=60", "timeout=5"
 """Seconds that a process waits for SQLite's lock."""
 
@@ -55,6 +58,7 @@ def airflow_environment(
         "SCARF_ANALYTICS": "false",
         "DO_NOT_TRACK": "1",
         "MLFLOW_DISABLE_TELEMETRY": "true",
+        **FREED_GOES_BACK,
     }
     for section, options in sections.items():
         for name, value in options.items():

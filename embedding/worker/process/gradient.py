@@ -23,6 +23,7 @@ from embedding.kernel.errors import (
     UnavailableError,
 )
 from embedding.kernel.logs import begin_logging
+from embedding.kernel.memory import give_back
 from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
 from embedding.kernel.tracing import NO_TRACES, Traces, open_traces
@@ -46,6 +47,10 @@ logger = logging.getLogger(__name__)
 
 LEAST_TOKENS = 64
 """No block is asked to be smaller."""
+
+
+_REST_S = 60.0
+"""Seconds without text after which freed memory goes back."""
 
 
 @dataclass
@@ -392,8 +397,13 @@ class GradientProcess:
             self.learner.turn.flushed(ack)
 
     def _report_forever(self) -> None:
+        rested_s = 0.0
         while not self.stop.wait(self.spec.node.report_seconds):
             self._report()
+            before, rested_s = rested_s, self.spec.node.report_seconds + rested_s
+            rested_s = rested_s if self._idle else 0.0
+            if before < _REST_S <= rested_s:
+                give_back()
 
     def _report(self) -> None:
         """Send the server this node's figures, and its crawler's latest."""

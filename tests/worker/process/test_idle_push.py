@@ -13,6 +13,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
+from embedding.worker.process import gradient as module
 from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import NodeSpec
 from waiting import until
@@ -57,3 +58,28 @@ def test_what_is_kept_is_pushed_when_the_text_runs_dry(sync: dict, overlap: str)
             crawler.close()
             thread.join(60)
         assert not thread.is_alive()
+
+
+def test_a_node_without_text_gives_memory_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(module, "give_back", lambda: calls.append("given back"))
+    monkeypatch.setattr(module, "_REST_S", 0.6)
+    config = ServerConfig(config_digest=MODEL.digest())
+    with running_server(config, SyncConfig(), dim=MODEL.dim) as server:
+        crawler, queue = BlockQueue.pair(10_000, multiprocessing.get_context("spawn"))
+        spec = NodeSpec(name="n0", server=server.location, model=MODEL, node=NODE)
+        stop = threading.Event()
+        process = GradientProcess(spec, queue, stop)
+        reports: list[int] = []
+        monkeypatch.setattr(process, "_report", lambda: reports.append(len(calls)))
+        thread = threading.Thread(target=process.run, daemon=True)
+        thread.start()
+        try:
+            until(lambda: bool(calls))
+            seen = len(reports)
+            until(lambda: len(reports) > seen + 6)
+            assert calls == ["given back"]
+        finally:
+            stop.set()
+            crawler.close()
+            thread.join(60)
