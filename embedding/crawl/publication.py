@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from datetime import datetime
+from datetime import date, datetime
 from itertools import chain
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from htmldate import find_date
 
@@ -25,7 +26,7 @@ _META = (
 _VAGUE_META = (
     "dcterms.created", "dc.date.created", "datecreated", "dc.date", "dcterms.date", "date",
 )  # fmt: skip
-"""Metadata that is only called a date, which may be another: the page's own `<time>` goes first."""
+"""Metadata that is only called a date, which may be another: what readers see goes first."""
 _ARTICLES = {"Report", "Review", "Recipe", "VideoObject", "AudioObject", "PodcastEpisode"}
 _DATE_KEYS = ("datePublished", "dateCreated", "uploadDate")
 _OTHERS = re.compile(
@@ -41,8 +42,10 @@ _NOT_THE_PAGE = re.compile(
 """Classes and ids of what is surely no part of an article; all others may hold its date."""
 _WHOLE = ("html", "body", "article", "main", "header", "h1")
 _DATE_CLASS = re.compile(
-    r"(?:^|[-_ ])(?:date|time|pub(?:lish(?:ed)?)?|posted|regist(?:er)?|reg-?date|datetime|input|"
-    r"timestamp|dateline|(?:post)?meta(?:data)?|datum)(?:$|[-_ ])|일시|날짜",
+    r"(?:^|[-_ ]|(?-i:(?<=[a-z])(?=[A-Z])))"
+    r"(?:date|time|pub(?:lish(?:ed)?)?|posted|regist(?:er)?|reg-?date|datetime|input|timestamp|"
+    r"dateline|(?:post)?meta(?:data)?|datum)"
+    r"(?:$|[-_ ]|(?-i:(?=[A-Z])))|일시|날짜",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -55,6 +58,13 @@ _LABEL = re.compile(
 )
 _BEGINS = re.compile(r"(?:\w{2,12}[,.]{1,2}\s)?\d{1,4}[./년-]\s?[\w]")
 """How a line begins that begins with a date, and perhaps the day of the week before it."""
+_BARE = re.compile(
+    r"(?:\w{2,12}[,.]{1,2}\s)?"
+    r"(?:\d{4}([./-])\s?\d{1,2}\1\s?\d{1,2}\.?|\d{1,2}([./-])\s?\d{1,2}\2\s?\d{2,4}|"
+    r"\d{1,2}\.?\s\w{3,10}\.?,?\s\d{4}|\w{3,10}\.?\s\d{1,2},\s\d{4}|\d{4}년\s?\d{1,2}월\s?\d{1,2}일)"
+    r"(?:[\s,|-]{1,3}\d{1,2}:\d\d(?::\d\d)?(?:\s?[Uu]hr)?)?"
+)
+"""A date, and perhaps its clock, with nothing else."""
 _LONGEST = 200
 """Characters of an element that says when something was published."""
 _LINES = ("p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul")
@@ -69,16 +79,18 @@ def published(
     blocks   its JSON-LD (`jsonld.blocks`)
     read_at  when it was fetched, for times such as `5분 전`; None: those mean nothing
 
-    The first of: JSON-LD that describes the page, its meta elements, its own `<time>`, metadata
-    that is only called a date, a labelled date in its text (`입력 2024.03.01. 10:30`), such a date
-    relative to `read_at`, and what htmldate finds in text and address, which is a guess of a day.
+    The first of: its meta elements, JSON-LD that describes the page, its own `<time>`, a labelled
+    date in its text (`입력 2024.03.01. 10:30`), metadata that is only called a date, such a time
+    relative to `read_at`, and a guess of a day: the only one that stands alone in the text, or what
+    htmldate finds and the page says in full.
     """
     named = _metadata(tree)
     own = (named.get(name) for name in _META)
     vague = (named.get(name) for name in _VAGUE_META)
     candidates: tuple[tuple[DateOrigin, Iterator[object]], ...] = (
-        ("metadata", chain(_of_json(blocks, url), own, _of_elements(tree), vague)),
+        ("metadata", chain(own, _of_json(blocks, url), _of_elements(tree))),
         ("text", _labelled(tree)),
+        ("metadata", vague),
     )
     for origin, values in candidates:
         for value in values:
@@ -94,19 +106,47 @@ def published(
 
 
 def _guessed(tree: Any, url: str, zone: str) -> Publication:
-    """A day by htmldate, from what is left where nothing stands beside the article."""
+    """The one day that stands alone on the page, else one found by htmldate that is written in
+    full on the page or in its address; not in what stands beside the article."""
+    times = (parse_time(text, zone, day_first=True) for text in _bare_dates(tree))
+    days = {when.astimezone(ZoneInfo(zone)).date() for when in times if when is not None}
+    if len(days) == 1:
+        return Publication(parse_time(days.pop().isoformat(), zone), "guess")
     page = deepcopy(tree)
-    for element in page.xpath("//aside | //*[@class or @id]"):
-        other = element.tag == "aside" or _NOT_THE_PAGE.search(_marks(element))
+    for element in page.xpath("//aside | //blockquote | //*[@class or @id]"):
+        other = element.tag in ("aside", "blockquote") or _NOT_THE_PAGE.search(_marks(element))
         if other and element.tag not in _WHOLE and element.getparent() is not None:
             element.drop_tree()
+    written = " ".join([url, *page.itertext(), *page.xpath("//meta/@content | //@datetime")])
     try:
-        day = find_date(page, extensive_search=True, original_date=True, url=url)
+        found = find_date(page, extensive_search=True, original_date=True, url=url)
     except (ValueError, TypeError, AttributeError, RecursionError):
-        day = None
+        found = None
     # Of a year alone, as a copyright has it, htmldate makes its first day.
-    when = None if day and day.endswith("-01-01") else parse_time(day, zone)
-    return Publication(when, "guess") if when else Publication()
+    when = None if not found or found.endswith("-01-01") else parse_time(found, zone)
+    if when is None or not _day_in_full(date.fromisoformat(found)).search(written):
+        return Publication()
+    return Publication(when, "guess")
+
+
+def _bare_dates(tree: Any) -> Iterator[str]:
+    """Texts of elements that hold a date and nothing else."""
+    for element in tree.iter(*_LINES):
+        text = _short_text(element)
+        if _BARE.fullmatch(text) and not _beside(element, _NOT_THE_PAGE):
+            yield text
+
+
+def _day_in_full(day: date) -> re.Pattern[str]:
+    """How a day is written with its year, its month by number or by name in any language."""
+    year, month, number = rf"(?:{day:%Y}|(?<!\d){day:%y})", f"0?{day.month}", f"0?{day.day}"
+    return re.compile(
+        rf"(?<!\d)(?:{day:%Y}\W{{0,3}}{month}\W{{0,3}}{number}|"
+        rf"{day:%Y}\s?[년年]\s?{month}\s?[월月]\s?{number}|"
+        rf"{number}\W{{1,2}}{month}\W{{1,2}}{year}|{month}/{number}/{year}|"
+        rf"{number}\W{{0,4}}(?:de\s)?[^\W\d]{{3,12}}\W{{1,3}}(?:de\s)?{year})(?!\d)|"
+        rf"[^\W\d]{{3,12}}\W{{1,3}}{number}(?:st|nd|rd|th)?\W{{1,3}}{day:%Y}"
+    )
 
 
 def _of_json(blocks: list[Any], url: str) -> Iterator[object]:

@@ -34,10 +34,56 @@ def test_metadata_goes_before_the_text_and_the_text_before_a_guess() -> None:
     line = '<p class="info">입력 2024.03.02. 10:30 수정 2024.03.05. 11:00</p>'
     dated = read(body=BODY.replace("</h1>", f"</h1>{line}"))
     assert dated == Publication(datetime(2024, 3, 2, 10, 30, tzinfo=UTC), "text")
-    meta = '<meta name="date" content="2024-03-01">'
+    meta = '<meta property="article:published_time" content="2024-03-01">'
     assert read(meta, BODY.replace("</h1>", f"</h1>{line}")) == Publication(MARCH, "metadata")
     guessed = read(body=BODY.replace("</p>", " (2024-03-01)</p>"))
     assert (guessed.origin, str(guessed.at)[:10]) == ("guess", "2024-03-01")
+
+
+def test_the_meta_element_of_the_publication_goes_before_json_ld() -> None:
+    script = JSON.format('{"@type": "NewsArticle", "datePublished": "2024-02-27"}')
+    meta = '<meta property="article:published_time" content="2024-03-01">'
+    assert read(script + meta) == read(meta + script) == Publication(MARCH, "metadata")
+
+
+def test_what_readers_see_goes_before_metadata_that_is_only_called_a_date() -> None:
+    meta = '<meta name="date" content="2024-05-09">'
+    line = '<span class="date">01.03.2024</span>'
+    assert read(meta, BODY.replace("</h1>", f"</h1>{line}")) == Publication(MARCH, "text")
+
+
+@pytest.mark.parametrize("name", ["publishDate", "FullDate_root", "date-line", "article_date"])
+def test_classes_of_dates_in_any_spelling(name: str) -> None:
+    line = f'<div><em class="{name}">Freitag, 01.03.2024</em></div>'
+    assert read(body=line + BODY) == Publication(MARCH, "text")
+
+
+@pytest.mark.parametrize(
+    "text", ["01.03.2024", "1 mars 2024, 09:30", "Mar 1, 2024", "2024년 3월 1일"]
+)
+def test_a_date_that_stands_alone_is_a_guess_where_it_is_the_only_one(text: str) -> None:
+    alone, earlier = f"<div>{text}</div>", BODY.replace("</p>", " 2019-05-07 이후로.</p>")
+    assert read(body=alone + earlier + alone) == Publication(MARCH, "guess")
+    assert read(body=alone + BODY, zone="Asia/Seoul") == read(body=alone + BODY, zone="Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "<p>Comunicato n. 03/2020</p><p>© 2020 Ente</p>",
+        "<p>Nr. 6, © 2010 by Verlag</p>",
+        '<blockquote><p>Instagram, <time datetime="2018-03-12">12. 3.</time></p></blockquote>',
+        '<img src="/wp-content/uploads/2016/08/16/bild.jpg">',
+    ],
+)
+def test_a_day_that_the_page_itself_does_not_name_is_no_guess(beside: str) -> None:
+    assert read(body=BODY + beside) == Publication()
+
+
+@pytest.mark.parametrize("day", ["2024-03-01", "1. März 2024", "March 1st, 2024", "1 mars 2024"])
+def test_a_day_in_full_may_be_guessed(day: str) -> None:
+    found = read(body=BODY.replace("</p>", f" Stand vom {day} hier.</p>"))
+    assert found == Publication(MARCH, "guess")
 
 
 @pytest.mark.parametrize(

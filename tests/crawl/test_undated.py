@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from crawling import crawl
+from embedding.crawl.config import CrawlConfig
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.services import Services
 from embedding.sources.config import SourceConfig
 
 PATHS = [f"/a/{n}" for n in range(6)]
@@ -141,3 +143,14 @@ async def test_relative_times_of_a_listing_and_of_a_page_count_from_when_they_we
     assert timedelta(hours=2) <= age.pop("0") < timedelta(hours=3)
     assert all(timedelta(days=3) <= one < timedelta(days=3, hours=1) for one in age.values())
     assert crawler.report()["s"]["dated"] == {"listing": 5, "text": 1}
+
+
+def test_the_most_trusted_of_several_times_counts_unless_it_is_yet_to_come(
+    frontier: Frontier,
+) -> None:
+    services = Services(CrawlConfig(), frontier)
+    now, listed, own = (datetime(year, 6, 1, tzinfo=UTC) for year in (2024, 2023, 2015))
+    assert services.published(now, listed, own) == own
+    assert services.published(now, listed, None) == listed
+    assert services.published(now, listed, now + timedelta(days=40)) == listed
+    assert services.published(now, None, None) is None
