@@ -339,6 +339,7 @@ REASONS = (
     ("encodings", "(?i)euc-tw|ibm|mac|iso-2022-jp|tis|johab", "not written on the web of today"),
     ("encodings", "", "encodings of one alphabet differ by few letters; --encoding names it"),
     ("declared encodings", "", "valid UTF-8 counts before what is declared: pages lie"),
+    ("pages", " time$", "of several times of publication the page's meta element goes first"),
     ("pages", "", "readability keeps other parts of these; trafilatura decides for ours"),
     ("articles", "", "trafilatura's own limits: with them F1 is .957 over all pages"),
     (

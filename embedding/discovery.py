@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,14 +16,36 @@ from embedding.cluster import publish_sources
 from embedding.crawl.config import DiscoverConfig
 from embedding.crawl.discover import Discoverer, Discovery
 from embedding.kernel.config import validate
+from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.file import add_sources
-from embedding.sources.rejected import reject, rejected
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
 from embedding.text.pipeline import TextPipeline
+
+
+def rejected(path: Path) -> dict[str, str]:
+    """Time (ISO, UTC) of the rejection by address; empty when there is no file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: not a JSON object of addresses and times.") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: not a JSON object of addresses and times.")
+    return {str(url): str(when) for url, when in found.items()}
+
+
+def reject(path: Path, urls: Sequence[str], when: datetime | None = None) -> None:
+    """Remember these addresses, in one atomic switch."""
+    at = (when or datetime.now(UTC)).isoformat(timespec="seconds")
+    known = rejected(path)
+    text = json.dumps({**known, **{url: known.get(url, at) for url in urls}}, indent=1)
+    with replaced(path) as file:
+        file.write(text.encode() + b"\n")
 
 
 @dataclass(frozen=True)

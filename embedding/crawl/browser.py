@@ -21,7 +21,6 @@ from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.crawl.page_items import collect
 from embedding.crawl.page_requests import PageRequests
-from embedding.crawl.slots import Slots
 from embedding.crawl.unchanged import Answered, PageParts, UnchangedPages, digest
 from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
@@ -41,6 +40,39 @@ _MEGABYTE = 1e6
 _TOO_LARGE = 2.0
 """Times the memory limit at which a browser is killed in the middle of its pages."""
 _READABLE = ("text/html", "application/xhtml")
+
+
+class Slots:
+    """`n` places, given out in the order in which they are asked for."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._free = asyncio.Semaphore(n)
+        self._next = asyncio.Lock()
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """One place beside others."""
+        async with self._next:
+            await self._free.acquire()
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    @asynccontextmanager
+    async def every(self) -> AsyncIterator[None]:
+        """All places: nobody else has one meanwhile."""
+        taken = 0
+        try:
+            async with self._next:
+                while taken < self._n:
+                    await self._free.acquire()
+                    taken += 1
+            yield
+        finally:
+            for _ in range(taken):
+                self._free.release()
 
 
 @dataclass(frozen=True)

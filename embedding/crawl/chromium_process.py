@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Awaitable, Coroutine
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 
 from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium, sandboxed
-from embedding.crawl.watchdog import Watchdog
 from embedding.kernel.errors import FetchError
 
 if TYPE_CHECKING:
@@ -33,6 +33,37 @@ _STARTING = 60.0
 _LOOK = 0.5
 """Seconds between two looks whether the browser still runs."""
 _MARK = "--yeoron-browser="
+
+_SCRIPT = 'read -r x; [ "$x" = let ] && exit; kill -9 "-$1"; kill -9 "$2"; rm -rf -- "$3" "$4"'
+_PATIENCE = 5.0
+
+
+class Watchdog:
+    """Ties the process group `group` and the process `driver` to this process.
+
+    No browser outlives its crawler, however the crawler ends. Playwright's driver closes Chromium
+    when its own standard input ends, but one that is stopped or killed together with the crawler
+    does not. The tether is a shell in a session of its own that reads from a pipe: when nobody
+    holds the other end any more, it kills the browser's process group and the driver, and removes
+    the folders in which it wrote.
+    """
+
+    def __init__(self, group: int, driver: int, folders: tuple[Path, Path]) -> None:
+        self._shell = subprocess.Popen(  # noqa: S603  (a fixed script; numbers and one path)
+            ["/bin/sh", "-c", _SCRIPT, "sh", str(group), str(driver), *map(str, folders)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def release(self) -> None:
+        """The processes have ended by themselves: kill nothing, as their numbers may be reused."""
+        with contextlib.suppress(OSError, ValueError):
+            self._shell.communicate(b"let\n", timeout=_PATIENCE)
+        if self._shell.poll() is None:
+            self._shell.kill()
+            self._shell.wait()
 
 
 class BrowserFailedError(Exception):

@@ -7,17 +7,20 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 from embedding.crawl.addresses import canonical, plain, same_page
 from embedding.crawl.arrivals import ReadDocument
+from embedding.crawl.config import CrawlConfig
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Request, Response
 from embedding.crawl.frontier import Claim
 from embedding.crawl.keys import item_key
+from embedding.crawl.learnt import SourceStates
 from embedding.crawl.origins import Publication
 from embedding.crawl.patience import Patience
 from embedding.crawl.report import SourceCounters
@@ -26,11 +29,11 @@ from embedding.crawl.services import Services
 from embedding.crawl.shingles import signature
 from embedding.crawl.shorten import shortened
 from embedding.crawl.staleness import YieldWatch
-from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.kernel.errors import FetchError
 from embedding.kernel.records import Document
 from embedding.sources.base import Adapter, Inline, ListedItem, Reference, event_time
+from embedding.sources.config import SourceConfig
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,50 @@ _PATIENT_POLLS = 5
 """Polls after which inline texts that a crash lost, and no listing shows, are given up."""
 _TAKEN = 32
 """Inline texts that are looked up at once."""
+
+_SAVE = 60.0
+"""Seconds between two savings, and so what a killed process forgets at most."""
+
+
+class Watching:
+    """The `YieldWatch` of one source, fed with this moment's time."""
+
+    def __init__(
+        self, source: SourceConfig, config: CrawlConfig, store: SourceStates, patience: Patience
+    ) -> None:
+        self.watch = YieldWatch(source.timezone, source.every, config)
+        self._name = source.name
+        self._store = store
+        # Without the database the watch goes on; what is usual is learnt again after a restart.
+        self._patience = patience
+        self._saved = time.monotonic()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Go on with what was learnt before, and keep at the end what is learnt meanwhile."""
+        found = self._patience.attempt(self._store.load, self._name, time.time())
+        if found is not None:
+            self.watch.restore(*found)
+        try:
+            yield
+        finally:
+            self._save()
+
+    def note(self, note: Callable[..., None], *what: object) -> None:
+        """Tell the watch something (`watch.polled` and its like); log an alarm's begin and end."""
+        before = self.watch.alarm
+        note(time.time(), *what)
+        alarm = self.watch.alarm
+        if alarm is not None and alarm is not before:
+            log.warning("source %s: alarm %s: %s.", self._name, alarm.event.value, alarm.sentence)
+        elif before is not None and alarm is None:
+            log.info("source %s: the alarm %s is over.", self._name, before.event.value)
+        if time.monotonic() - self._saved >= _SAVE:
+            self._save()
+
+    def _save(self) -> None:
+        self._saved = time.monotonic()
+        self._patience.attempt(self._store.save, self._name, self.watch.state(), time.time())
 
 
 class SourceRunner:

@@ -4,7 +4,7 @@ Each source's rate of change is learnt from its polls (`sources.changes`); the p
 and the node may make are shared out so that most sources are fresh most of the time
 (`crawl.freshness`). A source is polled when the changes expected since its last poll reach its
 threshold, never before `every`, and after `every × slowest` at the latest; where even that is more
-than a host may be asked, all its sources wait longer alike. Budgets are hard (`crawl.budget`):
+than a host may be asked, all its sources wait longer alike. Budgets are hard:
 polls that are due wait for them in the order in which they came due.
 
 Exploration: a source that nobody knows is supposed to change as often as the known ones do in
@@ -22,7 +22,6 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from embedding.crawl.budget import Budget
 from embedding.crawl.freshness import ChangeRates, price_of, thresholds
 from embedding.sources.changes import ChangeRate
 
@@ -38,6 +37,35 @@ _REPLAN = 0.1
 """Share of the sources that share a budget whose polls make a new plan worth its while."""
 _WEAKEST, _STRONGEST = 0.5, 30.0
 """Bounds of what the other sources count against one's own polls, in changes seen."""
+
+
+class Budget:
+    """`rate` requests a second after a burst, in the order in which they are asked for; `inf` has
+    no limit. Times are seconds.
+
+    The generic cell rate algorithm: each request moves the theoretical time of the next one on by
+    1 / rate, and may start at most `burst` requests ahead of it.
+    """
+
+    def __init__(self, rate: float, burst: float = 1.0) -> None:
+        self.rate = rate
+        self._burst = burst
+        self._next = -math.inf
+
+    def earliest(self, now: float) -> float:
+        """When the next request may start."""
+        return max(now, self._next - (self._burst - 1.0) / self.rate)
+
+    def take(self, at: float, cost: float) -> None:
+        """Book `cost` requests that start at `at`, not before `earliest`."""
+        if math.isinf(self.rate):
+            return
+        self._next = max(self._next, at) + cost / self.rate
+
+    def correct(self, difference: float) -> None:
+        """What was booked cost so many requests more, or less."""
+        if not math.isinf(self.rate):
+            self._next += difference / self.rate
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from embedding.crawl.arrivals import ArrivalQueue
@@ -12,7 +13,6 @@ from embedding.crawl.config import CrawlConfig
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.named import NamedAuthors
 from embedding.crawl.origins import ORIGINS, Publication
 from embedding.crawl.patience import Patience
 from embedding.crawl.polling import PollQueue
@@ -25,6 +25,27 @@ from embedding.sources.config import SourceConfig
 _AHEAD = 86400.0
 """Seconds by which a publish time may lie in the future before it is taken for nonsense."""
 _CLOSING = 4.0
+
+_MOST = 20_000
+"""Addresses; of too many the first are forgotten."""
+
+
+class NamedAuthors:
+    """Names by address, from the listing to the page; in memory alone."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._held: dict[str, tuple[str, ...]] = {}
+
+    def note(self, found: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+        """A listing gave these authors to these addresses."""
+        self._held |= {key: names for key, names in found if names}
+        while len(self._held) > self._most:
+            del self._held[next(iter(self._held))]
+
+    def take(self, key: str) -> tuple[str, ...]:
+        """The authors of an address, which are forgotten."""
+        return self._held.pop(key, ())
 
 
 class DocumentQueue(asyncio.Queue[Document]):

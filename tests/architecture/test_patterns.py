@@ -25,7 +25,7 @@ PROVED: dict[str, str] = {
     "embedding/commands/extras.py:_LINE": "reads the metadata of the package itself",
     "embedding/crawl/charset.py:_DECLARED": "of the first 4,096 bytes of a page",
     "embedding/importing/gdelt.py:_TITLE": "stops at the next mark, and gives nothing back",
-    "embedding/sources/shapes.py:_HINTS['author']": _SHORT,
+    "embedding/sources/answers.py:_HINTS['author']": _SHORT,
     "embedding/sources/times.py:_THIS_YEAR": _SHORT,
     "embedding/text/mask.py:_ACCOUNTS[3][2]": "begins at no comma that follows a digit",
     "embedding/text/mask.py:_LAST_WORD": "of a run of at most 20 digits and what is between them",

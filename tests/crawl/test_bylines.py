@@ -16,8 +16,7 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import extract
 from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.named import NamedAuthors
-from embedding.crawl.services import make_pseudonyms
+from embedding.crawl.services import NamedAuthors, make_pseudonyms
 from embedding.sources.base import FetchedPage
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.feed import read_feed

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from embedding.crawl.assetcache import StaticFiles
+from embedding.crawl.browser import Slots
 from embedding.crawl.fetcher import Response
-from embedding.crawl.slots import Slots
 
 
 async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import ConfigError
-from embedding.sources.answers import PageAnswers
+from embedding.sources.answers import PageAnswers, find_shape
 from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.shapes import find_shape
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

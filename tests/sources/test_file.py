@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.discovery import reject, rejected
 from embedding.kernel.config import read_toml
 from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.file import add_sources, source_table
-from embedding.sources.rejected import reject, rejected
 
 FIRST = '# mine\n[[source]]\nname = "a"  # the first\nkind = "feed"\nurl = "https://a.kr/rss"\n'
 

@@ -26,12 +26,12 @@ from backup.conftest import (
     serving_home,
 )
 from embedding.crawl.frontier import Frontier
+from embedding.discovery import rejected
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError, YeoronError
 from embedding.kernel.formats import unreadable
 from embedding.settings import Settings
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.snapshots.store import SnapshotStore
-from embedding.sources.rejected import rejected
 from embedding.training.request import TrainRequest
 from embedding.training.resume import resuming
 from embedding.trends import storage

@@ -12,8 +12,7 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import Document, TokenBlock
 from embedding.text import kiwi as kiwi_module
 from embedding.text.config import TextConfig
-from embedding.text.pipeline import TextPipeline
-from embedding.text.statistics import VocabularyStatistics
+from embedding.text.pipeline import TextPipeline, VocabularyStatistics
 
 Make = Callable[..., Document]
 
