@@ -59,6 +59,9 @@ GC_THRESHOLD = 50_000
 _RENAMED = {"--groups": "--aggregators"}
 """Options that had another name; the old one is refused with a sentence."""
 
+_REMOVED = {"--trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU"}
+"""Options that are gone → what to write instead."""
+
 for _group in (
     beginning,
     operate,
@@ -128,7 +131,9 @@ def main() -> None:
     except _MISUSE as error:
         old = getattr(error, "option_name", "")
         new = _RENAMED.get(old)
-        if new is None or not any(new in each.opts for each in error.ctx.command.params):
+        if old in _REMOVED:
+            print_line(f"yeoron: {old} is no option any more; {_REMOVED[old]}.", "red", to=errors)
+        elif new is None or not any(new in each.opts for each in error.ctx.command.params):
             error.show()
         else:
             print_line(f"yeoron: {old} is called {new} now.", "red", to=errors)

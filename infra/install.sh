@@ -66,6 +66,9 @@ case "${1:-}" in
       echo "setup: pyproject.toml needs $(missing), which infra/locks do not have; 'make lock' writes them." >&2
       exit 1
     fi ;;
-  test) locked test || refused ;;
+  test)
+    # Kernels for GPUs are tested by Triton's interpreter, and torch for CPUs brings no Triton.
+    sed -n '/^triton==/,/[^\]$/p' infra/locks/cuda.txt >var/triton.txt
+    install --require-hashes --requirement infra/locks/test.txt --requirement var/triton.txt || refused ;;
   *) echo "usage: infra/install.sh run|test" >&2; exit 2 ;;
 esac

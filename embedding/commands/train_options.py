@@ -52,10 +52,6 @@ class ModelOptions:
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 1
-    trainer: Annotated[
-        str,
-        typer.Option(help="numba, or torch for a GPU; without one torch is many times slower."),
-    ] = "numba"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +260,7 @@ SETTING = {
     **{name: ("model", name) for name in ("learning_rate", "schedule")},
     **{name: ("server", name) for name in ("min_count", "max_words", "device", "shards", "split")},
     "checkpoint_every": ("server", "checkpoint_every_s"),
-    **{name: ("node", name) for name in ("block_tokens", "trainer")},
+    "block_tokens": ("node", "block_tokens"),
     "sync": ("sync", "policy"),
     **{name: ("exchange", name) for name in ("pulls", "compression", "threshold", "top_share")},
     **{name: ("exchange", name) for name in ("relative_threshold", "directions")},
@@ -308,7 +304,6 @@ def request_of(
         "dated": unit,
         "sources": reading.sources,
         "rehearsal_passes": reading.rehearsal_passes,
-        "trainer": model.trainer,
         "model": _model(model, context, reading.dated, placement.split, found.get("model", {})),
         "text": _text(reading, found.get("text", {})),
         "sync": {

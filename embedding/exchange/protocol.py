@@ -83,13 +83,15 @@ def asks_of(found: object) -> list[Ask]:
 class SharedTables:
     """Where the tables lie in memory that this host's processes share (policy hogwild).
 
-    path  file to map, float32: `out` [rows, dim], `in` [rows, dim] and, for fastText, `sub`
-          [buckets, dim]; a row's place is its id, or the bucket
+    path    file to map, float32: `out` [rows, dim], `in` [rows, dim] and, for fastText, `sub`
+            [buckets, dim]; a row's place is its id, or the bucket
+    on_gpu  they lie on a GPU, and the path is a name for `borrow`
     """
 
     path: str
     rows: int
     buckets: int = 0
+    on_gpu: bool = False
 
 
 @dataclass(frozen=True)

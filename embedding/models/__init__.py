@@ -1,1 +1,1 @@
-"""Embedding models: numba kernels for CPUs and their torch references."""
+"""Embedding models: numba kernels for CPUs, and one in Triton for GPUs."""

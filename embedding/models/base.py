@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import numpy as np
+
+from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from embedding.models.sampling import NoiseTable
 
 
 class Track(StrEnum):
@@ -39,6 +45,8 @@ class LocalBlock:
                 above 0; None: 1 for all
     track       which figures of each sentence are measured: loss costs next to nothing, gradient
                 (with the loss) a copy of the sentence's rows
+    noise       what `pool` was drawn from, and the rows of `contexts`, int64 [p], of its places:
+                for a trainer that draws noise itself; None: the pool alone
     """
 
     tokens: CodeArray
@@ -51,10 +59,13 @@ class LocalBlock:
     subword_ids: IntArray | None = None
     weights: FloatArray | None = None
     track: Track = Track.NONE
+    noise: tuple[NoiseTable, IntArray] | None = None
 
-    def check(self, vectors: FloatArray, contexts: FloatArray) -> None:
+    def check(self, vectors: DeviceArray, contexts: DeviceArray) -> None:
         """Refuse a block whose rows do not lie in the tables (InputError), before any update."""
         for name, table in (("vectors", vectors), ("contexts", contexts)):
+            if not isinstance(table, np.ndarray):
+                continue  # the server's own, on a GPU
             if table.dtype != "float32" or table.ndim != 2 or not table.flags.c_contiguous:
                 raise InputError(
                     f"{name}: dtype {table.dtype}, {table.ndim} axes; a C-contiguous float32 "
@@ -162,8 +173,8 @@ class Trainer(Protocol):
         """Train on `block`, updating `vectors` and `contexts` in place.
 
         vectors, contexts  float32 [rows, width], C-contiguous (`ModelConfig.width` columns)
-        The same arguments and the same state give the same bytes. Several threads may call it
-        on the same tables at once (Hogwild): the kernel holds no lock and no GIL.
+        The same arguments and the same state give the same bytes, except on a GPU. Several threads
+        may call it on the same tables at once (Hogwild): the kernel holds no lock and no GIL.
         Raises InputError when the block names rows that are not there.
         """
         ...

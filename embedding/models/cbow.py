@@ -91,7 +91,7 @@ def cbow(
         minibatches=True,
         bag=True,
         usage=True,
-        reference=True,
+        gpu=True,
     ),
 )
 def cbow_trainer(config: ModelConfig) -> NoiseTrainer:

@@ -1,5 +1,5 @@
 """The examples that a kernel trains on, written out: who is the input, who the target, which
-noise. The draws are the kernels' own, so that the torch reference sees what a kernel saw.
+noise. The draws are the kernels' own, so that whoever reads them sees what a kernel saw.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def fasttext(
 
 @MODELS.register(
     "fasttext",
-    ModelTraits(draws_noise=True, weighs_sentences=True, has_subwords=True, reference=True),
+    ModelTraits(draws_noise=True, weighs_sentences=True, has_subwords=True),
 )
 class FastTextTrainer:
     """Trainer of skip-gram over subwords; loss is per (centre, context word) pair.

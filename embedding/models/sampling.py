@@ -127,17 +127,19 @@ def _draw(accept: Any, other: Any, seed: int, out: Any) -> None:
 class NoiseTable:
     """Draws rows in proportion to count ** exponent; `build` again when counts have moved.
 
+    accept  float32 [n], chance that a place's own row is drawn; other int32 [n], the row that is
+            drawn else
     weight  the sum of count ** exponent
     Memory: 8 bytes a row. Rows with count 0 are never drawn.
     """
 
     def __init__(self, accept: FloatArray, other: CodeArray, weight: float) -> None:
-        self._accept = accept
-        self._other = other
+        self.accept = accept
+        self.other = other
         self.weight = weight
 
     def __len__(self) -> int:
-        return len(self._accept)
+        return len(self.accept)
 
     @classmethod
     def build(cls, counts: _CountArray, exponent: float = 0.75) -> NoiseTable:
@@ -160,5 +162,5 @@ class NoiseTable:
     def draw(self, n: int, seed: int) -> CodeArray:
         """int32 [n] rows; the same seed gives the same rows."""
         out = np.empty(n, np.int32)
-        _draw(self._accept, self._other, np.uint64(seed), out)
+        _draw(self.accept, self.other, np.uint64(seed), out)
         return out

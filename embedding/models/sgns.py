@@ -152,7 +152,7 @@ def skip_gram(
         minibatches=True,
         usage=True,
         rare_words=True,
-        reference=True,
+        gpu=True,
     ),
 )
 def skip_gram_trainer(config: ModelConfig) -> NoiseTrainer:

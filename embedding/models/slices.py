@@ -6,7 +6,7 @@ a minibatch; their sum over all slices is the score s of an input and an output 
 number follows, label - σ(s); with it each slice steps its own columns. No row leaves its slice.
 
 All examples of a minibatch are computed on the rows as they were before it and their steps are
-summed, as `reference.TorchTrainer` does with a batch of that size.
+summed.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from embedding.kernel.registry import Need, Registry
 
@@ -47,12 +47,8 @@ class ModelTraits:
     rare_words: bool = False
     """A vector can be inferred from all contexts of a word at once (`inference.py`)."""
 
-    reference: bool = False
-    """The torch reference (`reference.py`) trains it too."""
-
-    reference_step: Callable[..., Any] | None = field(default=None, repr=False)
-    """How the reference learns a block, where it is not by negative sampling: of the settings,
-    examples a step and device it makes a `LearnBlock`."""
+    gpu: bool = False
+    """There is a kernel of it for GPUs (`gpu.py`): skip-gram, or with `bag` CBOW."""
 
     def contradiction(self) -> str:
         """Why these traits cannot all be; empty where they can."""
@@ -93,7 +89,7 @@ RANKED_MODEL = Need(
     "weighs_sentences",
     "it weighs and measures no sentence",
 )
-TORCH_MODEL = Need("trainer torch", MODELS, "reference", "it has no torch reference")
+GPU_MODEL = Need("device cuda and sync hogwild", MODELS, "gpu", "there is no kernel of it for GPUs")
 
 
 def check_model(name: str) -> str:

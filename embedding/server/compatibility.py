@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from embedding.exchange.compression.traits import COLUMN_COMPRESSION, COMPRESSIONS
 from embedding.kernel.registry import Need
-from embedding.models.traits import COLUMN_MODEL, RANKED_MODEL, ROUNDS_MODEL, TORCH_MODEL
+from embedding.models.traits import COLUMN_MODEL, GPU_MODEL, RANKED_MODEL, ROUNDS_MODEL
 from embedding.server.policies.traits import POLICIES
 
 SHARDS = Need(
@@ -53,5 +53,5 @@ NEEDS: tuple[Need, ...] = (
     COLUMN_MODEL,
     ROUNDS_MODEL,
     RANKED_MODEL,
-    TORCH_MODEL,
+    GPU_MODEL,
 )

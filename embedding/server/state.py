@@ -39,6 +39,7 @@ from embedding.server.parts import SERVER_PARTS
 from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.changing import ChangeQueue
 from embedding.server.rows.composing import GramComposer
+from embedding.server.rows.memory import SharedMemory
 from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import RowSetup, RowShape, RowStore
 from embedding.server.rowstore.local import LocalRows
@@ -158,7 +159,7 @@ class ServerState:
     def _welcome(self, node: str, clock: int) -> Welcome:
         """Where `node` goes on, at `clock`."""
         entry, sync, memory = self.ledger.of(node), self.machine.config, self.tables.memory
-        tables = self.tables
+        tables, on_gpu = self.tables, not isinstance(memory, SharedMemory)
         return Welcome(
             clock=clock,
             sequence=entry.accepted,
@@ -179,7 +180,7 @@ class ServerState:
             usage=self.accounts.usage.wanted,
             shared=None
             if memory is None
-            else SharedTables(memory.path, tables.capacity, tables.buckets),
+            else SharedTables(memory.path, tables.capacity, tables.buckets, on_gpu),
             offset=entry.offset,
             salt=self.words.anonymity.salt,
             min_authors=self.words.anonymity.authors,

@@ -11,7 +11,8 @@ import psutil
 
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
+from embedding.models.making import check_gpu_model
+from embedding.models.traits import COUNT_MODELS, MODELS
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
@@ -41,7 +42,6 @@ OF_NODES = (
     "exchange",
     "topology",
     "device",
-    "trainer",
 )
 """Fields of a request that say how nodes train."""
 
@@ -60,8 +60,8 @@ def check_options(request: TrainRequest) -> None:
         _check_columns(request)
     elif request.shards > 1:
         check_pushing(request.sync, request.shards)
-    if request.node_config.trainer == "torch":
-        _check_torch(request)
+    if request.device == "cuda" and POLICIES.traits(request.sync.policy).needs_shared_memory:
+        check_gpu_model(request.model)
     if request.dated is not None:
         _check_dated(request)
     if request.rehearsal_passes:
@@ -82,18 +82,6 @@ def check_baseline(request: TrainRequest) -> None:
             )
     growing, why = request.vocabulary == "growing", "its words are counted first"
     refuse(f"model {request.model.model}", (growing, "vocabulary growing", why, "counted"))
-
-
-def _check_torch(request: TrainRequest) -> None:
-    """Where nodes do not train on copies of rows, or the model has no torch reference."""
-    TORCH_MODEL.check(request.model.model)
-    policy, columns = request.sync.policy, request.split == "columns"
-    together = POLICIES.traits(policy).needs_shared_memory
-    refuse(
-        "trainer torch",
-        (together, f"sync {policy}", "nodes write into one table at once", "numba"),
-        (columns, "split columns", "the shards train", "numba"),
-    )
 
 
 def _check_columns(request: TrainRequest) -> None:

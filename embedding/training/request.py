@@ -65,9 +65,8 @@ class TrainRequest(Config):
     max_words: int = Field(default=1_000_000, ge=1)
     """Most words that have a row; beyond it the rarest have none."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
-    """Where the server's tables live: cpu, cuda or auto."""
-    trainer: Literal["numba", "torch"] = "numba"
-    """What trains a block (NodeConfig.trainer), unless `node` says so."""
+    """Where the server's tables live: cpu, cuda or auto. With `cuda` and the policy hogwild nodes
+    train there."""
     model: ModelConfig = ModelConfig()
     """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
@@ -106,7 +105,7 @@ class TrainRequest(Config):
         the same rows, and together that should not be more than 50,000 tokens.
         """
         block = max(2_000, min(25_000, 50_000 // self.nodes))
-        usual = {"replay_ratio": 0.0, "trainer": self.trainer, "block_tokens": block}
+        usual = {"replay_ratio": 0.0, "block_tokens": block}
         asked = {"block_tokens": self.block_tokens, "rehearsal_passes": self.rehearsal_passes}
         given = {name: value for name, value in asked.items() if value is not None}
         return NodeConfig(**{**usual, **set_of(self.node), **given})

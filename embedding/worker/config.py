@@ -19,6 +19,10 @@ class NodeConfig(Config):
         "young_replay_ratio": "initial_replay_ratio",
     }
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU",
+    }
+
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
 
@@ -49,10 +53,6 @@ class NodeConfig(Config):
     """Seconds of processor time that preparing a text may take, for each million characters begun.
     A text that takes a tenth of it among others is tried again alone; one that takes it all is left
     out and named."""
-
-    trainer: Literal["numba", "torch"] = "numba"
-    """What trains a block: the kernels on CPU cores, or the torch reference, on a GPU where there
-    is one (without one it is many times slower)."""
 
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""

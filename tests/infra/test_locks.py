@@ -158,7 +158,7 @@ def install(tmp_path):
     shutil.copy(ROOT / "infra" / "install.sh", tmp_path / "infra" / "install.sh")
 
     def run(what: str, locks: Mapping[str, str], **env: str) -> subprocess.CompletedProcess[str]:
-        for name, text in locks.items():
+        for name, text in {"cuda": "", **locks}.items():
             (tmp_path / "infra" / "locks" / f"{name}.txt").write_text(text)
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PIP_")}
         own = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "TORCH": "cpu"}
@@ -177,6 +177,16 @@ def install(tmp_path):
 
 def entry(name: str, digest: str, version: str = "1.0") -> str:
     return f"{name}=={version} \\\n    --hash=sha256:{digest}\n"
+
+
+def test_tests_get_the_triton_of_the_torch_for_gpus(install, tmp_path: Path) -> None:
+    tiny, triton = (entry(name, wheel(tmp_path / "wheels", name)) for name in ("tiny", "triton"))
+    torch = entry("torch", "0" * 64, "2000.0")
+    for after in ("", entry("tritonlike", "0" * 64)):
+        done = install("test", {"test": tiny, "cuda": torch + triton + after})
+        assert done.returncode == 0, done.stderr
+        assert len(list(tmp_path.glob(".venv/lib/python*/site-packages/triton-1.0*"))) == 1
+        assert not list(tmp_path.glob(".venv/lib/python*/site-packages/torch*"))
 
 
 def test_a_file_with_another_hash_is_refused_in_one_sentence(install, tmp_path: Path) -> None:

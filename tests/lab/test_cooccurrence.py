@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countsreference import sppmi
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from generated import examples
 from yeoron_lab.counts.cooccurrence import CooccurrenceTable
-from yeoron_lab.counts.reference import sppmi
 from yeoron_lab.counts.sppmi import CountModel, factorise, sppmi_matrix
 
 

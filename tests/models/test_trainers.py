@@ -1,4 +1,5 @@
-"""The contract of `Trainer`, over every kernel and every torch reference."""
+"""The contract of `Trainer`: every kernel, every torch reference, and the kernel for GPUs, which
+Triton interprets where there is no GPU."""
 
 from __future__ import annotations
 
@@ -8,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.base import LocalBlock, Trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.making import make_trainer
-from embedding.models.reference import TorchTrainer
-from embedding.models.traits import MODELS, TORCH_MODEL
+from embedding.models.traits import MODELS
+from gpukernel import DEVICE, gpu_kernel
+from reference import REFERENCES, TorchTrainer
 
 SENTENCES = [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 0, 1, 5, 5, 6]]
 
@@ -27,15 +30,32 @@ def references(config: ModelConfig) -> Trainer:
     return TorchTrainer(config, batch=64)
 
 
+class OnGpu:
+    """The kernel for GPUs on copies of numpy tables: on a GPU, or interpreted."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._trainer = gpu_kernel().GpuTrainer(config)
+
+    def train(self, block: LocalBlock, vectors: Any, contexts: Any, **rest: Any) -> BlockLoss:
+        block.check(vectors, contexts)
+        there = [torch.from_numpy(table).to(DEVICE) for table in (vectors, contexts)]
+        loss = self._trainer.train(block, *there, **rest)
+        for table, rows in zip((vectors, contexts), there, strict=True):
+            table[:] = rows.cpu().numpy()
+        return loss
+
+
 @pytest.fixture(params=MODELS.names())
 def config(request: pytest.FixtureRequest) -> ModelConfig:
     return ModelConfig(model=request.param, dim=9, negative=3, window=2, cells=2048)
 
 
-@pytest.fixture(params=[kernels, references], ids=["kernel", "torch"])
+@pytest.fixture(params=[kernels, references, OnGpu], ids=["kernel", "torch", "gpu"])
 def make(request: pytest.FixtureRequest, config: ModelConfig) -> Callable[[ModelConfig], Trainer]:
-    if request.param is references and not config.traits.reference:
+    if request.param is references and config.model not in REFERENCES:
         pytest.skip("it has no torch reference")
+    if request.param is OnGpu and not config.traits.gpu:
+        pytest.skip("there is no kernel of it for GPUs")
     return request.param
 
 
@@ -59,7 +79,9 @@ def test_it_updates_in_place_and_counts(config: ModelConfig, make: Any, make_ben
 def test_the_same_seed_gives_the_same_bytes(
     config: ModelConfig, make: Any, make_bench: Any
 ) -> None:
-    bench = make_bench(config, SENTENCES * 8, keep=0.7, ids=True)
+    if make is OnGpu and DEVICE == "cuda":
+        pytest.skip("a GPU adds in any order")
+    bench = make_bench(config, SENTENCES * (1 if make is OnGpu else 8), keep=0.7, ids=True)
     results = []
     for seed in (3, 3, 4):
         vectors, contexts = bench.copies()
@@ -171,13 +193,6 @@ def test_tables_a_kernel_cannot_update_are_refused(make_bench: Any) -> None:
         bench.block.check(np.asfortranarray(bench.vectors), bench.contexts)
     with pytest.raises(InputError, match="same dimension"):
         bench.block.check(np.ascontiguousarray(bench.vectors[:, :3]), bench.contexts)
-
-
-@pytest.mark.parametrize("model", TORCH_MODEL.accepted)
-def test_nodes_may_have_the_reference_instead_of_the_kernels(model: str) -> None:
-    config = ModelConfig(model=model)
-    assert isinstance(make_trainer(config, torch=True), TorchTrainer)
-    assert not isinstance(make_trainer(config), TorchTrainer)
 
 
 def test_sppmi_is_not_trained_by_blocks() -> None:

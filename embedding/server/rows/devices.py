@@ -5,6 +5,7 @@ torch is imported for a GPU alone (`torchdevice.py`): see `kernel/devices.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -12,10 +13,22 @@ import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
 from embedding.kernel.devices import DeviceArray, on_gpu
-from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, HalfArray
-from embedding.server.rows.memory import zeros
+from embedding.server.rows.memory import SharedMemory, zeros
 from embedding.server.rows.steps import FetchingSteps, RowSteps
+
+
+class SharedRows(Protocol):
+    """float32 [rows[i], dim] for each of some tables, one after the other."""
+
+    @property
+    def path(self) -> str:
+        """Where other processes of this host find them (`SharedTables`)."""
+        ...
+
+    def table(self, at: int) -> DeviceArray:
+        """One table, float32 [rows[at], dim]."""
+        ...
 
 
 class RowDevice(Protocol):
@@ -25,6 +38,10 @@ class RowDevice(Protocol):
 
     def zeros(self, *shape: int) -> DeviceArray:
         """float32 zeros."""
+        ...
+
+    def shared(self, rows: Sequence[int], dim: int) -> SharedRows:
+        """Tables of zeros that processes of this host have together."""
         ...
 
     def place(self, values: DeviceArray) -> DeviceArray:
@@ -63,6 +80,9 @@ class HostDevice:
     def zeros(self, *shape: int) -> DeviceArray:
         return zeros(*shape)
 
+    def shared(self, rows: Sequence[int], dim: int) -> SharedRows:
+        return SharedMemory(rows, dim)
+
     def place(self, values: DeviceArray) -> DeviceArray:
         return values
 
@@ -89,11 +109,10 @@ class HostDevice:
 def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> RowDevice:
     """The device of that name; ConfigError when a GPU is asked for and there is none.
 
-    shared  other processes are to map the tables, which those of a GPU they cannot
+    shared  nodes train on the tables in place: on a GPU only where it is asked for, as that has a
+            kernel for few models
     """
-    if name == "cuda" and shared:
-        raise ConfigError("device cuda: policy hogwild shares its tables in memory; use cpu.")
-    if shared or not on_gpu(name):
+    if (shared and name == "auto") or not on_gpu(name):
         return HostDevice()
     from embedding.server.rows.torchdevice import gpu
 

@@ -46,7 +46,7 @@ def zeros(*shape: int) -> FloatArray:
 
 
 class SharedMemory:
-    """float32 [rows[i], dim] for each of some tables, one after the other."""
+    """See SharedRows."""
 
     def __init__(self, rows: Sequence[int], dim: int) -> None:
         if sys.platform != "linux":

@@ -22,7 +22,6 @@ from embedding.models.starting import UniformDraws, first_vectors
 from embedding.server.rows.copying import RowCopy
 from embedding.server.rows.devices import RowDevice
 from embedding.server.rows.fetching import gather_rows
-from embedding.server.rows.memory import SharedMemory
 from embedding.server.rows.versions import RowVersions
 
 
@@ -105,7 +104,7 @@ class Tables:
         self.buckets = len(grams)
         kinds = tuple(Table) if grams else WORD_TABLES
         order = [table for table in SHARED if table in kinds]
-        self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
+        self.memory = device.shared([self._size(t) for t in order], dim) if shared else None
         memory = self.memory
         self._rows = {
             table: device.zeros(self._size(table), dim) if memory is None else memory.table(at)
@@ -154,6 +153,8 @@ class Tables:
             self._rows[Table.OUT][where] = 0.0
             for table in WORD_TABLES:
                 self._moved[table][where] = 0.0
+        if self.memory is not None:
+            self.device.wait()  # nodes train on them as soon as they hear of them
         self.replaced(slots)
 
     def replaced(self, slots: IntArray) -> None:

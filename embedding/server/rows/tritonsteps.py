@@ -33,21 +33,7 @@ def _gather(  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]
-def _add(  # type: ignore[no-untyped-def]
-    rows, where, delta, scale, n, dim: tl.constexpr, per: tl.constexpr, wide: tl.constexpr
-):
-    r = tl.program_id(0) * per + tl.arange(0, per)
-    c = tl.arange(0, wide)
-    place = tl.load(where + r, mask=r < n, other=0)
-    inside = (r < n)[:, None] & (c < dim)[None, :]
-    step = tl.load(delta + r[:, None].to(tl.int64) * dim + c[None, :], mask=inside, other=0.0)
-    at = rows + place[:, None] * dim + c[None, :]
-    old = tl.load(at, mask=inside, other=0.0)
-    tl.store(at, old + step.to(tl.float32) * scale, mask=inside)
-
-
-@triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]
-def _adagrad(  # type: ignore[no-untyped-def]
+def _step(  # type: ignore[no-untyped-def]
     rows,
     moved,
     where,
@@ -56,6 +42,7 @@ def _adagrad(  # type: ignore[no-untyped-def]
     rate,
     n,
     dim: tl.constexpr,
+    adagrad: tl.constexpr,
     per: tl.constexpr,
     wide: tl.constexpr,
 ):
@@ -65,13 +52,13 @@ def _adagrad(  # type: ignore[no-untyped-def]
     inside = (r < n)[:, None] & (c < dim)[None, :]
     step = tl.load(delta + r[:, None].to(tl.int64) * dim + c[None, :], mask=inside, other=0.0)
     step = step.to(tl.float32) * scale
-    total = tl.load(moved + place, mask=r < n, other=1.0) + tl.sum(step * step, axis=1) / dim
-    tl.store(moved + place, total, mask=r < n)
-    # A row that never moved has total 0 and a step of zeros.
-    shrink = tl.minimum(rate / tl.sqrt(tl.maximum(total, 1e-38)), 1.0)
+    if adagrad:
+        total = tl.load(moved + place, mask=r < n, other=1.0) + tl.sum(step * step, axis=1) / dim
+        tl.store(moved + place, total, mask=r < n)
+        # A row that never moved has total 0 and a step of zeros.
+        step *= tl.minimum(rate / tl.sqrt(tl.maximum(total, 1e-38)), 1.0)[:, None]
     at = rows + place[:, None] * dim + c[None, :]
-    old = tl.load(at, mask=inside, other=0.0)
-    tl.store(at, old + step * shrink[:, None], mask=inside)
+    tl.store(at, tl.load(at, mask=inside, other=0.0) + step, mask=inside)
 
 
 class TritonSteps:
@@ -95,39 +82,28 @@ class TritonSteps:
         n, dim = len(where), rows.shape[1]
         found = rows.new_empty((n, dim))
         if n:
-            _gather[self._grid(n)](rows, where, found, n, dim, per=_ROWS, wide=self._wide)
+            _gather[(triton.cdiv(n, _ROWS),)](
+                rows, where, found, n, dim, per=_ROWS, wide=self._wide
+            )
         return found
 
     def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
-        n, dim = delta.shape
-        if n:
-            _add[self._grid(n)](
-                rows, where, delta, float(scale), n, dim, per=_ROWS, wide=self._wide
-            )
+        self._change((rows, rows), where, delta, (scale, 1.0), adagrad=False)
 
     def adagrad(
+        self, rows: Tensor, moved: Tensor, where: Tensor, delta: Tensor, scale: float, rate: float
+    ) -> None:
+        self._change((rows, moved), where, delta, (scale, rate), adagrad=True)
+
+    def _change(
         self,
-        rows: Tensor,
-        moved: Tensor,
+        tables: tuple[Tensor, Tensor],
         where: Tensor,
         delta: Tensor,
-        scale: float,
-        rate: float,
+        numbers: tuple[float, float],
+        adagrad: bool,
     ) -> None:
         n, dim = delta.shape
+        grid, factors = (triton.cdiv(n, _ROWS),), map(float, numbers)
         if n:
-            _adagrad[self._grid(n)](
-                rows,
-                moved,
-                where,
-                delta,
-                float(scale),
-                float(rate),
-                n,
-                dim,
-                per=_ROWS,
-                wide=self._wide,
-            )
-
-    def _grid(self, n: int) -> tuple[int]:
-        return (triton.cdiv(n, _ROWS),)
+            _step[grid](*tables, where, delta, *factors, n, dim, adagrad, _ROWS, self._wide)

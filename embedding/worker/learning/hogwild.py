@@ -1,4 +1,4 @@
-"""A node that trains on the server's own tables, in shared memory, without a lock.
+"""A node that trains on the server's own tables, in memory that they share, without a lock.
 
 Recht, Re, Wright and Niu 2011, "Hogwild!": where updates are sparse, processes may write to the
 same rows at once; what is lost now and then costs less than waiting. Words, counts and progress
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.exchange.protocol import SharedTables
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.devices import DeviceArray, borrow, to_host
+from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import Optimiser
@@ -28,19 +29,22 @@ from embedding.worker.words.rarewords import RowCounts
 
 @dataclass(frozen=True)
 class MappedTables:
-    """The server's tables as they are at any moment.
+    """The server's tables as they are at any moment, numpy arrays or tensors on a GPU.
 
     vectors   float32 [rows + buckets, dim]: `in`, and behind it fastText's n-gram rows
     contexts  float32 [rows, dim]: `out`
     """
 
-    vectors: FloatArray
-    contexts: FloatArray
+    vectors: DeviceArray
+    contexts: DeviceArray
 
     @classmethod
     def attach(cls, shared: SharedTables, dim: int) -> MappedTables:
         """Map the memory that the server named; ConfigError when this host does not have it."""
         rows = 2 * shared.rows + shared.buckets
+        if shared.on_gpu:
+            lent = borrow(shared.path, (rows, dim))
+            return cls(lent[shared.rows :], lent[: shared.rows])
         try:
             file = os.open(shared.path, os.O_RDWR)
         except OSError as error:
@@ -71,13 +75,18 @@ class HogwildTraining:
         """Train in place."""
         parts = self._parts
         parts.observer.remember(prepared)
-        rows = prepared.rows or parts.link.pull(prepared.planned, prepared.scores)
+        pulled = prepared.rows or parts.link.pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self._tables.vectors, Table.OUT: self._tables.contexts}
         if prepared.close is not None:
             uses = parts.observer.close(prepared, parts.words, self._vectors)
-            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), uses=uses)
-        every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
-        held_loss = None if prepared.held is None else prepared.held.loss(every, tables)
+            return Trained(prepared, pulled.clock, (), BlockLoss(0.0, 0), uses=uses)
+        held_loss = None
+        if (held := prepared.held) is not None:
+            found = {table: to_host(rows[held.ids]) for table, rows in tables.items()}
+            held_loss = held.loss(held.ids, found)
+        # What a block that diverges did is taken back where a copy is quick: on a GPU.
+        on_gpu = [rows for rows in tables.values() if not isinstance(rows, np.ndarray)]
+        before = [rows[: len(prepared.planned.block.keep)].clone() for rows in on_gpu]
         loss = parts.trainer.train(
             prepared.planned.block,
             self._tables.vectors,
@@ -85,13 +94,18 @@ class HogwildTraining:
             learning_rate=prepared.rate,
             seed=prepared.seed,
         )
-        check_loss(parts.setup.node, parts.setup.model, loss)
+        try:
+            check_loss(parts.setup.node, parts.setup.model, loss)
+        except YeoronError:
+            for rows, copy in zip(on_gpu, before, strict=True):
+                rows[: len(copy)] = copy
+            raise
         rare = parts.observer.rare_contexts(prepared)
-        return Trained(prepared, rows.clock, (), loss, rare, held_loss=held_loss)
+        return Trained(prepared, pulled.clock, (), loss, rare, held_loss=held_loss)
 
     def _vectors(self, ids: IntArray) -> FloatArray:
         """Rows of the shared tables."""
-        found: FloatArray = self._tables.vectors[ids]
+        found: FloatArray = to_host(self._tables.vectors[ids])
         return found
 
     def _ids(self) -> IntArray | None:
@@ -121,6 +135,7 @@ class HogwildTraining:
             keep=keep,
             pool=noise.astype(np.int32),
             ids=self._ids(),
+            noise=self._parts.words.noise_table,
         )
         if self._parts.words.grams is not None:
             words = np.unique(block.tokens)

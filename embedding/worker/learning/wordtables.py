@@ -10,6 +10,7 @@ import numpy as np
 from embedding.exchange.transport import Words
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
+from embedding.models.sampling import NoiseTable
 from embedding.worker.learning.combining import Usual
 from embedding.worker.learning.grams import WordGrams
 from embedding.worker.learning.nodeclock import Start
@@ -95,6 +96,11 @@ class WordTables:
             return np.empty(0, dtype=np.int64)
         tokens = sum(len(part.codes) for part in parts)
         return self._noise.draw(tokens, seed, self.lexicon, [part.table for part in parts])
+
+    @property
+    def noise_table(self) -> tuple[NoiseTable, IntArray] | None:
+        """What noise is drawn from, and the row ids of its places; None: nothing was counted."""
+        return None if self._noise.table is None else (self._noise.table, self._noise.ids)
 
     def some_noise(self, n: int, seed: int) -> IntArray:
         """n noise words, int64 ids."""

@@ -101,6 +101,7 @@ class GradientProcess:
         )
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
+        self._on_gpu = welcome.shared is not None and welcome.shared.on_gpu
         self.transport = make_transport(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
@@ -134,7 +135,7 @@ class GradientProcess:
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
         self.acknowledgements.begin(self.learner.turn.sequence, self.stop)
-        if self.spec.node.trainer == "numba" or self.spec.corpus is None:
+        if not self._on_gpu:
             warm(self.spec.model)
         warm_exchange(self.spec.exchange, self.spec.model.width)
         self.counters.warm = True

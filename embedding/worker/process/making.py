@@ -82,7 +82,7 @@ def make_learner(
     """The learner that the server's topology and policy need.
 
     rehearses  what is remembered is learnt again between fresh blocks
-    trainer    None: as the specification says
+    trainer    None: the kernel for where the rows are trained
     """
     model, calendar = spec.model, Calendar.of(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
@@ -100,7 +100,8 @@ def make_learner(
         usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
-    trainer = trainer or make_trainer(model, torch=spec.node.trainer == "torch")
+    on_gpu = welcome.shared is not None and welcome.shared.on_gpu
+    trainer = trainer or make_trainer(model, gpu=on_gpu)
     memory = make_replay(spec.stream, model.seed) if remembers else None
     start = Start.of(welcome, active=1 if spec.ring is None else spec.ring.size)
     return Learner(

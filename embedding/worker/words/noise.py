@@ -18,12 +18,13 @@ class NoiseWords:
     """Draws row ids of noise words.
 
     table  the distribution over the lexicon's words; None while nothing was counted
+    ids    int64 [n], the words' row ids
     """
 
     def __init__(self, model: ModelConfig) -> None:
         self.table: NoiseTable | None = None
         self._model = model
-        self._ids: IntArray = np.empty(0, dtype=np.int64)
+        self.ids: IntArray = np.empty(0, dtype=np.int64)
 
     def follow(self, lexicon: NodeLexicon) -> None:
         """Build the table again where the lexicon has new words, or has heard everybody's counts.
@@ -31,16 +32,16 @@ class NoiseWords:
         A word that is no noise word is drawn to its neighbours and never away from other words: it
         has to be one as soon as it is learnt.
         """
-        if self.table is None or self._ids is not lexicon.ids:
+        if self.table is None or self.ids is not lexicon.ids:
             self.table = lexicon.noise(self._model.noise_exponent)
-            self._ids = lexicon.ids
+            self.ids = lexicon.ids
 
     def some(self, n: int, seed: int, lexicon: NodeLexicon) -> IntArray:
         """n noise words, int64 ids; none while nothing was counted."""
         self.follow(lexicon)
         if self.table is None:
             return np.empty(0, dtype=np.int64)
-        found: IntArray = self._ids[self.table.draw(n, seed)]
+        found: IntArray = self.ids[self.table.draw(n, seed)]
         return found
 
     def draw(
@@ -60,11 +61,11 @@ class NoiseWords:
         wanted = max(model.negative, round(tokens * model.noise_share))
         drawn = self.table.draw(wanted * times, seed)
         if times > 1:
-            own = np.zeros(len(self._ids), dtype=np.bool_)
+            own = np.zeros(len(self.ids), dtype=np.bool_)
             for ids in read:
                 own[lexicon.places(ids[ids >= 0])] = True
             _repeat(drawn, own, times, np.empty(len(drawn), dtype=np.int32))
-        found: IntArray = self._ids[drawn]
+        found: IntArray = self.ids[drawn]
         return found
 
 

@@ -89,22 +89,7 @@ def glove(
     return loss, steps
 
 
-def _reference_step(config: ModelConfig, batch: int, device: str) -> Any:
-    from yeoron_lab.counts.reference import GloveStep  # torch takes a second
-
-    return GloveStep(config, batch, device)
-
-
-@MODELS.register(
-    "glove",
-    ModelTraits(
-        extra_columns=1,
-        keeps_state=True,
-        usage=True,
-        reference=True,
-        reference_step=_reference_step,
-    ),
-)
+@MODELS.register("glove", ModelTraits(extra_columns=1, keeps_state=True, usage=True))
 class GloveTrainer:
     """Trainer of GloVe; tables have `dim + 1` columns; loss and pairs are over touched cells.
 

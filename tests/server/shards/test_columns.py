@@ -25,11 +25,11 @@ from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.reference import TorchTrainer
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.shards.columns import moved
+from reference import TorchTrainer
 
 DIM, SEED, WORDS = 10, 3, 30
 WORD_LIST = [f"말{i}" for i in range(WORDS)]

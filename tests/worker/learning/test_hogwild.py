@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from in_process import InProcess, make_state
 
 from embedding.exchange.payload import UNITS
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, SharedTables
-from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.errors import ConfigError, RefusedError, YeoronError
 from embedding.kernel.records import Calendar, FloatArray, Table, TokenBlock, WindowUnit
+from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
+from embedding.server.rows.torchdevice import TorchDevice
+from embedding.server.rowstore import local
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.hogwild import MappedTables, in_place
@@ -23,24 +27,29 @@ from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Close
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
+from gpukernel import DEVICE, gpu_kernel
 
 DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
 
 
 def make(
-    state: ServerState, name: str = "n0", extras: Extras | None = None
+    state: ServerState,
+    name: str = "n0",
+    extras: Extras | None = None,
+    model: ModelConfig = MODEL,
+    trainer: Trainer | None = None,
 ) -> tuple[Learner, InProcess]:
     line = InProcess(state, name)
     shared = state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0).shared
     assert shared is not None
     learner = Learner(
         line,
-        make_trainer(MODEL),
+        trainer or make_trainer(model),
         None,
         LearnerSetup(
             node=name,
-            model=MODEL,
+            model=model,
             config=NodeConfig(replay_ratio=0.0),
             calendar=Calendar(WindowUnit.DAY),
         ),
@@ -105,6 +114,69 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     sent = line.pushes[-1].usage
     assert {part.part // UNITS for part in sent} == {0, 1, 2}, "by rows; by counts, both days"
     assert sum(float(part.documents.sum()) for part in sent) > 0
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> ServerState:
+    """A server whose tables are tensors, on a GPU where there is one."""
+    there = TorchDevice(torch.device(DEVICE))
+    monkeypatch.setattr(local, "pick_device", lambda name, *, shared: there)
+    return make_state(SyncConfig(policy="hogwild"), dim=DIM, max_words=50)
+
+
+def test_a_node_trains_in_place_on_tables_of_a_gpu(on_gpu: ServerState) -> None:
+    """Of its noise words each is drawn by the words' counts, on the device."""
+    trainer = gpu_kernel().GpuTrainer(MODEL)
+    shared = on_gpu.hello("n9", version=PROTOCOL_VERSION, digest="", clock=0).shared
+    assert shared is not None
+    assert shared.on_gpu
+    learner, line = make(on_gpu, trainer=trainer)
+    text = [[["하나", "둘", "셋"]], [["둘", "넷"]]]
+    for key in "ab":
+        before = held(on_gpu)
+        learnt = learner.learn(
+            [TokenBlock.build("뉴스", text, published=[0.0] * 2, keys=[key, f"{key}2"])]
+        )
+        assert learnt.trained_tokens == 5
+    assert learnt.loss_sum > 0
+    assert all(not np.array_equal(*pair) for pair in zip(held(on_gpu), before, strict=True))
+    assert all(push.deltas == () for push in line.pushes)
+    assert line.counts() == {"하나": 2, "둘": 4, "셋": 2, "넷": 2}
+
+
+def test_what_a_block_that_diverges_did_on_a_gpu_is_taken_back(on_gpu: ServerState) -> None:
+    class Diverging:
+        def train(self, block: Any, vectors: Any, contexts: Any, **rest: Any) -> BlockLoss:
+            vectors += float("nan")
+            contexts += 1e9
+            return BlockLoss(float("nan"), 5, 5)
+
+    learner, line = make(on_gpu, trainer=Diverging())
+    learner.words.code([block(0)], 1)
+    before = held(on_gpu)
+    assert np.isfinite(before[0]).all()
+    with pytest.raises(YeoronError, match="diverged; set a smaller"):
+        learner.learn([block(1)])
+    for rows, once in zip(held(on_gpu), before, strict=True):
+        assert np.array_equal(rows[: len(once)], once)
+        assert np.isfinite(rows).all()
+    assert line.pushes == []
+
+
+def test_tables_that_a_gpu_has_no_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*shape: object, **kind: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    device = TorchDevice(torch.device(DEVICE))
+    monkeypatch.setattr(torch, "zeros", full)
+    with pytest.raises(ConfigError, match=r"tables of 50 words and 4 numbers.*smaller max_words"):
+        device.shared([50, 50], 4)
+
+
+def test_tables_of_a_gpu_that_this_process_cannot_reach_are_refused() -> None:
+    away = SharedTables("[1, 0, [0, 0, 0, 0, 0, 0, 0, false]]", 10, on_gpu=True)
+    with pytest.raises(ConfigError, match="start nodes on the server's own host"):
+        MappedTables.attach(away, DIM)
 
 
 def test_two_nodes_see_each_others_steps_at_once(state: ServerState) -> None:

@@ -10,8 +10,8 @@ import torch
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.reference import TablePair
 from embedding.models.sampling import kept_tokens
+from reference import TablePair
 from yeoron_lab.counts.cooccurrence import CooccurrenceTable
 from yeoron_lab.counts.glove import shuffle
 
@@ -38,7 +38,7 @@ def sppmi(counts: torch.Tensor, *, shift: float = 1.0, exponent: float = 0.75) -
 
 
 class GloveStep:
-    """Learns blocks by GloVe where `TorchTrainer` is asked for; see `ModelTraits.reference_step`.
+    """Learns blocks by GloVe.
 
     batch  cells of a step, whose gradients are summed
     """

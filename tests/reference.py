@@ -1,7 +1,6 @@
 """The torch reference of each model: gradients by autograd, on any device.
 
-With batch 1 it does what the kernels do, one step after the other, and is what the tests hold
-them to. With large batches it is the way to train on a GPU: the steps of one batch are summed.
+With batch 1 it does what the kernels do, one step after the other, and is what they are held to.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.examples import examples
 from embedding.models.sampling import kept_tokens
-from embedding.models.traits import COUNT_MODELS, TORCH_MODEL
+from embedding.models.traits import COUNT_MODELS
 
 Tensor = torch.Tensor
+REFERENCES = ("sgns", "cbow", "fasttext", "glove")
 _EPSILON = 1e-8
 
 
@@ -71,19 +71,9 @@ TablePair = tuple[DeviceTable, DeviceTable]
 LearnBlock = Callable[[LocalBlock, TablePair, float, int], BlockLoss]
 """Learns a block on its two tables, at a learning rate and with a seed."""
 
-_BATCH = 256
-"""Examples of a step where nodes train by torch: the steps of a batch are summed, so that a
-frequent word takes as many at once as it occurs there."""
-
-
-def make_torch_trainer(config: ModelConfig) -> TorchTrainer:
-    """As nodes use it: on a GPU where there is one."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return TorchTrainer(config, device=device, batch=_BATCH)
-
 
 class TorchTrainer:
-    """A `Trainer` in torch, by negative sampling or as a model's trait `reference_step` says.
+    """A `Trainer` in torch, by negative sampling or GloVe.
 
     `sentence_gradient` is the true norm, at the rows as the block found them and without AdaGrad.
     """
@@ -95,14 +85,14 @@ class TorchTrainer:
             raise ConfigError(
                 f"{config.model} is counted, not trained block by block: no trainer learns it."
             )
-        TORCH_MODEL.check(config.model)
         self._config = config
         self._device = device
         self._batch = batch
-        step = config.traits.reference_step
-        self._learn: LearnBlock = (
-            self._negative_sampling if step is None else step(config, batch, device)
-        )
+        self._learn: LearnBlock = self._negative_sampling
+        if config.model == "glove":
+            from countsreference import GloveStep
+
+            self._learn = GloveStep(config, batch, device)
         self._states: tuple[list[RowState], list[RowState]] = (
             [RowState(), RowState()],
             [RowState(), RowState()],

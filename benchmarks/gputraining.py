@@ -1,0 +1,307 @@
+"""Training on a GPU: the kernel on resident text, whole commands, dated text, all against the CPU.
+
+    python -m benchmarks gputraining english.txt --reviews reviews.jsonl --gold men.tsv
+
+`--in-flight` measures without a GPU how many windows may be learnt from the same rows: batches of
+windows are computed on rows as they were and their steps are summed, which is the worst that a GPU
+can do, for fewer and more words and for several rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kept import RESULTS
+from embedding.evaluation.gold import PairGold, read_gold
+from embedding.evaluation.similarity import similarity
+from embedding.kernel.devices import on_gpu
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.models.config import LearningRateSchedule, ModelConfig
+from embedding.models.examples import examples
+from embedding.models.slices import ColumnSlice, slopes_of
+from yeoron_bench.corpora import Corpus, cut, encode, sentences
+from yeoron_bench.kernel import Kernel
+from yeoron_bench.results import ended, facts, hardware, keep_and_print
+from yeoron_bench.train import call
+
+NO_GPU = (
+    "There is no GPU here: on a machine that has one, this script measures all rows that wait for "
+    "it; --in-flight needs none."
+)
+BLOCK = 250_000
+"""Tokens between two looks at the learning rate."""
+BEARABLE = 3e-5
+"""`embedding.models.gpu.BEARABLE`, which needs Triton to be read."""
+LEAST, RATES, SHARES = (5, 50, 500), (0.025, 0.1), (0.25, 1.0, 4.0, 16.0, 64.0)
+"""Occurrences that a word needs, learning rates, and parts of the windows that the rule allows."""
+
+
+def rho(words: Sequence[str], vectors: FloatArray, gold: Sequence[Path]) -> dict[str, float]:
+    """Spearman's ρ of each gold set of pairs, and their mean."""
+    places = {word: at for at, word in enumerate(words)}
+
+    def rows(asked: Sequence[str]) -> IntArray:
+        return np.array([places.get(word, -1) for word in asked], np.int64)
+
+    sets = {file.stem: read_gold(file) for file in gold}
+    found = {
+        name: similarity(vectors, rows, pairs).rho
+        for name, pairs in sets.items()
+        if isinstance(pairs, PairGold)
+    }
+    return {**found, "mean": statistics.fmean(found.values())} if found else {}
+
+
+class Resident:
+    """Text, noise and tables on the GPU, the learning rate falling as on the CPU."""
+
+    def __init__(self, corpus: Corpus, config: ModelConfig, seed: int) -> None:
+        import torch
+
+        from embedding.models.gpu import GpuTrainer
+
+        self.config, self.corpus, self.seed = config, corpus, seed
+        host = Kernel(corpus, config, seed)
+        self._trainer = GpuTrainer(config)
+        self.vectors = torch.from_numpy(host.vectors).cuda()
+        self.contexts = torch.zeros_like(self.vectors)
+        noise = host.noise, np.arange(len(corpus.words), dtype=np.int64)
+        self._blocks: list[Any] = []
+        for first, last in cut(corpus.sentences, BLOCK):
+            block = replace(host.block(first, last, seed), noise=noise)
+            on_device: dict[str, Any] = {
+                name: torch.from_numpy(getattr(block, name)).cuda()
+                for name in ("tokens", "sentences", "keep", "pool")
+            }
+            self._blocks.append(replace(block, **on_device))
+
+    def train(self) -> tuple[float, int]:
+        """One pass: seconds, pairs."""
+        import torch
+
+        self._trainer.warm("cuda")
+        done = pairs = 0
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for at, block in enumerate(self._blocks):
+            rate = self.config.rate(done / len(self.corpus.tokens))
+            tables = self.vectors, self.contexts
+            loss = self._trainer.train(block, *tables, learning_rate=rate, seed=self.seed + at)
+            done += len(block.tokens)
+            pairs += loss.pairs
+        torch.cuda.synchronize()
+        return time.perf_counter() - began, pairs
+
+
+def kernels(corpus: Corpus, model: str, gold: Sequence[Path], seeds: Sequence[int]) -> Any:
+    """Words/s, bytes/s and similarity of the kernel for GPUs, and of the CPU's on all cores."""
+    config = ModelConfig(model=model, schedule=LearningRateSchedule.LINEAR)
+    found: dict[str, list[Any]] = {"gpu": [], "cpu": []}
+    for seed in seeds:
+        here = Resident(corpus, config, seed)
+        seconds, pairs = here.train()
+        # A context's row is read and added to; a window's own and noise rows are, too.
+        targets = pairs if model == "cbow" else pairs / (config.window + 1)
+        sides = 1 if model == "cbow" else 2
+        inputs = pairs * (config.window + 1) if model == "cbow" else pairs
+        rows = 2 * (inputs + targets * (1 + sides * config.negative))
+        figures = rho(corpus.words, here.vectors.cpu().numpy(), gold)
+        rate = corpus.known / seconds
+        moved = rows * 4 * config.dim / seconds
+        found["gpu"].append({"words_per_s": rate, "bytes_per_s": moved, "similarity": figures})
+        timing = Kernel(corpus, config, seed).train(threads=hardware()["cores"], epochs=1)
+        figures = rho(corpus.words, timing.vectors, gold)
+        found["cpu"].append({"words_per_s": timing.rates()["wall"], "similarity": figures})
+    return found
+
+
+def commands(corpus: Path, options: Sequence[str], repeats: int) -> dict[str, list[Any]]:
+    """Seconds and loss of whole commands, CPU and GPU in turn, alike but for device and policy."""
+    cores = hardware()["cores"]
+    sides = {
+        "cpu, hogwild": ["--sync=hogwild", f"--nodes={max(1, cores // 2)}"],
+        "cpu, one node": [],
+        "gpu, one node": ["--device=cuda", "--sync=hogwild"],
+        "gpu, larger blocks": ["--device=cuda", "--sync=hogwild", f"--block-tokens={BLOCK}"],
+        "gpu, four nodes": ["--device=cuda", "--sync=hogwild", "--nodes=4"],
+    }
+    found: dict[str, list[Any]] = {way: [] for way in sides}
+    for turn in range(repeats + 1):
+        for way, own in sides.items():
+            with tempfile.TemporaryDirectory() as folder:
+                out = ["--json", "--out", str(Path(folder) / "store")]
+                said, seconds = call("embedding.cli", "train", str(corpus), *options, *own, *out)
+            if turn:  # the first compiles
+                names = ("words_per_second", "loss", "tokens_trained", "replayed_tokens")
+                found[way].append({"seconds": seconds, **{name: said[name] for name in names}})
+    return found
+
+
+def stale_loss(corpus: Corpus, rate: float, flight: int) -> float:
+    """Mean loss of a pair over the last fifth, so many windows at a time stepping from the same
+    rows."""
+    config = ModelConfig(dim=32)
+    host = Kernel(corpus, config, 1)
+    losses: list[FloatArray] = []
+    for first, last in cut(corpus.sentences, 20_000):
+        made = examples(config, host.block(first, last, first), first)
+        rows = ColumnSlice(made, host.vectors, host.contexts)
+        pairs = round(flight * (config.window + 1))
+        for at in range(0, len(made.inputs), pairs):
+            slopes, lost = slopes_of(rows.scores(at, at + pairs), made.outputs[at : at + pairs])
+            rows.learn(at, slopes, rate)
+            losses.append(lost)
+    every = np.concatenate(losses)
+    return float(every[-len(every) // 5 :].mean())
+
+
+def in_flight(path: Path, words: int) -> list[dict[str, Any]]:
+    """For vocabularies, rates and windows in flight: the loss, to that of one window at a time."""
+    lines = list(sentences(path, words))
+    rows = []
+    for least in LEAST:
+        corpus = encode(lines, least)
+        for rate in RATES:
+            alone = stale_loss(corpus, rate, 1)
+            for share in SHARES:
+                flight = round(share * BEARABLE * len(corpus.words) / rate**2)
+                if flight < 1:
+                    continue
+                loss = stale_loss(corpus, rate, flight)
+                one = {"words": len(corpus.words), "rate": rate, "share": share, "flight": flight}
+                rows.append({**one, "loss": loss, "to_one": loss / alone})
+                print(rows[-1], file=sys.stderr)
+    return rows
+
+
+def bench_in_flight(path: Path, words: int, *, results: Path = RESULTS) -> dict[str, Any]:
+    """Measure the rule of `windows_in_flight` on the CPU, write a dated result and print it."""
+    rows = in_flight(path, words)
+    report = {
+        **facts("gputraining", ("numpy", "numba")),
+        "corpus": {"file": path.name, "words": words},
+        "config": {"dim": 32, "window": 5, "negative": 5, "sample": 1e-4, "bearable": BEARABLE},
+        "in_flight": rows,
+    }
+    lines = [
+        f"# Windows that step from the same rows, {report['when'][:10]}",
+        "",
+        (
+            f"{path.name}, {words:,} words, one pass, on the CPU: batches of windows on rows as "
+            f"they were, steps summed. The share is that of what the rule allows, {BEARABLE:g} · "
+            "words / rate². Loss of the last fifth, to that of one window at a time."
+        ),
+        "",
+        "| words with a row | rate | share | windows | loss | to one |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['words']:,} | {row['rate']} | {row['share']:g} | {row['flight']:,} | "
+        f"{row['loss']:.3f} | {row['to_one']:.3f} |"
+        for row in rows
+    ]
+    keep_and_print(report, "\n".join([*lines, ""]), results=results, part="in-flight")
+    return report
+
+
+def bench_gpu_training(
+    path: Path,
+    reviews: Path | None,
+    gold: Sequence[Path],
+    seeds: Sequence[int],
+    *,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Measure every row that needs a GPU, write a dated result and print it; ConfigError without
+    one."""
+    try:
+        on_gpu("cuda")
+    except ConfigError as error:
+        raise ConfigError(NO_GPU) from error
+    import torch
+
+    from embedding.server.rows.torchdevice import gpu
+    from yeoron_bench.gpu import memory_bandwidth
+
+    corpus = encode(list(sentences(path, sys.maxsize)))
+    machine = hardware() | {"gpu": torch.cuda.get_device_name()}
+    report: dict[str, Any] = {
+        **facts("gputraining", ("numpy", "numba", "torch", "triton"), machine),
+        "corpus": {"file": path.name, "words": corpus.known, "vocabulary": len(corpus.words)},
+        "seeds": list(seeds),
+        "copy_bytes_per_s": memory_bandwidth(gpu(), len(seeds) + 2),
+        "kernels": {model: kernels(corpus, model, gold, seeds) for model in ("sgns", "cbow")},
+        "epochs": commands(path, ["--epochs=20"], 1),
+    }
+    if reviews is not None:
+        options = ["--dated", "--window=month", "--tokenizer=whitespace"]
+        report["dated"] = commands(reviews, options, 2)
+    keep_and_print(report, table(report), results=results)
+    return report
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report in Markdown."""
+    lines = [
+        f"# Training on a GPU, {report['when'][:10]}",
+        "",
+        (
+            f"{report['hardware']['gpu']}, {report['hardware']['cpu']}, "
+            f"{report['hardware']['cores']} cores. {report['corpus']['file']}: "
+            f"{report['corpus']['words']:,} words, {report['corpus']['vocabulary']:,} different; "
+            "dimension 100, window 5, 5 negatives, one pass. The share is of the bytes a second of "
+            "a plain copy."
+        ),
+        "",
+        "| kernel | M words/s | share | similarity |",
+        "|---|---|---|---|",
+    ]
+    for model, sides in report["kernels"].items():
+        for way, runs in sides.items():
+            rate = statistics.median(run["words_per_s"] for run in runs) / 1e6
+            share = "–"
+            if way == "gpu":
+                moved = statistics.median(run["bytes_per_s"] for run in runs)
+                share = f"{moved / report['copy_bytes_per_s']:.0%}"
+            means = {
+                name: statistics.fmean(run["similarity"][name] for run in runs)
+                for name in runs[0]["similarity"]
+            }
+            said = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+            lines.append(f"| {model}, {way} | {rate:.1f} | {share} | {said or 'not judged'} |")
+    for title in ("epochs", "dated"):
+        if title not in report:
+            continue
+        lines += ["", f"| whole command, {title} | seconds | words/s | loss |", "|---|---|---|---|"]
+        for way, runs in report[title].items():
+            seconds, words, loss = (
+                statistics.median(run[name] for run in runs)
+                for name in ("seconds", "words_per_second", "loss")
+            )
+            lines.append(f"| {way} | {seconds:.1f} | {words:,.0f} | {loss:.3f} |")
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line")
+    parser.add_argument("--reviews", type=Path, help="JSONL with date and text")
+    parser.add_argument("--gold", type=Path, action="append", default=[])
+    parser.add_argument("--seed", type=int, action="append")
+    parser.add_argument("--in-flight", type=int, metavar="WORDS", help="measure this, on the CPU")
+    given = parser.parse_args(arguments)
+    if given.in_flight:
+        return ended(lambda: bench_in_flight(given.corpus, given.in_flight))
+    seeds = given.seed or (1, 2, 3)
+    return ended(lambda: bench_gpu_training(given.corpus, given.reviews, given.gold, seeds))
