@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -53,41 +52,27 @@ def on_gpu(name: str) -> bool:
     return False
 
 
-_LENT: dict[str, DeviceArray] = {}
-
-
 def lend(tensor: DeviceArray) -> str:
-    """A name by which processes of this user on this host, this one too, `borrow` a tensor.
-
-    It is there as long as this process. CUDA lends no memory to the process that has it.
-    """
-    handle: list[Any] = []
-    if tensor.is_cuda:
-        shared = tensor.untyped_storage()._share_cuda_()
-        handle = [part.hex() if isinstance(part, bytes) else part for part in shared]
-    name = json.dumps([os.getpid(), len(_LENT), handle])
-    _LENT[name] = tensor
-    return name
+    """What other processes of this host `borrow` a tensor on a GPU by, while it is there."""
+    shared = tensor.untyped_storage()._share_cuda_()
+    return json.dumps([part.hex() if isinstance(part, bytes) else part for part in shared])
 
 
-def borrow(name: str, shape: Sequence[int]) -> DeviceArray:
-    """The float32 tensor that a process of this host has lent; ConfigError where there is none."""
-    if name in _LENT:
-        return _LENT[name]
+def borrow(handle: str, shape: Sequence[int]) -> DeviceArray:
+    """A float32 tensor that another process has lent; ConfigError where it cannot be reached."""
     import torch
 
-    index, *handle = json.loads(name)[2] or (-1,)
-    parts = [bytes.fromhex(part) if isinstance(part, str) else part for part in handle]
+    parts = [bytes.fromhex(part) if isinstance(part, str) else part for part in json.loads(handle)]
     try:
         # CUDA IPC, as torch.multiprocessing.reductions.rebuild_cuda_tensor has it.
-        storage = torch.UntypedStorage._new_shared_cuda(index, *parts)  # noqa: SLF001
+        storage = torch.UntypedStorage._new_shared_cuda(*parts)  # noqa: SLF001
     except (AttributeError, RuntimeError, TypeError) as error:
         raise ConfigError(
             "policy hogwild on a GPU: the server's tables cannot be reached from this process "
             f"({str(error).splitlines()[0]}); start nodes on the server's own host, with the same "
             "CUDA_VISIBLE_DEVICES and in the same container, or use ssp or asp."
         ) from error
-    flat = torch.empty(0, dtype=torch.float32, device=f"cuda:{index}").set_(storage)
+    flat = torch.empty(0, dtype=torch.float32, device=storage.device).set_(storage)
     return flat[: math.prod(shape)].view(*shape)
 
 

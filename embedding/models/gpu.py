@@ -178,10 +178,7 @@ class GpuTrainer:
         }
 
     def warm(self, device: str) -> None:
-        """Compile the kernel, or load it, by a block that is thrown away, so that no text waits.
-
-        Raises ConfigError where Triton cannot run on the device.
-        """
+        """Compile the kernel, or load it; ConfigError where Triton cannot run on the device."""
         ids = np.arange(4, dtype=np.int32)
         block = LocalBlock(ids % 2, np.array([0, 4], np.int32), np.ones(2, np.float32), ids)
         try:
@@ -206,10 +203,7 @@ class GpuTrainer:
         """See `Trainer.train`; ConfigError where gradients of sentences are to be measured."""
         block.check(vectors, contexts)
         if block.track is Track.GRADIENT:
-            raise ConfigError(
-                f"replay gradient with {GPU_MODEL.feature}: no gradient of a sentence is measured "
-                "there; loss or uniform is accepted."
-            )
+            raise ConfigError(f"replay gradient with {GPU_MODEL.feature}: use loss or uniform.")
         rows = torch.as_tensor(vectors), torch.as_tensor(contexts)
         device = rows[0].device
         words, ends, owners = _kept(block, device, seed)
@@ -271,5 +265,5 @@ def _figures(block: LocalBlock, owners: Tensor, losses: Tensor, pairs: Tensor) -
     m = len(block.sentences) - 1
     sums = torch.zeros(m, device=losses.device).index_add_(0, owners, losses)
     counts = torch.zeros(m, dtype=torch.int32, device=losses.device).index_add_(0, owners, pairs)
-    means, of = (sums / counts.clamp(min=1)).cpu().numpy(), counts.cpu().numpy()
-    return BlockLoss(total, count, len(owners), sentence_loss=means, sentence_pairs=of)
+    figures = ((sums / counts.clamp(min=1)).cpu().numpy(), counts.cpu().numpy())
+    return BlockLoss(total, count, len(owners), *figures)

@@ -17,10 +17,12 @@ from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
+from embedding.server.rows import torchdevice
 from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.rowstore import local
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
+from embedding.worker.learning import hogwild
 from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.setup import LearnerSetup
@@ -119,7 +121,15 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> ServerState:
     """A server whose tables are tensors, on a GPU where there is one."""
-    there = TorchDevice(torch.device(DEVICE))
+    there, lent = TorchDevice(torch.device(DEVICE)), []
+
+    def lend(rows: torch.Tensor) -> str:
+        lent.append(rows)
+        return "lent"
+
+    # By CUDA IPC a process opens no tables of its own.
+    monkeypatch.setattr(torchdevice, "lend", lend)
+    monkeypatch.setattr(hogwild, "borrow", lambda handle, shape: lent[-1].view(shape))
     monkeypatch.setattr(local, "pick_device", lambda name, *, shared: there)
     return make_state(SyncConfig(policy="hogwild"), dim=DIM, max_words=50)
 
@@ -174,7 +184,7 @@ def test_tables_that_a_gpu_has_no_room_for_are_refused(monkeypatch: pytest.Monke
 
 
 def test_tables_of_a_gpu_that_this_process_cannot_reach_are_refused() -> None:
-    away = SharedTables("[1, 0, [0, 0, 0, 0, 0, 0, 0, false]]", 10, on_gpu=True)
+    away = SharedTables('[0, "00", 0, 0, "00", 0, "00", false]', 10, on_gpu=True)
     with pytest.raises(ConfigError, match="start nodes on the server's own host"):
         MappedTables.attach(away, DIM)
 
