@@ -11,7 +11,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.sampling import kept_tokens
-from reference import TablePair
+from torchreference import TablePair
 from yeoron_lab.counts.cooccurrence import CooccurrenceTable
 from yeoron_lab.counts.glove import shuffle
 

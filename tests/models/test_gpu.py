@@ -19,7 +19,7 @@ from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from gpukernel import DEVICE, gpu_kernel
-from reference import negative_sampling_loss
+from torchreference import negative_sampling_loss
 
 RATE = 0.05
 

@@ -11,7 +11,7 @@ from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.examples import examples
 from embedding.models.making import make_trainer
-from reference import TorchTrainer
+from torchreference import TorchTrainer
 
 SAMPLED = ["sgns", "cbow", "fasttext"]
 

@@ -19,7 +19,7 @@ from embedding.models.base import Track
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.examples import examples
 from embedding.models.making import make_trainer
-from reference import TorchTrainer
+from torchreference import TorchTrainer
 from yeoron_lab.counts.sppmi import CountModel
 
 SAMPLED = ["sgns", "cbow", "fasttext"]

@@ -17,7 +17,7 @@ from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.making import make_trainer
 from embedding.models.traits import MODELS
 from gpukernel import DEVICE, gpu_kernel
-from reference import REFERENCES, TorchTrainer
+from torchreference import REFERENCES, TorchTrainer
 
 SENTENCES = [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 0, 1, 5, 5, 6]]
 

@@ -29,7 +29,7 @@ from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.shards.columns import moved
-from reference import TorchTrainer
+from torchreference import TorchTrainer
 
 DIM, SEED, WORDS = 10, 3, 30
 WORD_LIST = [f"말{i}" for i in range(WORDS)]
