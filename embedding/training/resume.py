@@ -32,6 +32,8 @@ _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
 _LATER: dict[str, dict[str, Any]] = {"server": {"timezone": "UTC"}}
 """Settings that came later, with what a training that does not name them had."""
+_GONE = (("trainer", "numba"),)
+"""Settings that are gone, with the value that is the only one now."""
 
 
 @dataclass
@@ -118,7 +120,8 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         ) from error
     if why := unreadable(found.get("format", _FORMAT), (_FORMAT,)):
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
-    before = current_names(TrainRequest, found["request"])
+    stored = current_names(TrainRequest, found["request"]).items()
+    before = {name: value for name, value in stored if (name, value) not in _GONE}
     before |= {name: {**_LATER[name], **before[name]} for name in _LATER.keys() & before.keys()}
     for name in sorted({*marks, *before}):
         was, now = before.get(name), marks.get(name)
