@@ -26,8 +26,8 @@ def test_the_alias_table_holds_the_distribution(counts: np.ndarray) -> None:
     wanted = np.where(counts > 0, counts.astype(float) ** 0.75, 0)
     wanted /= wanted.sum()
     mass = np.zeros(len(counts))
-    np.add.at(mass, np.arange(len(counts)), table._accept / len(counts))
-    np.add.at(mass, table._other, (1.0 - table._accept) / len(counts))
+    np.add.at(mass, np.arange(len(counts)), table.accept / len(counts))
+    np.add.at(mass, table.other, (1.0 - table.accept) / len(counts))
     assert np.abs(mass - wanted).max() < 1e-6
 
 
