@@ -122,25 +122,32 @@ def held_out_of(material: ReportInput) -> set[str]:
     )
 
 
+def by_use(pair: SnapshotPair, config: TrendsConfig) -> bool:
+    """Whether words are judged by how documents used them, for which no model is needed."""
+    return ESTIMATORS.traits(config.estimator).judge is not None and pair.usage_compares
+
+
 def judge_words(
     material: ReportInput,
     pair: SnapshotPair,
     config: TrendsConfig,
     among: Container[str] | None = None,
+    held_out: Container[str] | None = None,
 ) -> JudgedWords | None:
     """Judge all words that are frequent enough on both sides; None when there are none.
 
-    among  only these words, judged as among all
+    among     only these words, judged as among all
+    held_out  words that are not judged; None: `held_out_of`
     """
     in_window = material.now.counts_of(pair.words)
     often = (in_window >= config.min_count) & (pair.seen_before >= config.min_count)
     rows = np.flatnonzero(often & ~signs(pair.words, config)).astype(np.int64)
-    held_out = held_out_of(material)
+    held_out = held_out_of(material) if held_out is None else held_out
     rows = rows[[pair.words[at] not in held_out for at in rows.tolist()]]
     if len(rows) == 0 or len(pair) < 3:
         return None
     traits, sure = ESTIMATORS.traits(config.estimator), None
-    if traits.judge is not None and pair.usage_compares:
+    if traits.judge is not None and by_use(pair, config):
         sure = traits.judge(pair, rows)
         values = sure.size.astype(np.float32)
     else:
@@ -172,14 +179,18 @@ def rank_moved(
     config: TrendsConfig,
     limit: float | None = None,
     short: Container[str] = (),
+    held_out: Container[str] | None = None,
+    readable: bool = True,
 ) -> ShiftRanking:
     """Rank those that are called by how much they changed, behind them the others by z.
 
     limit  q up to which a word is called; None: `config.false_discovery`
     short  words that were just short in the window before, so that they may be called late
+    held_out  words that are not judged; None: `held_out_of`
+    readable  whether both models can be read; else no figure comes from their vectors
     """
     limit = config.false_discovery if limit is None else limit
-    judged = judge_words(material, pair, config)
+    judged = judge_words(material, pair, config, held_out=held_out)
     if judged is None:
         return ShiftRanking()
     judged = judged.with_late(pair, short, limit)
@@ -192,7 +203,7 @@ def rank_moved(
         name: judged.shift[best]
         if name == config.estimator
         else shift(pair, rows[best], config, name)
-        for name in usable(pair)
+        for name in usable(pair, readable)
     }
     found: list[dict[str, object]] = [
         {
@@ -211,7 +222,6 @@ def rank_moved(
         }
         for i, at in enumerate(best)
     ]
-    del pair  # its vectors: what follows looks at those of the snapshots
     return ShiftRanking(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
@@ -233,13 +243,16 @@ def _figures(judged: JudgedWords) -> dict[str, TestArray]:
     return figures | {"shift": judged.shift.astype(np.float64), "expected": judged.expected}
 
 
-def usable(pair: SnapshotPair) -> list[str]:
-    """Names of the estimators that can compare this pair by themselves, sorted."""
+def usable(pair: SnapshotPair, readable: bool = True) -> list[str]:
+    """Names of the estimators that can compare this pair by themselves, sorted.
+
+    readable  whether both models can be read; else only those that read how words were used
+    """
     equal = pair.before.shape[1] == pair.after.shape[1]
     found = []
     for name in ESTIMATORS:
         traits = ESTIMATORS.traits(name)
-        lacks_usage = traits.needs_usage and not pair.usage_compares
-        if not lacks_usage and (equal or not traits.needs_equal_dimensions):
+        lacks = not pair.usage_compares if traits.needs_usage else not readable
+        if not lacks and (equal or not traits.needs_equal_dimensions):
             found.append(name)
     return sorted(found)

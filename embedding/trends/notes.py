@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 BEFORE = "before_unjudged"
 """Of a window whose forerunner lacks how words were used."""
 _UNJUDGED = ("usage_not_handed_in", "usage_limit", "node_lost", "document_gone")
-_UNSURE = ("not_converged", "unread_model", "few_documents", "too_few_documents")
+_UNSURE = ("not_converged", "unread_model", "unread_vectors", "few_documents", "too_few_documents")
 OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNSURE})
 """Those on words that moved, which say nothing of how often words are used."""
 

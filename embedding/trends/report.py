@@ -16,7 +16,7 @@ from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.finished import FinishedReports
 from embedding.trends.late import just_short
 from embedding.trends.material import ReportInput, Snapshots, figures, gather, windows_up_to
-from embedding.trends.moved import ShiftRanking, held_out_of, pair_in, rank_moved
+from embedding.trends.moved import ShiftRanking, by_use, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.pair import usage_apart
 from embedding.trends.rows import Note, TrendReport
@@ -59,15 +59,20 @@ def build_report(
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
     judged = material.snapshot.manifest.judgeable
     apart = not_adjacent(material, config)
-    nothing = unread or apart or not judged or untold(material)
-    moved = (
-        ShiftRanking()
-        if nothing
-        else rank_moved(
-            *(material, pair_in(material), writer, config, limits["moved"]),
-            short=() if scores is None else just_short(scores),
+    held_out = held_out_of(material)
+    pair = None if apart or not judged or untold(material) else pair_in(material)
+    told = pair is not None and by_use(pair, config)
+    if pair is None or (unread and not told):
+        moved = ShiftRanking()
+    else:
+        short = () if scores is None else just_short(scores)
+        moved = rank_moved(
+            *(material, pair, writer, config, limits["moved"]),
+            short=short,
+            held_out=held_out,
+            readable=not unread,
         )
-    )
+    del pair  # its vectors: what follows looks at those of the snapshots
     for snapshot in (before, material.snapshot):
         snapshot.release()
     arrivals = rank_arrivals(material, once, writer, config, limits)
@@ -84,11 +89,11 @@ def build_report(
         notes=(
             *material.notes,
             *lacking(material),
-            *map(_unread, unread),
+            *(_unread(one, told) for one in unread),
             *apart,
             *(
                 []
-                if unread or apart or moved.judged or not judged
+                if (unread and not told) or apart or moved.judged or not judged
                 else [nothing_to_judge(material)]
             ),
             *arrivals.notes,
@@ -96,7 +101,7 @@ def build_report(
         ),
         windows=writer.windows,
         floor=moved.floor,
-        held_out=tuple(sorted(held_out_of(material))),
+        held_out=tuple(sorted(held_out)),
         ranked={
             "moved": moved.compared,
             "born": arrivals.new,
@@ -179,10 +184,16 @@ def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
     return [Note(NOT_ADJACENT, sentence)]
 
 
-def _unread(snapshot: Snapshot) -> Note:
+def _unread(snapshot: Snapshot, told: bool) -> Note:
+    """told: whether words are judged all the same, by how they were used in documents."""
     manifest = snapshot.manifest
-    sentence = f"{manifest.window.label}: {snapshot.unreadable} No word is compared with it."
-    return Note("unread_model", sentence, needed=missing_words(manifest.quality))
+    code, end = (
+        ("unread_vectors", "What changed is told by how words were used, not by its vectors.")
+        if told
+        else ("unread_model", "No word is compared with it.")
+    )
+    sentence = f"{manifest.window.label}: {snapshot.unreadable} {end}"
+    return Note(code, sentence, needed=missing_words(manifest.quality))
 
 
 def _remarks(material: ReportInput, pooled: bool, config: TrendsConfig) -> list[Note]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,8 +53,13 @@ def usual(random: np.random.Generator, n: int, sources: Sequence[str] = ("게시
     return found
 
 
-def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
-    """One snapshot a day."""
+def make(
+    folder: Path, days: Sequence[Sequence[Text]], quality: Mapping[str, float] | None = None
+) -> SnapshotStore:
+    """One snapshot a day.
+
+    quality  figures of each day's model
+    """
     store, parent = SnapshotStore(str(folder)), None
     ids: dict[str, int] = {}
     running = np.zeros(0, dtype=np.int64)
@@ -113,6 +118,7 @@ def make(folder: Path, days: Sequence[Sequence[Text]]) -> SnapshotStore:
             tokens={one.source: len(one.codes) for one in blocks},
             documents={one.source: one.n_documents for one in blocks},
             tokenizer_digest="t1",
+            quality=dict(quality or {}),
         )
         usage = usage_of(added_up(sums.held([start])), every)
         parent = store.publish(replace(data, parent=parent), usage).id
