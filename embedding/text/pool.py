@@ -89,7 +89,8 @@ class TextPool(ChildPool):
             made = await self._try(asked, available, _FIRST_TRY)
             if isinstance(made, TokenBlock):
                 return made
-            log.warning("text preparation: %s; it is tried again", made.reason)
+            which = f"{len(asked)} texts" if made.number == NONE else asked[made.number].url
+            log.warning("%s: preparing it failed, it is tried again: %s", which, made.reason)
             met[made.number] += 1
             suspects: Sequence[int] = (made.number,)
             if made.number == NONE:

@@ -139,6 +139,9 @@ async def test_a_hostile_text_is_left_out_alone_and_named(
     assert pool.left_out == {"https://x/3": reason}
     report = pool.report()
     assert (report["given_up"], report["left_out"]) == (1, pool.left_out)
+    again = [line for line in caplog.messages if "tried again" in line]
+    assert bool(again) == ("raised" not in reason)
+    assert all(line.startswith("https://x/3: ") for line in again)
     assert "시장" not in caplog.text
     assert "비밀" not in caplog.text
 
