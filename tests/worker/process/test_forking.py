@@ -125,28 +125,3 @@ def test_where_nothing_can_be_written_they_are_spawned(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(forking.tempfile, "gettempdir", nowhere)
     assert forking.processes(["wave:open"]).get_start_method() == "spawn"
-
-
-_COMPILED = """
-from numba.core.registry import CPUDispatcher
-import gc
-import embedding.worker.process.warmed
-kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
-hits = sum(sum(each.stats.cache_hits.values()) for each in kernels)
-print(hits, sum(sum(each.stats.cache_misses.values()) for each in kernels))
-"""
-
-
-@pytest.mark.slow
-def test_the_process_that_others_are_forked_from_compiles_nothing(tmp_path) -> None:
-    """The compiler's memory would stay with it, and be copied into its forks."""
-    done = subprocess.run(
-        [sys.executable, "-c", _COMPILED],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    hits, misses = map(int, done.stdout.split())
-    assert hits > 0
-    assert misses == 0
