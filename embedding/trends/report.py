@@ -65,10 +65,9 @@ def build_report(
     if pair is None or (unread and not told):
         moved = ShiftRanking()
     else:
-        short = () if scores is None else just_short(scores)
         moved = rank_moved(
             *(material, pair, writer, config, limits["moved"]),
-            short=short,
+            short=() if scores is None else just_short(scores),
             held_out=held_out,
             readable=not unread,
         )
@@ -187,11 +186,9 @@ def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
 def _unread(snapshot: Snapshot, told: bool) -> Note:
     """told: whether words are judged all the same, by how they were used in documents."""
     manifest = snapshot.manifest
-    code, end = (
-        ("unread_vectors", "What changed is told by how words were used, not by its vectors.")
-        if told
-        else ("unread_model", "No word is compared with it.")
-    )
+    code, end = "unread_model", "No word is compared with it."
+    if told:
+        code, end = "unread_vectors", "What changed is told by how words were used."
     sentence = f"{manifest.window.label}: {snapshot.unreadable} {end}"
     return Note(code, sentence, needed=missing_words(manifest.quality))
 
