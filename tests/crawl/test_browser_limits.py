@@ -88,6 +88,7 @@ def pages(site: Any, reply: Any) -> Any:
 
 async def test_pages_that_never_end_are_killed_and_no_other_is_lost(pages: Any, quick: Any) -> None:
     async with rendering(quick(pages.host, render_deadline=4.0, render_contexts=3)) as pool:
+
         async def ends(path: str) -> None:
             with pytest.raises(FetchError) as caught:
                 await render(pool, pages.base + path)
