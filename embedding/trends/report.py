@@ -61,8 +61,8 @@ def build_report(
     apart = not_adjacent(material, config)
     held_out = held_out_of(material)
     pair = None if apart or not judged or untold(material) else pair_in(material)
-    told = pair is not None and by_use(pair, config)
-    if pair is None or (unread and not told):
+    by_documents = pair is not None and by_use(pair, config)
+    if pair is None or (unread and not by_documents):
         moved = ShiftRanking()
     else:
         moved = rank_moved(
@@ -88,11 +88,11 @@ def build_report(
         notes=(
             *material.notes,
             *lacking(material),
-            *(_unread(one, told) for one in unread),
+            *(_unread(one, by_documents) for one in unread),
             *apart,
             *(
                 []
-                if (unread and not told) or apart or moved.judged or not judged
+                if (unread and not by_documents) or apart or moved.judged or not judged
                 else [nothing_to_judge(material)]
             ),
             *arrivals.notes,
@@ -183,11 +183,11 @@ def not_adjacent(material: ReportInput, config: TrendsConfig) -> list[Note]:
     return [Note(NOT_ADJACENT, sentence)]
 
 
-def _unread(snapshot: Snapshot, told: bool) -> Note:
-    """told: whether words are judged all the same, by how they were used in documents."""
+def _unread(snapshot: Snapshot, by_documents: bool) -> Note:
+    """by_documents: whether words are judged all the same, by how they were used in documents."""
     manifest = snapshot.manifest
     code, end = "unread_model", "No word is compared with it."
-    if told:
+    if by_documents:
         code, end = "unread_vectors", "What changed is told by how words were used."
     sentence = f"{manifest.window.label}: {snapshot.unreadable} {end}"
     return Note(code, sentence, needed=missing_words(manifest.quality))
