@@ -67,12 +67,10 @@ class PathsConfig(Config):
 
     @property
     def snapshots(self) -> Path:
-        """The snapshot store."""
         return self.home / "snapshots"
 
     @property
     def trends(self) -> Path:
-        """Trend reports."""
         return self.home / "trends"
 
     @property
@@ -82,12 +80,10 @@ class PathsConfig(Config):
 
     @property
     def checkpoints(self) -> Path:
-        """The parameter server's checkpoints."""
         return self.home / "checkpoints"
 
     @property
     def frontier(self) -> Path:
-        """Folder of the frontier databases."""
         return self.home / "frontier"
 
     @property
@@ -97,7 +93,6 @@ class PathsConfig(Config):
 
     @property
     def logs(self) -> Path:
-        """Log files of the services."""
         return self.home / "logs"
 
     @property
@@ -107,7 +102,6 @@ class PathsConfig(Config):
 
     @property
     def airflow(self) -> Path:
-        """Airflow's home."""
         return self.home / "airflow"
 
     @property
@@ -489,12 +483,10 @@ class Settings(BaseSettings):
 
     @property
     def server_status_url(self) -> str:
-        """Address of the parameter server's status."""
         return f"http://{self.server.http_host}:{self.server.http_port}/status"
 
     @property
     def mlflow_url(self) -> str:
-        """Address of MLflow."""
         return f"http://127.0.0.1:{self.ports.mlflow}"
 
     @property
@@ -520,17 +512,14 @@ class Settings(BaseSettings):
 
     @property
     def airflow_url(self) -> str:
-        """Address of Airflow."""
         return f"http://127.0.0.1:{self.ports.airflow}"
 
     @property
     def dask_url(self) -> str:
-        """Address of Dask's scheduler."""
         return f"tls://{bracketed(self.hosts.address or '127.0.0.1')}:{self.ports.dask}"
 
     @property
     def dask_dashboard_url(self) -> str:
-        """Address of Dask's dashboard."""
         return f"http://127.0.0.1:{self.ports.dask_dashboard}/status"
 
     @property

@@ -87,7 +87,6 @@ class BackupManifest(BaseModel):
         return self.model_copy(update={"digest": self._digest()})
 
     def to_json(self) -> str:
-        """Text of backup.json."""
         content = self.model_dump(mode="json")
         return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 

@@ -108,7 +108,6 @@ class FolderRepository:
             return not self.root.is_dir() or not any(self.root.iterdir())
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None when it is not there."""
         with self._reported("read"):
             try:
                 return (self.root / name).read_bytes()
@@ -116,7 +115,6 @@ class FolderRepository:
                 return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small file, or replace it; by one rename."""
         with self._reported("written"):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             with replaced(self.root / name) as file:
@@ -124,7 +122,6 @@ class FolderRepository:
                 file.write(data)
 
     def put(self, source: Path, name: str) -> StoredFile:
-        """Copy a file of this machine there; what was written."""
         with self._reported("written"):
             target = self.root / name
             stored = copied(source, target)
@@ -132,7 +129,6 @@ class FolderRepository:
             return stored
 
     def get(self, name: str, into: Path) -> StoredFile | None:
-        """Copy a file from there to this machine; what came, None when it is not there."""
         with self._reported("read"):
             source = self.root / name
             return copied(source, into) if source.is_file() else None
@@ -142,7 +138,6 @@ class FolderRepository:
             (self.root / name).unlink(missing_ok=True)
 
     def clear(self, but: str) -> None:
-        """Remove everything but one file."""
         with self._reported("written"):
             for path in self.root.iterdir():
                 if path.is_dir() and not path.is_symlink():
@@ -172,7 +167,6 @@ class ObjectRepository:
         return not self._names()
 
     def read(self, name: str) -> bytes | None:
-        """A small object; None when it is not there."""
         try:
             return self._asked(lambda: bytes(self.fs.cat_file(self._path(name))))
         except FileNotFoundError:
@@ -182,13 +176,11 @@ class ObjectRepository:
         self._stored(lambda: self.fs.pipe_file(self._path(name), data))
 
     def put(self, source: Path, name: str) -> StoredFile:
-        """Copy a file of this machine there; what was written."""
         stored = _stored(source)
         self._stored(lambda: put_whole(self.fs, source, self._path(name)))
         return stored
 
     def get(self, name: str, into: Path) -> StoredFile | None:
-        """Copy an object from there to this machine; what came, None when it is not there."""
         into.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._asked(lambda: self.fs.get_file(self._path(name), str(into)))
@@ -199,14 +191,12 @@ class ObjectRepository:
         return _stored(into)
 
     def remove(self, name: str) -> None:
-        """Remove an object, if it is there."""
         try:
             self._asked(lambda: self.fs.rm_file(self._path(name)))
         except FileNotFoundError:
             return
 
     def clear(self, but: str) -> None:
-        """Remove everything but one object."""
         for name in self._names():
             if name != but:
                 self.remove(name)

@@ -102,7 +102,6 @@ class CrawlView:
         self._live.stop()
 
     def show(self, report: dict[str, Any]) -> None:
-        """Renew it."""
         if errors.is_terminal:
             self._live.update(crawl_table(report))
         elif report["seconds"] >= self._next_line:

@@ -17,7 +17,6 @@ LEFT_OUT = {"tokens", "lag p95"}
 
 
 def _titled(title: str, *heads: str) -> Table:
-    """A table as all of a status are drawn."""
     return Table(*heads, title=title, box=SIMPLE_HEAD)
 
 

@@ -88,7 +88,6 @@ class GateResult:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it did not pass."""
         return (*self.failed, *([self.unread] if self.unread else []), *self.lacks)
 
 

@@ -44,7 +44,6 @@ class Wanted:
     directions: int
 
     def header(self) -> dict[str, Any]:
-        """As it travels."""
         return {"changes": vars(self)}
 
     @classmethod
@@ -80,7 +79,6 @@ class Mirror:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
         return sum(cached.nbytes for cached in list(self._held.values()))
 
     def differences(

@@ -39,7 +39,6 @@ class Pace:
         return self.push_every == self.pull_every == 1 and not self.elastic
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         return asdict(self)
 
     @classmethod

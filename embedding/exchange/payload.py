@@ -72,13 +72,11 @@ class WordContexts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes as they are sent."""
         short = 4 * (len(self.sizes) + len(self.contexts)) + 2 * len(self.weights)
         return self.ids.nbytes + self.mentions.nbytes + short
 
     @classmethod
     def of_bags(cls, ids: IntArray, bags: ContextBag) -> WordContexts:
-        """Of these words."""
         return cls(ids, bags.mentions, bags.sizes, bags.contexts, bags.weights)
 
     @property
@@ -130,13 +128,11 @@ class ContextSums:
 
     @classmethod
     def none(cls, window: int, source: str, part: int) -> ContextSums:
-        """Of no word."""
         one = np.empty(0, dtype=np.float32)
         return cls(window, source, part, np.empty(0, np.int64), one[:, None], one)
 
     @property
     def nbytes(self) -> int:
-        """Bytes as they are sent."""
         return self.ids.nbytes + self.sums.nbytes + self.documents.nbytes
 
 
@@ -162,7 +158,6 @@ class ContextShift:
 
     @property
     def nbytes(self) -> int:
-        """Bytes as they are sent."""
         words = self.ids.nbytes + self.weights.nbytes + self.sizes.nbytes
         return words + self.contexts.nbytes + self.figures.nbytes
 

@@ -144,7 +144,6 @@ class Welcome:
     liveness_s: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         return asdict(self)
 
     @classmethod
@@ -182,7 +181,6 @@ class Ack:
     share: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
         return {**vars(self), "pace": self.pace.to_dict()}
 
 

@@ -18,17 +18,14 @@ class Numbered(Protocol):
     @property
     def node(self) -> str:
         """Who sends it."""
-        ...
 
     @property
     def sequence(self) -> int:
         """1, 2, 3, … by node, without a gap."""
-        ...
 
     @property
     def nbytes(self) -> int:
         """Bytes that it takes."""
-        ...
 
 
 P = TypeVar("P", bound=Numbered)
@@ -51,7 +48,6 @@ class PushLog(Generic[P]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
         return self._bytes
 
     @property

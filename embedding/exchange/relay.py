@@ -20,19 +20,15 @@ class Relay(Protocol):
 
         That is safe also when it had been sent: the server takes a push once.
         """
-        ...
 
     def leave(self) -> None:
         """The group is not to wait for this node; its next push takes part again."""
-        ...
 
     def figures(self) -> dict[str, Any]:
         """JSON-safe: how many pushes, rows and bytes went which way."""
-        ...
 
     def close(self) -> None:
         """Leave the group; never raises."""
-        ...
 
 
 class Aggregation(Protocol):
@@ -46,12 +42,10 @@ class Aggregation(Protocol):
 
         wait_s  how long pushes wait for a node of the group that does not come
         """
-        ...
 
     @staticmethod
     def line(location: str, *, group: str, config: ExchangeConfig, timeout_s: float) -> Relay:
         """A node's line to an aggregator that waits `timeout_s` for the others."""
-        ...
 
 
 RELAYS: Registry[type[Aggregation], NoTraits] = Registry(

@@ -76,7 +76,6 @@ class RowCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
         return sum(cached.nbytes for cached in list(self._held.values()))
 
     def follow(self, epoch: int) -> None:
@@ -86,7 +85,6 @@ class RowCache:
             self.epoch = epoch
 
     def clear(self) -> None:
-        """Keep nothing."""
         self._held.clear()
         self._clocks.clear()
 

@@ -24,27 +24,21 @@ class RowView(Protocol):
     @property
     def keeps(self) -> bool:
         """Whether rows are kept from one pull to the next."""
-        ...
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
         """The server greeted in this incarnation of it; see `OwnRows`."""
-        ...
 
     def taken(self, push: Push) -> None:
         """The server has taken this push."""
-        ...
 
     def refused(self) -> None:
         """The server refused a push."""
-        ...
 
     def alive(self, ids: IntArray) -> None:
         """Words with a row, increasing: nothing is held of others."""
-        ...
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """What is held, JSON-safe; may be asked for by any thread."""
-        ...
 
 
 class ShardSync(Protocol):
@@ -55,23 +49,18 @@ class ShardSync(Protocol):
 
     def bring(self, welcome: Welcome) -> None:
         """Make whole what lies elsewhere, before the server hears of the pushes again."""
-        ...
 
     def tend(self) -> None:
         """Look whether anything that was pushed is lost elsewhere, and send it again."""
-        ...
 
     def safe(self, durable: int) -> int:
         """The last push that is in a checkpoint everywhere; `durable`, what the server says."""
-        ...
 
     def wait_durable(self) -> None:
         """The client is about to close: wait a moment until what it pushed is safe."""
-        ...
 
     def close(self) -> None:
         """Close what is open; the session is closed."""
-        ...
 
 
 class NoShards:
@@ -84,7 +73,6 @@ class NoShards:
         """There is nothing to look at."""
 
     def safe(self, durable: int) -> int:
-        """As the server says."""
         return durable
 
     def wait_durable(self) -> None:
@@ -100,24 +88,19 @@ class RowPath(Protocol):
     @property
     def view(self) -> RowView:
         """What the node keeps of the rows."""
-        ...
 
     @property
     def links(self) -> ShardSync:
         """Keeps shards in step with the server."""
-        ...
 
     def pull(self, request: PullRequest) -> PulledRows:
         """Rows as the policy lets them be read."""
-        ...
 
     def spread(self, push: Push) -> None:
         """Send a push's rows to where they lie, before the server hears of it."""
-        ...
 
     def rest(self, push: Push) -> Push:
         """What of a push the server itself gets."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -152,7 +135,6 @@ class DirectRows:
         """The rows go with the push."""
 
     def rest(self, push: Push) -> Push:
-        """All of it."""
         return push
 
 

@@ -23,7 +23,6 @@ class Resume(Protocol):
 
     def __call__(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
         """Send again what the server lacks; `first`: this process greets for the first time."""
-        ...
 
 
 class Requests(Protocol):
@@ -31,7 +30,6 @@ class Requests(Protocol):
 
     def request(self, message: Message) -> Message:
         """The server's answer."""
-        ...
 
 
 class Session:

@@ -65,7 +65,6 @@ class TopologyConfig(Config):
 
     @property
     def traits(self) -> TopologyTraits:
-        """What it does."""
         return TOPOLOGIES.traits(self.kind)
 
     @property
@@ -86,5 +85,4 @@ class MeetingSpec(Config):
 
     @property
     def size(self) -> int:
-        """Nodes in all."""
         return len(self.names)

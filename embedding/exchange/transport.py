@@ -29,11 +29,9 @@ class Words(Protocol):
         counts        int64 [n] occurrences that are about to be pushed; they are not counted now
         contributors  who used the words; None for those of a corpus
         """
-        ...
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         """Words admitted, and ids evicted, after version `since`, and the counts of all."""
-        ...
 
 
 class Transport(Words, Protocol):
@@ -41,31 +39,24 @@ class Transport(Words, Protocol):
 
     def pull(self, request: PullRequest) -> PulledRows:
         """Rows as the policy lets them be read; waits as long as it says."""
-        ...
 
     def push(self, push: Push) -> Ack:
         """Apply what was learnt, once however often it is sent."""
-        ...
 
     def idle(self) -> None:
         """Nothing to learn at the moment: nobody waits for this node."""
-        ...
 
     def status(self) -> dict[str, Any]:
         """The server's status."""
-        ...
 
     def finish(self) -> None:
         """There are no more blocks: do what the others need, until all have come so far."""
-        ...
 
     def figures(self) -> dict[str, Any]:
         """JSON-safe: rows and bytes by the way they went, density of the blocks."""
-        ...
 
     def close(self) -> None:
         """Let the other nodes and the server go."""
-        ...
 
 
 @dataclass

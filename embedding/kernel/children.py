@@ -75,7 +75,6 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     async def returncode(self) -> int | None:
@@ -103,7 +102,6 @@ class Child:
         return unpack(await answered.readexactly(head)), await answered.readexactly(rest)
 
     def kill(self) -> None:
-        """End it at once."""
         if self._process.returncode is None:
             self._process.kill()
 
@@ -137,7 +135,6 @@ class ChildPool:
         self._resting: asyncio.Task[None] | None = None
 
     async def _spawn(self) -> Child:
-        """Start a process."""
         raise NotImplementedError
 
     async def _ready(self, child: Child) -> None:
@@ -190,7 +187,6 @@ class ChildPool:
         await child.end()
 
     async def close(self) -> None:
-        """End all processes."""
         if self._timer is not None:
             self._timer.cancel()
         if self._resting is not None:

@@ -150,12 +150,10 @@ def _fields_beside(model: type[BaseModel], location: tuple[int | str, ...]) -> l
 
 
 def _is_secret(model: type[BaseModel], location: tuple[int | str, ...]) -> bool:
-    """Whether the field there, or what holds it, is a secret."""
     return SecretStr.__name__ in repr(_kind_at(model, location))
 
 
 def _kind_at(model: type[BaseModel], location: tuple[int | str, ...]) -> Any:
-    """What is annotated there, or the last that holds it and is no section; None: no such field."""
     kind: Any = model
     for part in location:
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):

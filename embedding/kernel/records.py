@@ -181,12 +181,10 @@ class TokenBlock:
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens."""
         return len(self.codes)
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return len(self.keys)
 
     def document_tokens(self) -> CodeArray:

@@ -30,7 +30,6 @@ class Traits(Protocol):
 
     def contradiction(self) -> str:
         """Why these traits cannot all be; empty where they can."""
-        ...
 
 
 DISTRIBUTION = "yeoron"
@@ -43,7 +42,6 @@ class NoTraits:
     """Of things of a kind that differ in nothing that others need to know."""
 
     def contradiction(self) -> str:
-        """There is none."""
         return ""
 
 
@@ -98,11 +96,9 @@ class Registry(Generic[T, S]):
         return keep
 
     def get(self, name: str) -> T:
-        """The thing of that name."""
         return self._load(name)[0]
 
     def traits(self, name: str) -> S:
-        """Its traits."""
         return self._load(name)[1]
 
     def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:

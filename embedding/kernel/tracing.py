@@ -32,7 +32,6 @@ class Traces(Protocol):
 
     def sampled(self, keys: Iterable[str]) -> list[str]:
         """Those of the documents that are traced."""
-        ...
 
     def document(
         self,
@@ -47,22 +46,18 @@ class Traces(Protocol):
 
         window  start (Unix seconds) of the window that it was learnt for: its snapshot is linked
         """
-        ...
 
     def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
         """The span of a snapshot."""
-        ...
 
     def close(self) -> None:
         """Send what is left."""
-        ...
 
 
 class NoTraces:
     """Where nothing is traced."""
 
     def sampled(self, keys: Iterable[str]) -> list[str]:
-        """None."""
         del keys
         return []
 
@@ -124,7 +119,6 @@ class OtelTraces:
         *,
         window: int | None = None,
     ) -> None:
-        """See Traces."""
         from opentelemetry.trace import Link
 
         links = [] if window is None else [Link(_context(digest(_window(window))))]
@@ -136,7 +130,6 @@ class OtelTraces:
             self._span(name, found, began, ended, attributes, links)
 
     def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
-        """See Traces."""
         attributes = {"yeoron.window": window, "yeoron.words": words}
         self._span("snapshot", digest(_window(window)), began, ended, attributes, [])
 

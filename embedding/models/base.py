@@ -177,4 +177,3 @@ class Trainer(Protocol):
         may call it on the same tables at once (Hogwild): the kernel holds no lock and no GIL.
         Raises InputError when the block names rows that are not there.
         """
-        ...

@@ -135,7 +135,6 @@ class FastTextTrainer:
         learning_rate: float,
         seed: int,
     ) -> BlockLoss:
-        """See `Trainer.train`."""
         block.check(vectors, contexts)
         subwords, offsets = _grams_of(block, len(vectors))
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)

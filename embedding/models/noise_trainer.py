@@ -36,7 +36,6 @@ class NoiseTrainer:
         learning_rate: float,
         seed: int,
     ) -> BlockLoss:
-        """See `Trainer.train`."""
         block.check(vectors, contexts)
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if not len(words) or not len(block.pool):

@@ -51,7 +51,6 @@ class ModelTraits:
     """There is a kernel of it for GPUs (`gpu.py`): skip-gram, or with `bag` CBOW."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         if self.minibatches and (self.has_subwords or self.extra_columns or not self.draws_noise):
             return (
                 "minibatches goes with draws_noise, and without has_subwords and extra_columns: "

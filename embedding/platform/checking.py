@@ -76,7 +76,6 @@ class SourceCheck:
         return not self.fault
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         return {**asdict(self), "ok": self.ok}
 
 

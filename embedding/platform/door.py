@@ -79,11 +79,9 @@ class Door:
         self.port = int(self._server.server_address[1])
 
     def serve_forever(self) -> None:
-        """Until `close`."""
         self._server.serve_forever()
 
     def close(self) -> None:
-        """Answer nobody any more."""
         self._server.shutdown()
         self._server.server_close()
 

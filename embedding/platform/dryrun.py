@@ -72,7 +72,6 @@ class CountingSink:
 
     @property
     def alive(self) -> bool:
-        """Always."""
         return True
 
     @property

@@ -25,16 +25,13 @@ class ServerPages:
         self._location, self._config = location, config
 
     def status(self) -> dict[str, Any]:
-        """The status JSON."""
         found: dict[str, Any] = self._ask("status")
         return found
 
     def metrics(self) -> bytes:
-        """The metrics in Prometheus' text format."""
         return str(self._ask("metrics")).encode()
 
     def ailing(self) -> list[str]:
-        """Why the server does not do all of its work."""
         try:
             return list(self.status()["ailing"])
         except ExchangeError as error:

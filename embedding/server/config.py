@@ -290,7 +290,6 @@ class ServerConfig(Config):
 
     @property
     def calendar(self) -> Calendar:
-        """Of its windows."""
         return Calendar(self.window, zone_of(self.timezone))
 
     def check_timezone(self, held: str, where: str) -> None:

@@ -32,23 +32,18 @@ class Controlled(Protocol):
     @property
     def link(self) -> GroupLink | None:
         """The line to the leading group, where there is another."""
-        ...
 
     def checkpoint(self, *, wait: bool) -> None:
         """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not."""
-        ...
 
     def status(self) -> dict[str, Any]:
         """The status JSON."""
-        ...
 
     def metrics(self) -> bytes:
         """The metrics in Prometheus' text format."""
-        ...
 
     def roll_back(self, to: str) -> None:
         """End, and begin again from a snapshot."""
-        ...
 
 
 class Controls:
@@ -59,7 +54,6 @@ class Controls:
         self._live = LiveModel(server.state)
 
     def calls(self) -> dict[str, ControlCall]:
-        """The calls by name."""
         return {
             "ping": self.ping,
             "status": self.status,
@@ -82,12 +76,10 @@ class Controls:
         return not self._server.state.closing
 
     def status(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The status, as /status gives it."""
         del body
         return self._server.status()
 
     def metrics(self, body: dict[str, Any]) -> str:
-        """The metrics, as /metrics gives them."""
         del body
         return self._server.metrics().decode()
 

@@ -25,7 +25,6 @@ class ServerPart(Protocol):
 
     def configure(self, sync: SyncConfig) -> None:
         """Another policy begins; ConfigError where that cannot be, and then nothing changes."""
-        ...
 
     def stream(self, state: Any, who: Any) -> Any:
         """What it adds to one stream of a node: an `Extra` (`flight/shell.py`).
@@ -33,16 +32,13 @@ class ServerPart(Protocol):
         state  the `ServerState`, not locked
         who    which node greeted on the stream, and its session (`Who`)
         """
-        ...
 
     def figures(self) -> dict[str, Any]:
         """JSON-safe, for the status: `sync` has them by the name of the part."""
-        ...
 
     @staticmethod
     def metrics(figures: Mapping[str, Any]) -> Iterator[Any]:
         """Families of Prometheus, of what `figures` gave."""
-        ...
 
 
 SERVER_PARTS: Registry[type[ServerPart], NoTraits] = Registry(

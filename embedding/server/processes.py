@@ -67,7 +67,6 @@ class ProcessKeeper:
         return None if self._process is None else self._process.returncode
 
     def launch(self) -> None:
-        """Start the process."""
         command = [sys.executable, "-m", f"embedding.server.{self.spec.module}"]
         # It ends when its standard input ends, which is when this process is gone.
         self._process = subprocess.Popen(  # noqa: S603 - this very program

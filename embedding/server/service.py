@@ -272,7 +272,6 @@ class ParameterServer:
         threading.Timer(0.2, self._ended.set).start()
 
     def status(self) -> dict[str, Any]:
-        """The status JSON."""
         return {
             **build_status(
                 self.state,
@@ -286,7 +285,6 @@ class ParameterServer:
 
     @property
     def shard_pids(self) -> list[int]:
-        """Processes of the shards."""
         return [] if self._shards is None else self._shards.fleet.pids
 
     def checkpoint(self, *, wait: bool) -> None:
@@ -326,7 +324,6 @@ class ParameterServer:
         return reasons
 
     def metrics(self) -> bytes:
-        """The metrics in Prometheus' text format."""
         return render(self.status(), self.state.meters)
 
     def _session(self) -> NodeSession:

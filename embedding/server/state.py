@@ -117,7 +117,6 @@ class ServerState:
 
     @property
     def composer(self) -> GramComposer:
-        """Makes vectors of rows."""
         return self.rows.composer
 
     @property
@@ -397,7 +396,6 @@ class ServerState:
             return replace(self.ledger.of(node))
 
     def report(self, node: str, report: dict[str, Any]) -> None:
-        """A node's own figures."""
         pending, event_now = read_report(report)
         with self.lock:
             if node in self.reports.departed:

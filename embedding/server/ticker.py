@@ -35,7 +35,6 @@ class Ticker:
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> bool:
@@ -52,12 +51,10 @@ class Ticker:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was asked to end."""
         return self._stop.is_set()
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def _run(self) -> None:

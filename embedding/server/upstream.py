@@ -21,22 +21,17 @@ class Upstream(Protocol):
 
     def check(self, sync: SyncConfig) -> None:
         """ConfigError for settings that do not go with being a replica."""
-        ...
 
     def accounts(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> Accounts:
         """How pushes are counted here."""
-        ...
 
     def welcome(self, own: Welcome) -> Welcome:
         """The answer to a node's greeting, with what holds for the whole model."""
-        ...
 
     def ids(
         self, words: Sequence[str], counts: IntArray, contributors: Contributors | None
     ) -> IntArray:
         """Ids int64 [n] of words, -1 for none; UnavailableError while it cannot be asked."""
-        ...
 
     def released(self, push: Push, after: int) -> None:
         """A push is about to be applied or dropped; `after`: the node's last one before it."""
-        ...

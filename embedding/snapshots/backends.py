@@ -93,7 +93,6 @@ class Folder:
         erasing.finish(self.root)
 
     def names(self) -> list[str]:
-        """Names of all visible directories, sorted."""
         if not self.root.is_dir():
             return []
         found = (path for path in self.root.iterdir() if not path.name.startswith("."))
@@ -105,7 +104,6 @@ class Folder:
         return ID.fullmatch(name) is not None and (self.root / name).is_dir()
 
     def manifest(self, name: str) -> str:
-        """Text of one manifest; SnapshotError when it is missing or unreadable."""
         try:
             return (self.root / name / MANIFEST).read_text(encoding="utf-8")
         except FileNotFoundError as error:
@@ -166,7 +164,6 @@ class Folder:
         return path
 
     def written_at(self, name: str) -> float | None:
-        """When the manifest was written, Unix seconds; None when there is no manifest."""
         try:
             return (self.root / name / MANIFEST).stat().st_mtime
         except (FileNotFoundError, NotADirectoryError):
@@ -232,7 +229,6 @@ class Remote:
         self.cache = Folder(cache / key)
 
     def names(self) -> list[str]:
-        """Names of all visible directories, sorted."""
 
         def listed() -> list[Any]:
             self.fs.invalidate_cache()
@@ -252,7 +248,6 @@ class Remote:
         return name in self.names() or self._exists(name)
 
     def manifest(self, name: str) -> str:
-        """Text of one manifest; SnapshotError when it is missing or unreadable."""
         try:
             return self._read(f"{name}/{MANIFEST}")
         except FileNotFoundError as error:
@@ -267,7 +262,6 @@ class Remote:
         return f"{self.protocol}://{self.root.lstrip('/')}/{name}"
 
     def note(self, name: str) -> str | None:
-        """Text of a small object beside the directories; None when there is none."""
         try:
             return self._read(name)
         except FileNotFoundError:
@@ -299,7 +293,6 @@ class Remote:
         return self.cache.fetch(name)
 
     def written_at(self, name: str) -> float | None:
-        """When the manifest was written, Unix seconds; None when there is no manifest."""
         return self._modified(f"{name}/{MANIFEST}")
 
     def erase(self, name: str, *, word: str | None, source: str | None) -> None:

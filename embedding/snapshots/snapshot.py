@@ -69,7 +69,6 @@ class Snapshot:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.ref.id
 
     @property

@@ -92,7 +92,6 @@ class PrioritisedReplay:
         return serials
 
     def sample(self, n_tokens: int, since: int | None = None) -> Sample:
-        """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
         ring, total = self._ring, self._tree.total
         if since is not None:
             return sample_alike(ring, n_tokens, self._random, since)

@@ -78,7 +78,6 @@ class UniformReplay:
         return self._ring.add(tokens, sentences)
 
     def sample(self, n_tokens: int, since: int | None = None) -> Sample:
-        """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
         return sample_alike(self._ring, n_tokens, self._random, since)
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:

@@ -36,7 +36,6 @@ class CountingThread:
         self._counted = pool.submit(self._count)
 
     def stop(self) -> None:
-        """Count no further."""
         self._stop.set()
 
     def wait(self) -> CountedWords:

@@ -90,7 +90,6 @@ class SourceContrasts:
         return Likeness(self._snapshot, self._snapshot.usage, self._config)
 
     def of(self, first: str, second: str | None) -> SourceContrast:
-        """As `source_contrast`."""
         snapshot, config = self._snapshot, self._config
         usage = _usage(snapshot, first, second)
         others = [name for name in usage.by_source if name != first] if second is None else [second]

@@ -51,7 +51,6 @@ class EstimatorTraits:
     """The estimator that takes its place where a snapshot does not say how words were used."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         if self.judge is not None and not (self.without_usage and self.needs_usage):
             return "judge goes with needs_usage, and with without_usage, which judges without it"
         return ""

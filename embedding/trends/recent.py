@@ -20,12 +20,10 @@ class Recent(Generic[V]):
         self._lock = threading.Lock()
 
     def peek(self, key: Hashable) -> V | None:
-        """The kept value, if any."""
         with self._lock:
             return self._values.get(key)
 
     def values(self) -> list[V]:
-        """All kept values."""
         with self._lock:
             return [*self._values.values()]
 

@@ -261,12 +261,10 @@ class WindowFigures:
 
     @property
     def total_documents(self) -> int:
-        """Documents of all sources."""
         return sum(self.documents.values())
 
     @property
     def total_tokens(self) -> int:
-        """Tokens of all sources."""
         return sum(self.tokens.values())
 
 

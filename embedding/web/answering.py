@@ -73,7 +73,6 @@ class ProgramAnswers:
         self._answers = answers
 
     def report(self, window: str) -> TrendReport:
-        """The report of a window."""
         return in_time(self._reader.report(self._reader.open(window).id, wait_s=API_WAIT_S))
 
     def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:

@@ -32,7 +32,6 @@ class HeadlineStore:
             return dict(table.execute(query, chosen).fetchall())
 
     def add(self, url: str, source: str, headline: str) -> None:
-        """Keep a headline."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._open() as table:
             table.execute(

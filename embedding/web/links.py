@@ -33,7 +33,6 @@ class PagePaths:
         return self._keeping(self.page(name))
 
     def page(self, name: str) -> str:
-        """A page by its name."""
         return f"{self.root}/{name}"
 
     def static(self, name: str) -> str:
@@ -57,7 +56,6 @@ class PagePaths:
         return self._keeping(f"{self._window(snapshot)}/timeline")
 
     def csv(self, snapshot: str, ranking: str) -> str:
-        """A ranking as CSV."""
         return self._keeping(f"{self._window(snapshot)}/{ranking}.csv")
 
     def word(self, word: str) -> str:
@@ -108,11 +106,9 @@ class PagePaths:
         return self._query("api/since", w=word)
 
     def word_csv(self, word: str) -> str:
-        """A word's history as CSV."""
         return self._keeping(f"{self.root}/word.csv?{urlencode({'w': word})}")
 
     def word_json(self, word: str) -> str:
-        """A word's history as JSON."""
         return self._word("api/word", word)
 
     def _query(self, page: str, **values: str) -> str:

@@ -125,7 +125,6 @@ class Login:
         )
 
     def end(self, request: Request, response: Response) -> None:
-        """End the session."""
         with opened(self._sessions, _SESSIONS) as database:
             known = (digest_of(request.cookies.get(COOKIE, "")),)
             database.execute("DELETE FROM session WHERE digest = ?", known)

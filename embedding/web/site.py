@@ -113,7 +113,6 @@ class Site:
 
     @cached_property
     def programs(self) -> ProgramAnswers:
-        """What programs are answered."""
         return ProgramAnswers(self.reader, self.answers)
 
     def reading(self, request: Request) -> Reading:

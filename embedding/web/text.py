@@ -103,11 +103,9 @@ class Languages:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
         return tuple(self.files)
 
     def catalogue(self, language: str) -> TextCatalogue:
-        """The texts of one of them."""
         return catalogue(self.files[language])
 
     def check(self) -> None:

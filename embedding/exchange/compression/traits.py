@@ -21,7 +21,6 @@ class CompressionTraits:
     back for later pushes. Without it deltas are packed (`Compressor`) with error feedback."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         return ""
 
 

@@ -68,23 +68,18 @@ class LeaderRows(Protocol):
     @property
     def links(self) -> ShardSync:
         """Keeps the leader's shards in step with it."""
-        ...
 
     def spread(self, entry: GroupEntry) -> None:
         """Send an entry's rows to where they lie, before the leader hears of it."""
-        ...
 
     def rest(self, entry: GroupEntry) -> GroupEntry:
         """What of an entry the leader itself gets."""
-        ...
 
     def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
         """The leader's answer, completed by what is said elsewhere."""
-        ...
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         """Rows [n, dim] as they are now, zeros for words that were evicted."""
-        ...
 
 
 @dataclass
@@ -113,11 +108,9 @@ class RowsAtLeader:
         """The rows go with the entry."""
 
     def rest(self, entry: GroupEntry) -> GroupEntry:
-        """All of it."""
         return entry
 
     def changed(self, found: RemoteChanges, answer: Message, seen: Seen) -> RemoteChanges:
-        """The leader's answer says all."""
         del answer, seen
         return found
 

@@ -77,7 +77,6 @@ class Pieces:
 
     @property
     def count(self) -> int:
-        """Pieces."""
         return len(self.rows) + len(self.data)
 
     def begin(self, sequence: int = 0) -> None:

@@ -40,11 +40,9 @@ class RowsOnLeadersShards:
         self._at = (0, 0)
 
     def spread(self, entry: GroupEntry) -> None:
-        """See LeaderRows: to all shards at once."""
         self.links.push(entry)
 
     def rest(self, entry: GroupEntry) -> GroupEntry:
-        """See LeaderRows: what was read."""
         return replace(entry, rows=())
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:

@@ -81,7 +81,6 @@ class ColumnsOnShards:
         self.links.each(lambda shard: self._push_part(shard, part))
 
     def rest(self, push: Push) -> Push:
-        """See RowPath: what was read."""
         return without_rows(push)
 
     def _minibatches(

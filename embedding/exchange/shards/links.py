@@ -103,7 +103,6 @@ class ShardLinks(Generic[P]):
         return [future.result() for future in futures]
 
     def push(self, push: P) -> None:
-        """Send each shard its part."""
         self._session.stream()  # the first greeting tells where the shards are
         self.each(ShardStream.push, self._backlog.split(push, len(self)))
 

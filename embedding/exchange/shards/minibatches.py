@@ -71,7 +71,6 @@ class Minibatches:
 
     @property
     def nbytes(self) -> int:
-        """Bytes as they are sent."""
         return sum(part.nbytes for part in minibatch_arrays(self).values())
 
 

@@ -60,13 +60,11 @@ class ShardedView:
             part.forget_mirror()
 
     def alive(self, ids: IntArray) -> None:
-        """See OwnRows.alive."""
         self._feedback.keep(ids)
         for part in self.parts:
             part.cache.keep(ids)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """See OwnRows.figures."""
         found: dict[str, dict[str, Any]] = self.primary.figures()
         for part in self.parts:
             for name, value in part.figures()["cache"].items():

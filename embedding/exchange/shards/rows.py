@@ -55,11 +55,9 @@ class RowsOnShards:
         return found
 
     def spread(self, push: Push) -> None:
-        """See RowPath: to all shards at once."""
         self.links.push(push)
 
     def rest(self, push: Push) -> Push:
-        """See RowPath: what was read."""
         return without_rows(push)
 
     def _gather(

@@ -57,7 +57,6 @@ class ShardStream:
         self._channel: Channel | None = None
 
     def push(self, push: Push) -> None:
-        """Send this shard's part of a push."""
         self._taken(self._patiently(lambda: self._sent(self._open(), push)))
 
     def pull(self, header: Mapping[str, Any], asked: Mapping[Table, IntArray]) -> Message:

@@ -35,7 +35,6 @@ class TopologyTraits:
     wait for it are told; it never raises."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         if self.replicas and not self.sums:
             return "replicas go with sums only, which keep them alike"
         if self.sums and self.meet is None:

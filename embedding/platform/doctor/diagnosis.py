@@ -26,7 +26,6 @@ class Diagnosis:
     advice: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         return asdict(self)
 
 

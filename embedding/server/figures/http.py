@@ -71,7 +71,6 @@ class HttpService:
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
-        """Serve."""
         self._thread.start()
 
     def show(self, pages: Pages) -> None:

@@ -24,7 +24,6 @@ class Rate:
         self._began: float | None = None
 
     def add(self, n: float, now: float) -> None:
-        """`n` events happened."""
         self._began = now if self._began is None else self._began
         self._events.append((now, n))
         self._sum += n
@@ -52,7 +51,6 @@ class Reservoir:
         self._random = random.Random(seed)  # noqa: S311 - a sample, not a secret
 
     def add(self, values: Iterable[float]) -> None:
-        """Add values."""
         for value in values:
             self._seen += 1
             if len(self._values) < self.size:

@@ -55,7 +55,6 @@ class Extra(Protocol):
 
     def calls(self) -> Mapping[str, Call]:
         """Operations by name."""
-        ...
 
 
 class Conversation(Protocol):
@@ -66,15 +65,12 @@ class Conversation(Protocol):
     @property
     def meters(self) -> Meters:
         """What its bytes are counted in."""
-        ...
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
-        ...
 
     def ended(self) -> None:
         """The stream is over."""
-        ...
 
 
 class Served(Protocol):
@@ -85,7 +81,6 @@ class Served(Protocol):
     @property
     def meters(self) -> Meters:
         """Figures."""
-        ...
 
 
 class FlightService(flight.FlightServerBase):  # type: ignore[misc]

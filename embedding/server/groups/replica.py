@@ -23,7 +23,6 @@ class ReplicaRows(Protocol):
     @property
     def moved(self) -> int:
         """Rows that moved since the leader heard last."""
-        ...
 
     @property
     def lacking(self) -> bool:
@@ -43,7 +42,6 @@ class ReplicaRows(Protocol):
 
         It raises UnavailableError while some rows cannot be reached; then it is called again.
         """
-        ...
 
     def merged(self) -> None:
         """The leader has applied the entry that was taken last."""
@@ -63,7 +61,6 @@ class ReplicaRows(Protocol):
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
         """The leader has these rows; how many of their words have a row here."""
-        ...
 
 
 class LocalReplica(ReplicaRows):

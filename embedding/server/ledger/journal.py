@@ -57,7 +57,6 @@ class Journal:
             raise UnavailableError(f"{self.path}: {error.strerror}: no new words now.") from error
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

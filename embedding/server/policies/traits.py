@@ -34,7 +34,6 @@ class PolicyTraits:
     """Nodes take part in rounds of L-BFGS between their blocks."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         past = self.needs_shared_memory or self.needs_rounds
         if past and self.moves_rows_by_pushes_alone:
             return (

@@ -40,11 +40,9 @@ class Part(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """JSON-safe (under the lock); its names are those of no other part."""
-        ...
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         """Go on from the facts of a checkpoint, which may know nothing of this part."""
-        ...
 
 
 class Recovery(Checkpointer):

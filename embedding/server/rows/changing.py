@@ -75,7 +75,6 @@ class ChangeQueue:
 
     @property
     def stuck(self) -> str | None:
-        """See Changing."""
         return self._changing.stuck
 
     @property

@@ -28,19 +28,15 @@ class RowsCopy(Protocol):
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Complete the copy; the longest time in seconds for which `lock` was held."""
-        ...
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
         """float32 [n, dim] of some slots."""
-        ...
 
     def rows(self, table: Table) -> FloatArray:
         """float32 [n, dim], a whole table."""
-        ...
 
     def release(self) -> None:
         """The copy is needed no longer."""
-        ...
 
 
 class RowCopy:

@@ -24,11 +24,9 @@ class SharedRows(Protocol):
     @property
     def path(self) -> str:
         """Where other processes of this host find them (`SharedTables`)."""
-        ...
 
     def table(self, at: int) -> DeviceArray:
         """One table, float32 [rows[at], dim]."""
-        ...
 
 
 class RowDevice(Protocol):
@@ -38,35 +36,27 @@ class RowDevice(Protocol):
 
     def zeros(self, *shape: int) -> DeviceArray:
         """float32 zeros."""
-        ...
 
     def shared(self, rows: Sequence[int], dim: int) -> SharedRows:
         """Tables of zeros that processes of this host have together."""
-        ...
 
     def place(self, values: DeviceArray) -> DeviceArray:
         """The values there; what is there already is not copied and may be read only."""
-        ...
 
     def host(self, values: DeviceArray) -> npt.NDArray[Any]:
         """Values that are there as a numpy array, once they are computed."""
-        ...
 
     def as_sent(self, rows: DeviceArray, half: bool) -> FloatArray | HalfArray:
         """Rows as they leave the server; a GPU rounds them before they leave it."""
-        ...
 
     def steps(self, dim: int) -> RowSteps:
         """What changes rows of `dim` columns."""
-        ...
 
     def wait(self) -> None:
         """Return once all that was asked for is computed."""
-        ...
 
     def limit_threads(self, threads: int) -> None:
         """Products of matrices take at most so many in this process, from now on."""
-        ...
 
 
 class HostDevice:

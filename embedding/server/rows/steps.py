@@ -20,11 +20,9 @@ class RowSteps(Protocol):
 
     def gather(self, rows: DeviceArray, where: DeviceArray) -> DeviceArray:
         """Rows float32 [n, dim]; a negative place gives zeros."""
-        ...
 
     def add(self, rows: DeviceArray, where: DeviceArray, delta: DeviceArray, scale: float) -> None:
         """rows[where] += scale · delta."""
-        ...
 
     def adagrad(
         self,
@@ -39,7 +37,6 @@ class RowSteps(Protocol):
 
         AdaGrad (Duchi 2011) with one accumulator a row; moved float32 [capacity].
         """
-        ...
 
 
 class FetchingSteps:

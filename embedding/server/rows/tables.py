@@ -43,11 +43,9 @@ class Watcher(Protocol):
 
     def save(self, table: Table, slots: IntArray) -> None:
         """These rows (slots, none negative) are about to change."""
-        ...
 
     def replaced(self, slots: IntArray) -> None:
         """Words came or went: these slots of the words' tables have got other rows."""
-        ...
 
 
 WORD_TABLES = (Table.IN, Table.OUT)
@@ -117,7 +115,6 @@ class Tables:
 
     @property
     def kinds(self) -> tuple[Table, ...]:
-        """The tables that there are."""
         return tuple(self._moved)
 
     @property

@@ -96,7 +96,6 @@ class RowStore(Protocol):
 
     def check(self, sync: SyncConfig, before: SyncConfig) -> None:
         """RefusedError or ConfigError for a policy that these rows do not go with."""
-        ...
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -105,11 +104,9 @@ class RowStore(Protocol):
 
         RefusedError for an id that was never given, and where the rows lie on shards.
         """
-        ...
 
     def pull(self, request: PullRequest) -> ReadRows:
         """The rows that are asked for; RefusedError as for `slots`."""
-        ...
 
     def released(self, instructions: Sequence[Instruction]) -> None:
         """The policy let pushes through; said before the first of them is carried out."""
@@ -130,41 +127,33 @@ class RowStore(Protocol):
         scale   None: past the optimiser
         writer  who has these changes already
         """
-        ...
 
     def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
         """Ids of rows that others than `who` changed since `seen`, by table; none of shards."""
-        ...
 
     # -- words ------------------------------------------------------------------------------
 
     def make_room(self, words: int) -> int:
         """For how many of so many new words there is memory."""
-        ...
 
     def evicted(self, ids: IntArray) -> None:
         """These words are about to lose their rows."""
-        ...
 
     def start(self, admission: Admission) -> None:
         """Give new words their first rows."""
-        ...
 
     # -- reading all of them ----------------------------------------------------------------
 
     def live(self, table: Table, ids: IntArray) -> DeviceArray:
         """Vectors or contexts [n, d] of words now, zeros for evicted ones."""
-        ...
 
     def copy(self) -> RowsCopy:
         """Begin a consistent copy of all rows."""
-        ...
 
     # -- keeping them -----------------------------------------------------------------------
 
     def own_copy(self) -> TablesCopy:
         """Begin a copy of `tables` with accumulators, for this server's checkpoint."""
-        ...
 
     def keep_first(self) -> None:
         """Have on disk what a checkpoint of this server builds on (without the lock).
@@ -183,7 +172,6 @@ class RowStore(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """What a checkpoint says of where the rows are, JSON-safe."""
-        ...
 
     def restore(
         self,
@@ -193,7 +181,6 @@ class RowStore(Protocol):
         places: IntArray,
     ) -> None:
         """Go on from a checkpoint: rows of `slots` are at `places` of its arrays, int64 [n]."""
-        ...
 
     # -- being shown ------------------------------------------------------------------------
 

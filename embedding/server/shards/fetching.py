@@ -132,7 +132,6 @@ class ShardCalls:
         return answer
 
     def close(self) -> None:
-        """Close the stream."""
         with self._lock:
             self._drop()
 

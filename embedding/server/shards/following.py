@@ -34,7 +34,6 @@ class FollowingCalls:
         self._moved = moved
 
     def calls(self) -> dict[str, Callable[[Message], Message]]:
-        """By operation."""
         return {"moves": self._moves, "adopt": self._adopt, "stand": self._stand}
 
     def _moves(self, message: Message) -> Message:
@@ -62,7 +61,6 @@ class FollowingCalls:
         return Message({"status": "ok", "rows": adopted})
 
     def _stand(self, message: Message) -> Message:
-        """See ShardState.stand."""
         header = message.header
         applied = header.get("applied")
         if not isinstance(applied, dict):

@@ -29,7 +29,6 @@ class GroupStream:
         """Whether this is a group's stream: its bytes are not those of nodes."""
 
     def calls(self) -> dict[str, Callable[[Message], Message]]:
-        """By operation."""
         return {PIECE: self._piece, "changes": self._changes}
 
     def received(self, push: Push, message: Message) -> Push:

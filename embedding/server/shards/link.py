@@ -74,11 +74,9 @@ class ShardLink:
         return self.shard.index
 
     def start(self) -> None:
-        """Begin to send."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more."""
         self._stopping.set()
         with self._log.changed:
             self._log.changed.notify_all()
@@ -235,7 +233,6 @@ class PrimaryLinks:
         return len(self.links)
 
     def start(self) -> None:
-        """Begin to send the log."""
         for link in self.links:
             link.start()
 

@@ -326,7 +326,6 @@ class RemoteCopy:
         return found
 
     def release(self) -> None:
-        """The copy is needed no longer."""
         for link in self.links.links:
             link.calls.forget(self.number)
 

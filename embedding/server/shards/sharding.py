@@ -91,7 +91,6 @@ class Fleet:
 
     @property
     def pids(self) -> list[int]:
-        """The processes."""
         return [keeper.pid for keeper in self._keepers]
 
 
@@ -126,7 +125,6 @@ class Shards:
         logger.info("%d shards: %s", len(locations), ", ".join(locations))
 
     def tick(self) -> None:
-        """Time passed."""
         self._links.tick()
 
     def ailing(self) -> list[str]:

@@ -241,7 +241,6 @@ class _Cutter:
         return [replace(block, progress=float(lines.done[-1])) for block in found]
 
     def _sourced(self, lines: DatedLines) -> list[tuple[str, DatedLines]]:
-        """The lines of each source."""
         if not self.share.sources or not lines.name_sources:
             return [(self.share.source, lines)]
         groups: dict[str, list[int]] = {}

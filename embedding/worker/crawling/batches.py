@@ -30,7 +30,6 @@ class BlockSink(Protocol):
 
     def put(self, block: TokenBlock, timeout: float | None = None) -> None:
         """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
-        ...
 
 
 class BackgroundTasks:
@@ -40,7 +39,6 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin one."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         return task
@@ -121,7 +119,6 @@ class TextBatches:
                 await self._send(key)
 
     def figures(self) -> dict[str, object]:
-        """For the crawler's report."""
         return {
             "full_waits": self.full_waits,
             "tokenizer": self.text.digest,

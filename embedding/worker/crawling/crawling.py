@@ -42,23 +42,19 @@ class Sink(BlockSink, Protocol):
 
     def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
         """Keys of documents that need not be fetched again."""
-        ...
 
     def send_report(self, report: dict[str, object]) -> None:
         """Take the crawler's figures."""
-        ...
 
     def latest_report(self) -> dict[str, Any] | None:
         """`offset`: documents learnt in earlier incarnations of the node, as `unacknowledged.py`
         writes them; `durable`: how many of the keys acknowledged so far are done. None: nothing is
         known yet.
         """
-        ...
 
     @property
     def alive(self) -> bool:
         """Whether anybody is there."""
-        ...
 
 
 class CrawlProcess:
