@@ -26,9 +26,9 @@ def _serve(
     config: str, policy: str, dim: int, patience_s: float, environment: dict[str, str]
 ) -> None:
     adopt(environment)
-    from embedding.server.groups import link
     from embedding.server.service import ParameterServer
     from embedding.server.shards import sharding
+    from yeoron_lab.groups import link
 
     sharding.START_S = link.GROUP_START_S = patience_s
     chosen = ServerConfig.model_validate_json(config)

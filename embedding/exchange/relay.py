@@ -56,9 +56,10 @@ RELAYS: Registry[type[Aggregation], NoTraits] = Registry(
 
 def aggregation() -> type[Aggregation]:
     """The way in which pushes are added up; ConfigError where none is installed."""
-    for name in RELAYS:
-        return RELAYS.get(name)
-    raise ConfigError(
-        'topology.aggregators: nothing here adds pushes up; pip install "yeoron[all]" brings it, '
-        "and 0 is accepted."
-    )
+    found = RELAYS.first()
+    if found is None:
+        raise ConfigError(
+            "topology.aggregators: nothing here adds pushes up; pip install "
+            '"yeoron[all]" brings it, and 0 is accepted.'
+        )
+    return found

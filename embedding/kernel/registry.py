@@ -101,6 +101,10 @@ class Registry(Generic[T, S]):
     def traits(self, name: str) -> S:
         return self._load(name)[1]
 
+    def first(self) -> T | None:
+        """The first of all, for kinds of which one is enough; None where there is none."""
+        return next((self.get(name) for name in self.names()), None)
+
     def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:
         """Names of all whose `trait` is `wanted`."""
         return tuple(name for name in self.names() if getattr(self.traits(name), trait) == wanted)

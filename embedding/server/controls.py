@@ -12,8 +12,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.flight.shell import ControlCall
-from embedding.server.groups.leading import LedGroups
-from embedding.server.groups.link import GroupLink
+from embedding.server.grouping import Followers, LeaderLink
 from embedding.server.limits import check_nodes, check_report
 from embedding.server.policies.traits import POLICIES
 from embedding.server.snapshotting.live import LiveModel, read_gold_set
@@ -27,10 +26,10 @@ class Controlled(Protocol):
     state: ServerState
     snapshotter: Snapshotter
 
-    groups: LedGroups
+    groups: Followers
 
     @property
-    def link(self) -> GroupLink | None:
+    def link(self) -> LeaderLink | None:
         """The line to the leading group, where there is another."""
 
     def checkpoint(self, *, wait: bool) -> None:

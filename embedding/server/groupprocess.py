@@ -12,11 +12,35 @@ import os
 import signal
 import sys
 
+from pydantic import Field
+
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.logs import begin_logging
-from embedding.server.groups.spec import GroupSpec
-from embedding.server.processes import announce, end_with_parent
+from embedding.server.config import SyncConfig
+from embedding.server.processes import ProcessSpec, announce, end_with_parent
 from embedding.server.service import ParameterServer
+
+
+class GroupSpec(ProcessSpec):
+    """One of the groups of a training; `server.group` names its leader."""
+
+    module = "groupprocess"
+    what = "server group"
+
+    sync: SyncConfig = SyncConfig()
+    """How the group's own nodes are kept in step."""
+
+    dim: int = Field(ge=1)
+    """Columns of a row."""
+
+    seed: int = 0
+    """Seed of the rows' first values."""
+
+    buckets: int = Field(default=0, ge=0)
+    """Rows for n-grams."""
+
+    biases: int = Field(default=0, ge=0)
+    """Columns that are no part of a vector."""
 
 
 def main() -> None:

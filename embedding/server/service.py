@@ -21,12 +21,7 @@ from embedding.server.flight.hangup import end
 from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.flight.listening import listen
 from embedding.server.flight.shell import FlightService, NodeSession
-from embedding.server.groups.calls import GroupCalls
-from embedding.server.groups.leader import Leader, following_config
-from embedding.server.groups.leading import LedGroups
-from embedding.server.groups.link import GroupLink
-from embedding.server.groups.replica import LocalReplica, ReplicaRows
-from embedding.server.groups.sharded import ShardedReplica
+from embedding.server.grouping import GROUPS, Followers, LeaderLink, needed_groups
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
@@ -73,8 +68,8 @@ class ParameterServer:
         http: HttpService | None = None,
         pages: bool = True,
     ) -> None:
-        follows = config.group.leader is not None
-        config = following_config(config) if follows else config
+        follows = needed_groups("group.leader") if config.group.leader is not None else None
+        config = config if follows is None else follows.following(config)
         self.config = config
         self._traces = open_traces("server")
         self._credentials = read_credentials(config)
@@ -84,7 +79,7 @@ class ParameterServer:
         digests = WordDigests()
         if folder is not None:
             digests = WordDigests(folder.waiting_key(), folder.refused())
-        leader = Leader(config) if follows else None
+        leader = None if follows is None else follows.upstream(config)
         here = config.shards == 1 and config.split == "rows"
         self.state = ServerState(
             config if here else without_rows(config),
@@ -95,7 +90,8 @@ class ParameterServer:
             rows=LocalRows if here else ShardedRows,
             upstream=leader,
         )
-        self.groups = LedGroups(self.state)
+        self._grouping = grouping = GROUPS.first()
+        self.groups = Followers() if grouping is None else grouping.followers(self.state)
         self.recovery: Recovery | None = None
         try:
             if folder is not None:
@@ -103,7 +99,9 @@ class ParameterServer:
                 self.recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
             self.snapshotter = Snapshotter(self.state, config, self._traces)
             self._shards = self._sharded(folder)
-            self.link = None if leader is None else self._linked(leader)
+            self.link: LeaderLink | None = None
+            if follows is not None and leader is not None:
+                self.link = follows.link(self.state, leader, self._end)
             if config.cut == "watermark":
                 self.state.accounts.when_complete(self.snapshotter.complete)
         except BaseException:
@@ -136,17 +134,6 @@ class ParameterServer:
         identity = secrets.token_hex(16) if folder is None else folder.identity()
         return Shards(rows, self.config, identity=identity)
 
-    def _linked(self, leader: Leader) -> GroupLink:
-        """The line to the leading group."""
-        state, rows = self.state, self.state.rows
-        replica: ReplicaRows
-        if isinstance(rows, ShardedRows):
-            most = self.config.max_message_bytes
-            replica = ShardedReplica(rows, state.vocabulary, state.ledger, state.lock, most)
-        else:
-            replica = LocalReplica(rows.tables, state.vocabulary, state.lock)
-        return GroupLink(state, leader, replica, self._end)
-
     def _end(self) -> None:
         """Have `serve_forever` end."""
         if self._ended is not None:
@@ -174,7 +161,7 @@ class ParameterServer:
             # Nothing of a start that failed stays: no process, line, port or lock of a folder.
             self.snapshotter.close()
             if self.link is not None:
-                self.link.client.close()
+                self.link.close()
             self._release()
             raise
         self._ticker.start()
@@ -327,15 +314,18 @@ class ParameterServer:
         return render(self.status(), self.state.meters)
 
     def _session(self) -> NodeSession:
+        extras = [
+            *(partial(part.stream, self.state) for part in self.state.parts.values()),
+            partial(LeavingCalls, self.state),
+        ]
+        if self._grouping is not None:
+            asks = self.snapshotter.asks
+            extras.append(partial(self._grouping.stream, self.groups, self.state, asks))
         return NodeSession(
             self.state,
             want_checkpoint=lambda: self.checkpoint(wait=False),
             meters_of=self.groups.meters,
-            extras=[
-                *(partial(part.stream, self.state) for part in self.state.parts.values()),
-                partial(LeavingCalls, self.state),
-                partial(GroupCalls, self.groups, self.state, self.snapshotter.asks),
-            ],
+            extras=extras,
         )
 
 

@@ -10,7 +10,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.server.config import ServerConfig
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groups.spec import GroupSpec
+from embedding.server.groupprocess import GroupSpec
 from embedding.server.processes import START_S, ProcessKeeper
 from embedding.training.request import TrainRequest, set_of
 

@@ -13,6 +13,7 @@ from embedding.server.compatibility import (
     SUMS_POLICY,
 )
 from embedding.server.groupconfig import check_pace
+from embedding.server.grouping import check_groups
 from embedding.training.request import TrainRequest
 
 
@@ -85,6 +86,7 @@ def check_server_groups(request: TrainRequest) -> None:
     if groups == 1:
         return
     where = f"server_groups {groups}"
+    check_groups(where)
     if groups > request.nodes:
         raise ConfigError(
             f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "

@@ -69,6 +69,7 @@ def test_a_usual_training_needs_nothing_of_it(without) -> None:
         ("--model", "glove"),
         ("--model", "sppmi"),
         ("--aggregators", "1"),
+        ("--nodes", "2", "--server-groups", "2"),
         ("--sync", "asp", "--sync-setting", "n_push=4"),
     ],
     ids=" ".join,

@@ -21,18 +21,11 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groups.calls import GroupCalls
-from embedding.server.groups.leader import Leader, following_config
-from embedding.server.groups.leading import LedGroups
-from embedding.server.groups.link import GroupLink
-from embedding.server.groups.replica import LocalReplica
-from embedding.server.groups.sharded import ShardedReplica
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards import recovery as shardrecovery
-from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import as_json
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.service import ShardSession
@@ -40,6 +33,13 @@ from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 from embedding.server.state import ServerState
+from yeoron_lab.groups.calls import GroupCalls
+from yeoron_lab.groups.following import following_shard
+from yeoron_lab.groups.leader import Leader, following_config
+from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.groups.link import GroupLink
+from yeoron_lab.groups.replica import LocalReplica
+from yeoron_lab.groups.shardedreplica import ShardedReplica
 
 DIM = 2
 IMPATIENT = ExchangeConfig(
@@ -73,8 +73,8 @@ class Network:
         self._patches = [patch(f"embedding.{p}.Channel", self.channel) for p in PLACES]
         self._patches.append(patch("embedding.server.shards.state.SHARD_WAIT_S", 0.005))
         self._patches.append(patch("embedding.exchange.shards.links.KEEP_S", 1e6))
-        self._patches.append(patch("embedding.server.groups.sharded._REACH_S", 0.02))
-        self._patches.append(patch("embedding.server.groups.leader.TRY_S", 0.02))
+        self._patches.append(patch("yeoron_lab.groups.shardedreplica._REACH_S", 0.02))
+        self._patches.append(patch("yeoron_lab.groups.leader.TRY_S", 0.02))
         for each in self._patches:
             each.start()
         return self

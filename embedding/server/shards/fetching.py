@@ -16,7 +16,6 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.composing import GramBags
-from embedding.server.rows.drift import Moved
 from embedding.server.shards.log import ShardLog
 
 logger = logging.getLogger(__name__)
@@ -101,21 +100,6 @@ class ShardCalls:
             self._drop()
             self._channel, answer = self._shard.greeted(self._log)
             return whole(answer.header, "epoch")
-
-    def moves(self, table: Table, at: tuple[int, int], first: int, most: int) -> Moved:
-        """Some of the rows that had moved at the entry `at`, by id."""
-        header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
-        answer = self.fetch(Message(header))
-        rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
-        return Moved(answer.array("ids", "i8", 1), *rows)
-
-    def adopt(
-        self, table: Table, ids: IntArray, rows: FloatArray, at: tuple[int, int] | None
-    ) -> int:
-        """The leader has these rows; how many of their words have one there (`FollowingCalls`)."""
-        header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
-        answer = self.fetch(Message(header, {"ids": ids, "rows": rows}))
-        return whole(answer.header, "rows")
 
     def fetch(self, message: Message) -> Message:
         """The answer to one request."""

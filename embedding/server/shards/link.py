@@ -255,7 +255,7 @@ class PrimaryLinks:
     def tick(self) -> None:
         """Drop entries that every shard has on disk."""
         # Shards of a group that follows have no disk: the leader's tables are their checkpoint, and
-        # `groups/sharded.py` drops what those hold.
+        # the group's replica drops what those hold.
         if not self.follows:
             self.log.drop(min(link.durable for link in self.links))
 

@@ -39,8 +39,7 @@ from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.shards.fields import at_of, table_of
-from embedding.server.shards.following import FollowingCalls, following_shard
-from embedding.server.shards.grouped import GroupStream
+from embedding.server.shards.grouping import SHARD_GROUPS
 from embedding.server.shards.log import from_json
 from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
@@ -119,8 +118,9 @@ class ShardServer:
 
 
 def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:
-    if spec.server.group.leader is not None:
-        return following_shard(spec)
+    grouping = SHARD_GROUPS.first()
+    if spec.server.group.leader is not None and grouping is not None:
+        return grouping.following(spec)
     epoch = int(time.time() * 1000) if folder is None else folder.next_epoch()
     return ShardState(spec, epoch=epoch)
 
@@ -136,7 +136,8 @@ class ShardSession:
         self._workspace: Workspace | None = None
         self._mirror = StreamMirror(state.spec.server.mirror_bytes, state.tables.seed)
         self._half = False
-        self._group = GroupStream(state, lambda: self.node)
+        grouping = SHARD_GROUPS.first()
+        self._group = None if grouping is None else grouping.conversation(state, lambda: self.node)
         self._calls: dict[str, Call] = {
             "pull": self._pull,
             "push": self._push,
@@ -144,7 +145,7 @@ class ShardSession:
             "step": self._step,
             "learnt": self._learnt,
             "confirm": self._confirm,
-            **self._group.calls(),
+            **({} if self._group is None else self._group.calls()),
         }
         self._leading: dict[str, Call] = {
             "log": self._log,
@@ -152,16 +153,16 @@ class ShardSession:
             "sums": self._sums,
             "copied": self._copied,
             "forget": self._forget,
+            **({} if grouping is None else grouping.primary_calls(state)),
         }
-        if state.moved is not None:
-            self._leading |= FollowingCalls(state, state.moved).calls()
 
     @property
     def meters(self) -> Meters:
         """Bytes of the primary are not those of nodes, and those of groups neither."""
         if self._leads:
             return self.state.peers.primary
-        return self.state.peers.groups if self._group.speaks else self.state.meters
+        of_group = self._group is not None and self._group.speaks
+        return self.state.peers.groups if of_group else self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
@@ -208,7 +209,7 @@ class ShardSession:
         push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
-        self.state.push(self._group.received(push, message))
+        self.state.push(push if self._group is None else self._group.received(push, message))
         self._mirror.learnt(push)
         return self._acknowledged()
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from embedding.server.shards.cursor import LogCursor
 from embedding.server.shards.heldrows import HeldRows
 from embedding.server.shards.inbox import ShardInbox
 from embedding.server.shards.log import Admit, Change, CopyRows, LogEntry, PushNumber
-from embedding.server.shards.moved import MovedRows
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.sums import Key
 from embedding.server.validation import checked
@@ -65,6 +64,15 @@ class PeerMeters:
     groups: Meters = field(default_factory=Meters)
 
 
+class MovedSince(Protocol):
+    """How far rows have moved since the leading group heard of it last (under the lock)."""
+
+    def __len__(self) -> int: ...
+
+    def set_aside(self, position: int) -> None:
+        """Keep what has moved until this position of the log, until the group has fetched it."""
+
+
 class ShardState:
     """Rows, slots, pushes that wait and the log's position, consistent under `lock`.
 
@@ -81,7 +89,7 @@ class ShardState:
         spec: ShardSpec,
         *,
         epoch: int,
-        moved: Callable[[HeldRows], MovedRows] | None = None,
+        moved: Callable[[HeldRows], MovedSince] | None = None,
     ) -> None:
         self.spec = spec
         self.epoch = epoch

@@ -150,10 +150,10 @@ def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
 def _rounds(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> NodeRounds | None:
     """The node's part in rounds of all nodes; a corpus is text that every node may read."""
     shares = spec.corpus is not None
-    for name in NODE_ROUNDS:
-        make = NODE_ROUNDS.get(name)
-        return make(client.session, spec.model, spec.stream, spec.name, shares, stop)
-    return None
+    make = NODE_ROUNDS.first()
+    if make is None:
+        return None
+    return make(client.session, spec.model, spec.stream, spec.name, shares, stop)
 
 
 def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:

@@ -17,7 +17,6 @@ from threads import ThreadFleet
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.groups.entry import encode_entry
 from embedding.exchange.payload import BlockCounts, CountGroup, WordContexts
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, encode
@@ -26,10 +25,11 @@ from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server import controls
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groups.taking import Cut, NewPushes, compose, group_shares
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
+from yeoron_lab.groups.entry import encode_entry
+from yeoron_lab.groups.taking import Cut, NewPushes, compose, group_shares
 
 pytestmark = pytest.mark.timeout(600)
 

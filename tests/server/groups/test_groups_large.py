@@ -8,8 +8,6 @@ from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
-from embedding.exchange.groups.chunking import cut, whole_again
-from embedding.exchange.groups.entry import merged
 from embedding.exchange.payload import UNITS, ContextSums, HandIn
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
@@ -20,6 +18,8 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.words.usage import added_up
 from waiting import until
+from yeoron_lab.groups.chunking import cut, whole_again
+from yeoron_lab.groups.entry import merged
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
 from embedding.exchange.pushlog import PushLog
@@ -25,15 +24,16 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groups.calls import GroupCalls
-from embedding.server.groups.leader import Leader, following_config
-from embedding.server.groups.leading import LedGroups
-from embedding.server.groups.link import GroupLink
-from embedding.server.groups.replica import LocalReplica
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
 from generated import examples
+from yeoron_lab.groups.calls import GroupCalls
+from yeoron_lab.groups.client import LeaderClient
+from yeoron_lab.groups.leader import Leader, following_config
+from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.groups.link import GroupLink
+from yeoron_lab.groups.replica import LocalReplica
 
 DIM, WORDS, GROUPS = 2, 6, 2
 IMPATIENT = ExchangeConfig(

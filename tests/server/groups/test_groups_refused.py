@@ -12,7 +12,6 @@ from named import QUICK
 from threads import sharded
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import encode_together
 from embedding.exchange.wire import Message, text_array
@@ -20,11 +19,12 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.leader import check_follows
 from embedding.server.policies.traits import POLICIES
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.shards.unsplit import check_pushing
 from waiting import until
+from yeoron_lab.groups.client import LeaderClient
+from yeoron_lab.groups.leader import check_follows
 
 pytestmark = pytest.mark.timeout(600)
 

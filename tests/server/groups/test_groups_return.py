@@ -11,12 +11,12 @@ import pytest
 from grouped import DIM, counted, following, moved, read
 from named import QUICK
 
-from embedding.exchange.groups.client import LeaderClient
 from embedding.kernel.records import Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
+from yeoron_lab.groups.client import LeaderClient
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,17 +14,17 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from named import QUICK
 
-from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.payload import HandIn, Inherited
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.leading import LedGroups
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 from embedding.server.words.readers import Wait
 from waiting import until
+from yeoron_lab.groups.client import LeaderClient
+from yeoron_lab.groups.leading import LedGroups
 
 WINDOW = 0
 LIVENESS_S = 60.0

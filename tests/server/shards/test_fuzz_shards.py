@@ -14,7 +14,6 @@ from threads import fleet, sharded
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.groups.entry import encode_rows
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push
 from embedding.exchange.wire import Message
@@ -22,6 +21,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from generated import examples
+from yeoron_lab.groups.entry import encode_rows
 
 DIM = 4
 CALM = ExchangeConfig(request_timeout_s=60)

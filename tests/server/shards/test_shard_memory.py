@@ -19,12 +19,12 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.devices import HostDevice
 from embedding.server.rows.tables import Tables
-from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import Admit, Change, TakeMoves
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import NotReachedError, ShardState
 from waiting import until
+from yeoron_lab.groups.following import following_shard
 
 DIM = 2
 

@@ -37,12 +37,12 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groupconfig import GroupConfig
 from embedding.server.processes import ProcessKeeper
 from embedding.server.service import ParameterServer
-from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import Admit
 from embedding.server.shards.sharding import shard_specs
 from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
 from waiting import until
+from yeoron_lab.groups.following import following_shard
 
 DIM = 4
 DAY = Window(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC))

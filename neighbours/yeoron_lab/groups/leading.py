@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from embedding.exchange.groups.client import Reached
-from embedding.exchange.groups.entry import GroupEntry
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
@@ -27,6 +25,8 @@ from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_ids
 from embedding.server.words.accounting import PushArrival
+from yeoron_lab.groups.client import Reached
+from yeoron_lab.groups.entry import GroupEntry
 
 logger = logging.getLogger(__name__)
 

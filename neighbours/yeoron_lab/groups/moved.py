@@ -6,8 +6,8 @@ import numpy as np
 
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.rows.drift import Drift, Moved
 from embedding.server.shards.heldrows import HeldRows
+from yeoron_lab.groups.drift import Drift, Moved
 
 
 class MovedRows:

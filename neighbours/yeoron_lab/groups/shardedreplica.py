@@ -16,18 +16,21 @@ from typing import TypeVar
 
 import numpy as np
 
+from embedding.exchange.headers import whole
 from embedding.exchange.shards.split import places
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.groups.replica import Live, ReplicaRows
-from embedding.server.groups.taking import Moves
 from embedding.server.ledger.sequence import Ledger
-from embedding.server.rows.drift import Moved
+from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.fetching import LateError
 from embedding.server.shards.link import ShardLink
 from embedding.server.shards.log import TakeMoves
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.words.vocabulary import Vocabulary
+from yeoron_lab.groups.drift import Moved
+from yeoron_lab.groups.replica import Live, ReplicaRows
+from yeoron_lab.groups.taking import Moves
 
 T = TypeVar("T")
 
@@ -110,7 +113,7 @@ class ShardedReplica(ReplicaRows):
         with self._lock:
             at = (self._log.number, self._log.position)
         return sum(
-            _patiently(link, partial(link.calls.adopt, table, ids[own], rows[own], at))
+            _patiently(link, partial(_adopt, link, table, ids[own], rows[own], at))
             for link, own in zip(self._links.links, where, strict=True)
             if len(own)
         )
@@ -126,7 +129,7 @@ class ShardedReplica(ReplicaRows):
             own = ids[self._links.layout.held(ids, link.index)]
             for first in range(0, len(own), self._rows):
                 part = own[first : first + self._rows]
-                link.calls.adopt(table, part, live(table, part), None)
+                _adopt(link, table, part, live(table, part), None)
         # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
         # at that entry of the log, and the nodes send the rows of what comes after.
         merged = self._merged
@@ -151,8 +154,25 @@ class ShardedReplica(ReplicaRows):
         found: list[Moved] = []
         while not found or len(found[-1].slots) == self._rows:
             first = sum(len(each.slots) for each in found)
-            found.append(_patiently(link, partial(link.calls.moves, table, at, first, self._rows)))
+            found.append(_patiently(link, partial(_moves, link, table, at, first, self._rows)))
         return [each for each in found if len(each.slots)]
+
+
+def _moves(link: ShardLink, table: Table, at: LogPosition, first: int, most: int) -> Moved:
+    """Some of the rows that had moved at the entry `at`, by id."""
+    header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
+    answer = link.calls.fetch(Message(header))
+    rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
+    return Moved(answer.array("ids", "i8", 1), *rows)
+
+
+def _adopt(
+    link: ShardLink, table: Table, ids: IntArray, rows: FloatArray, at: LogPosition | None
+) -> int:
+    """The leader has these rows; how many of their words have one there (`FollowingCalls`)."""
+    header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
+    answer = link.calls.fetch(Message(header, {"ids": ids, "rows": rows}))
+    return whole(answer.header, "rows")
 
 
 def _patiently(link: ShardLink, ask: Callable[[], T]) -> T:

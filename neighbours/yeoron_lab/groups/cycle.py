@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.groups.client import RemoteChanges, Seen
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.groups.confirming import Confirmations
-from embedding.server.groups.leader import Leader
-from embedding.server.groups.replica import ReplicaRows
-from embedding.server.groups.taking import Cut, Taken, compose
 from embedding.server.state import ServerState
+from yeoron_lab.groups.client import RemoteChanges, Seen
+from yeoron_lab.groups.confirming import Confirmations
+from yeoron_lab.groups.leader import Leader
+from yeoron_lab.groups.replica import ReplicaRows
+from yeoron_lab.groups.taking import Cut, Taken, compose
 
 COUNTS_S = 10.0
 """How old the counts of words may get while no word comes or goes."""

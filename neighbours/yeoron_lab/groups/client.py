@@ -12,7 +12,6 @@ import numpy as np
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.groups.entry import GroupEntry, encode_entry
 from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
@@ -22,6 +21,7 @@ from embedding.exchange.session import Session
 from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from yeoron_lab.groups.entry import GroupEntry, encode_entry
 
 Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its incarnation, and the clock of its changes then."""

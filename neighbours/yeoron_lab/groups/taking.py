@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.groups.entry import GroupEntry, WindowScore, merged
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.rows.drift import Moved
+from yeoron_lab.groups.drift import Moved
+from yeoron_lab.groups.entry import GroupEntry, WindowScore, merged
 
 COMPACT = 64
 """Pushes of a node that are put together, before they go to the leader."""

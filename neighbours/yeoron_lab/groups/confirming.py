@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from embedding.kernel.errors import UnavailableError
-from embedding.server.groups.leader import Leader
 from embedding.server.state import ServerState
+from yeoron_lab.groups.leader import Leader
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from embedding.exchange.headers import position, whole
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.server.shards.fields import at_of, table_of
-from embedding.server.shards.moved import MovedRows
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
+from yeoron_lab.groups.moved import MovedRows
 
 
 def following_shard(spec: ShardSpec) -> ShardState:

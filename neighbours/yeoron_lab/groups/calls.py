@@ -6,7 +6,6 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
 from embedding.exchange.headers import string, whole
 from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
@@ -14,9 +13,10 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.figures.families import is_number
 from embedding.server.flight.shell import Call, Who
-from embedding.server.groups.leading import LedGroups
 from embedding.server.limits import check_nodes, check_report, check_rows
 from embedding.server.state import ServerState
+from yeoron_lab.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
+from yeoron_lab.groups.leading import LedGroups
 
 MOST_NODES = 10_000
 """Nodes that one group may tell of."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.groups.taking import Moves
-from embedding.server.rows.drift import Drift, Moved
 from embedding.server.rows.tables import Tables
 from embedding.server.words.vocabulary import Vocabulary
+from yeoron_lab.groups.drift import Drift, Moved
+from yeoron_lab.groups.taking import Moves
 
 Live = Callable[[Table, IntArray], FloatArray]
 """float32 [n, dim] of rows as the leader has them now."""

@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from embedding.exchange.groups.client import LeaderClient
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import SnapshotRef, Window
 from embedding.server.figures.transports import NODE_FIGURES, total
-from embedding.server.groups.confirming import Confirmations
-from embedding.server.groups.cycle import ExchangeCycle
-from embedding.server.groups.leader import PAUSE_S, Leader
-from embedding.server.groups.replica import ReplicaRows
 from embedding.server.state import ServerState
 from embedding.server.status import node_status
+from yeoron_lab.groups.client import LeaderClient
+from yeoron_lab.groups.confirming import Confirmations
+from yeoron_lab.groups.cycle import ExchangeCycle
+from yeoron_lab.groups.leader import PAUSE_S, Leader
+from yeoron_lab.groups.replica import ReplicaRows
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,9 @@ class GroupLink:
             logger.warning("group %s: the leader was not told all: %s", self._group.name, error)
         finally:
             self.client.close()
+
+    def close(self) -> None:
+        self.client.close()
 
     def checkpoint(self, *, wait: bool) -> None:
         """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.

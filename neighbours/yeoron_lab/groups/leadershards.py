@@ -12,8 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.groups.client import LeaderBytes, RemoteChanges, Seen
-from embedding.exchange.groups.entry import GroupEntry, encode_rows
 from embedding.exchange.headers import position, whole
 from embedding.exchange.protocol import Push
 from embedding.exchange.rowcache import NAMES
@@ -25,6 +23,8 @@ from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from yeoron_lab.groups.client import LeaderBytes, RemoteChanges, Seen
+from yeoron_lab.groups.entry import GroupEntry, encode_rows
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 

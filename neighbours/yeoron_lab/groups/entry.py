@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.codec import encode_push
-from embedding.exchange.groups.chunking import cut, whole_again
 from embedding.exchange.headers import INTEGER, POSITIVE_COUNT, STRING, Accepted, rows, whole
 from embedding.exchange.payload import BlockCounts, CountGroup, HandIn, RowDelta, summed
 from embedding.exchange.protocol import Push
@@ -27,6 +26,7 @@ from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import COUNT_COLUMNS, SourceProgress, Table
+from yeoron_lab.groups.chunking import cut, whole_again
 
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096

@@ -13,8 +13,6 @@ from functools import partial
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.contributors import Contributors
-from embedding.exchange.groups.client import LeaderClient
-from embedding.exchange.groups.sharded import RowsOnLeadersShards
 from embedding.exchange.protocol import Push, Welcome
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import IntArray
@@ -22,9 +20,11 @@ from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.credentials import own_line
 from embedding.server.groupconfig import check_pace
-from embedding.server.groups.taking import NewPushes
 from embedding.server.words.accounting import Accounts, PushArrival
 from embedding.server.words.vocabulary import Vocabulary
+from yeoron_lab.groups.client import LeaderClient
+from yeoron_lab.groups.leadershards import RowsOnLeadersShards
+from yeoron_lab.groups.taking import NewPushes
 
 TRY_S = 2.0
 """How long one request is tried again before the leader counts as away."""

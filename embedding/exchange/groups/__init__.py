@@ -1,1 +1,0 @@
-"""What server groups say to each other (ADR 15)."""

@@ -1,0 +1,143 @@
+"""Server groups: several parameter servers, each with a replica of all rows, of which one leads
+(docs/concepts/topologies.md). What the core asks of them; other packages bring them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import SnapshotRef, Window
+from embedding.kernel.registry import NoTraits, Registry
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.figures.meters import Meters
+from embedding.server.upstream import Upstream
+
+
+class Followers:
+    """The groups that follow a server; here none does. The server's lock guards `facts` to
+    `meters`, the other calls take it."""
+
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps of them, JSON-safe."""
+        return {}
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        """Go on from the facts of a checkpoint, which may know nothing of them."""
+
+    def check(self, sync: SyncConfig) -> None:
+        """RefusedError for settings with which this server could not lead them."""
+
+    def present(self) -> list[str]:
+        """Names of those that were heard of, or are to come back."""
+        return []
+
+    def describe(self, now: float) -> list[dict[str, Any]]:
+        """Each as the status shows it, at a monotonic time."""
+        del now
+        return []
+
+    def meters(self, name: str) -> Meters | None:
+        """Where bytes of this group's stream are counted; None for a node's."""
+        del name
+        return None
+
+    def tick(self) -> None:
+        """Time passed: the nodes of a group that is gone are gone too."""
+
+    def catch_up(self) -> list[str]:
+        """Wait until every group has sent what it had by now; the names of those that did not."""
+        return []
+
+
+class LeaderLink(Protocol):
+    """The line of a server that follows to the leading group's server.
+
+    failed  why the group cannot go on, None while it can
+    """
+
+    failed: str | None
+
+    def begin(self) -> None:
+        """Greet the leader and become its replica; PlatformError when it is not there in time."""
+
+    def start(self) -> None:
+        """From now on tell and ask every so often, in a thread."""
+
+    def stop(self) -> None:
+        """Tell the leader what it has not heard yet, then say goodbye."""
+
+    def close(self) -> None:
+        """Hang up without a word."""
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.
+
+        wait  it is there on return; else it happens soon
+        """
+
+    def fence(self, node: str, incarnation: str) -> None:
+        """Have the leader remember that an incarnation of a node is fenced."""
+
+    def cut(self, window: Window) -> SnapshotRef:
+        """Have the leader cut a window, with what this group has read until now."""
+
+    def asks(self, node: str) -> list[Any]:
+        """What the leader asks a node to hand in."""
+
+    def describe(self) -> dict[str, Any]:
+        """The group's own part of the status."""
+
+    def ailing(self) -> list[str]:
+        """Why the group does not do all of its work, a sentence each."""
+
+
+class ServerGroups(Protocol):
+    """What makes servers to groups; `state` is a `ServerState`, which knows this module."""
+
+    @staticmethod
+    def following(config: ServerConfig) -> ServerConfig:
+        """As a server that follows needs it: what only the leader keeps or cuts is left out."""
+
+    @staticmethod
+    def upstream(config: ServerConfig) -> Upstream:
+        """The leader as a server that follows sees it; nothing is asked of it yet."""
+
+    @staticmethod
+    def link(state: Any, upstream: Upstream, failed: Callable[[], None]) -> LeaderLink:
+        """The line to the leader; `failed` is called when the group cannot go on."""
+
+    @staticmethod
+    def followers(state: Any) -> Followers:
+        """The groups that follow the server of this state, none at first."""
+
+    @staticmethod
+    def stream(followers: Any, state: Any, asks: Callable[[str], list[Any]], who: Any) -> Any:
+        """What a group may ask on its stream: an `Extra` (`flight/shell.py`).
+
+        followers  as `followers` gave them
+        asks       what a node is asked to hand in
+        who        which group greeted on the stream, and its session (`Who`)
+        """
+
+
+GROUPS: Registry[type[ServerGroups], NoTraits] = Registry(
+    "kind of server groups", "yeoron.groups", "embedding.server", "GROUPS"
+)
+"""A server takes the first; the core has none, and then nothing can follow a server."""
+
+
+def check_groups(where: str) -> None:
+    """ConfigError, for what was set at `where`, if nothing is installed; loads nothing."""
+    if not GROUPS.names():
+        raise ConfigError(
+            f'{where}: nothing here makes server groups; pip install "yeoron[all]" brings it, '
+            "and one server is accepted."
+        )
+
+
+def needed_groups(where: str) -> type[ServerGroups]:
+    """How servers become groups here; ConfigError as `check_groups`."""
+    check_groups(where)
+    return GROUPS.get(GROUPS.names()[0])

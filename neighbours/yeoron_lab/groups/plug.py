@@ -1,0 +1,53 @@
+"""Where server groups are plugged into a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from embedding.kernel.registry import NoTraits
+from embedding.server.config import ServerConfig
+from embedding.server.flight.shell import Who
+from embedding.server.grouping import GROUPS
+from embedding.server.shards.rows import ShardedRows
+from embedding.server.state import ServerState
+from yeoron_lab.groups.calls import GroupCalls
+from yeoron_lab.groups.leader import Leader, following_config
+from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.groups.link import GroupLink
+from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
+from yeoron_lab.groups.shardedreplica import ShardedReplica
+
+
+@GROUPS.register("groups", NoTraits())
+class ReplicatedServers:
+    """See ServerGroups."""
+
+    @staticmethod
+    def following(config: ServerConfig) -> ServerConfig:
+        return following_config(config)
+
+    @staticmethod
+    def upstream(config: ServerConfig) -> Leader:
+        return Leader(config)
+
+    @staticmethod
+    def link(state: ServerState, upstream: Leader, failed: Callable[[], None]) -> GroupLink:
+        rows = state.rows
+        replica: ReplicaRows
+        if isinstance(rows, ShardedRows):
+            most = state.config.max_message_bytes
+            replica = ShardedReplica(rows, state.vocabulary, state.ledger, state.lock, most)
+        else:
+            replica = LocalReplica(rows.tables, state.vocabulary, state.lock)
+        return GroupLink(state, upstream, replica, failed)
+
+    @staticmethod
+    def followers(state: ServerState) -> LedGroups:
+        return LedGroups(state)
+
+    @staticmethod
+    def stream(
+        followers: LedGroups, state: ServerState, asks: Callable[[str], list[Any]], who: Who
+    ) -> GroupCalls:
+        return GroupCalls(followers, state, asks, who)
