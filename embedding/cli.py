@@ -56,9 +56,6 @@ app = typer.Typer(
 GC_THRESHOLD = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
-_RENAMED = {"--groups": "--aggregators"}
-"""Options that had another name; the old one is refused with a sentence."""
-
 _REMOVED = {"--trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU"}
 """Options that are gone → what to write instead."""
 
@@ -130,13 +127,10 @@ def main() -> None:
         sys.exit(error.exit_code)
     except _MISUSE as error:
         old = getattr(error, "option_name", "")
-        new = _RENAMED.get(old)
         if old in _REMOVED:
             print_line(f"yeoron: {old} is no option any more; {_REMOVED[old]}.", "red", to=errors)
-        elif new is None or not any(new in each.opts for each in error.ctx.command.params):
-            error.show()
         else:
-            print_line(f"yeoron: {old} is called {new} now.", "red", to=errors)
+            error.show()
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
         extra = _extra_with(error.name or "")

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from embedding.exchange.topologies.traits import SERVERS, TOPOLOGIES, TopologyTraits
 from embedding.kernel.config import Config
 
 
-def _backend(given: object) -> object:
-    """`gloo` summed on CPUs before `sockets` did: settings that name it still open."""
-    return "sockets" if given == "gloo" else given
-
-
 class TopologyConfig(Config):
     """How rows travel (docs/concepts/topologies.md)."""
-
-    RENAMED: ClassVar[Mapping[str, str]] = {
-        "groups": "aggregators",
-        "settle_blocks": "write_back_blocks",
-    }
 
     kind: Annotated[str, AfterValidator(TOPOLOGIES.check)] = "ps"
     """ps: every row by the parameter server. allreduce: each node holds a replica of the tables,
@@ -43,7 +32,7 @@ class TopologyConfig(Config):
     exchange_every_s: float = Field(default=1.0, gt=0, le=3600)
     """Seconds between two exchanges of a server group with the leading one."""
 
-    backend: Annotated[Literal["auto", "sockets", "nccl"], BeforeValidator(_backend)] = "auto"
+    backend: Literal["auto", "sockets", "nccl"] = "auto"
     """What carries an all-reduce: sockets (CPU) or nccl (a GPU for each node); auto takes nccl
     where the tables are on GPUs and there is one for each node."""
 

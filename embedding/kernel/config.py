@@ -57,19 +57,13 @@ class Config(BaseModel):
         allow_inf_nan=False,
     )
 
-    RENAMED: ClassVar[Mapping[str, str]] = {}
-    """Settings that had another name: the old one → the one of today. The old one is refused."""
-
     REMOVED: ClassVar[Mapping[str, str]] = {}
-    """Settings that are gone → what to write instead. They are refused with it."""
+    """Settings of the version before that are gone → what to write now. They are refused so."""
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_old_names(cls, data: Any) -> Any:
+    def _refuse_removed(cls, data: Any) -> Any:
         given = data if isinstance(data, Mapping) else {}
-        for old, new in cls.RENAMED.items():
-            if old in given and old not in cls.model_fields:
-                raise ValueError(f"{old!r} is called {new!r} now; write {new!r}")
         for old, instead in cls.REMOVED.items():
             if old in given:
                 raise ValueError(f"{old!r} is no setting any more; {instead}")
@@ -81,21 +75,17 @@ class Config(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def current_names(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that an earlier version stored, under the names that they have now; those that
-    are gone are left out.
-    """
-    renamed: Mapping[str, str] = getattr(model, "RENAMED", {})
+def without_removed(model: type[BaseModel], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that the version before stored, without those that are gone since."""
     removed: Mapping[str, str] = getattr(model, "REMOVED", {})
     found: dict[str, Any] = {}
-    for old, value in data.items():
-        if old in removed:
+    for name, value in data.items():
+        if name in removed:
             continue
-        name = renamed.get(old, old)
         field = model.model_fields.get(name)
         section = field.annotation if field is not None else None
         if isinstance(value, Mapping) and isinstance(section, type):
-            value = current_names(section, value) if issubclass(section, BaseModel) else value
+            value = without_removed(section, value) if issubclass(section, BaseModel) else value
         found[name] = value
     return found
 

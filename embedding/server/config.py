@@ -19,6 +19,11 @@ from embedding.server.groupconfig import GroupConfig
 class SyncConfig(Config):
     """How far nodes may run ahead of each other."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "auto_margin": "leave it out: the way back begins a quarter below a threshold",
+        "lbfgs_history": "leave it out: 10 pairs of step and change of gradient are kept",
+    }
+
     policy: str = "ssp"
     """Name of a consistency policy: bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or
     hogwild
@@ -60,10 +65,6 @@ class SyncConfig(Config):
     lbfgs_iterations: int = Field(default=10, ge=1, le=10_000)
     """sandblaster: steps of L-BFGS in a round, at most."""
 
-    lbfgs_history: int = Field(default=10, ge=1, le=100)
-    """sandblaster: m, pairs of step and change of gradient that are kept; 2·m copies of the rows of
-    a batch."""
-
     lbfgs_copies: int = Field(default=1, ge=0, le=16)
     """sandblaster: nodes that may compute a portion once more at the end of a batch; the first to
     answer wins (Dean 2012)."""
@@ -78,10 +79,6 @@ class SyncConfig(Config):
 
     auto_apart: float = Field(default=0.4, gt=0)
     """auto: coefficient of variation above which ssp gives way to asp; at least auto_alike."""
-
-    auto_margin: float = Field(default=0.25, ge=0, lt=1)
-    """auto: how far below a threshold, as a part of it, the variation has to fall for the way
-    back."""
 
     auto_stay_s: float = Field(default=10.0, ge=0)
     """auto: seconds that a policy rules at least."""
@@ -105,14 +102,8 @@ class SyncConfig(Config):
 class ServerConfig(Config):
     """One parameter server."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {
-        "young_mentions": "rare_mentions",
-        "young_words": "rare_words",
-        "max_witnessed": "max_waiting_words",
-        "settle_seconds": "convergence_seconds",
-    }
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "usage_replicas": "`usage` is true or false: whether the use of words is kept",
+        "mirror_bytes": "leave it out: the memory for rows of one node is 256 MiB",
     }
 
     host: str = "127.0.0.1"
@@ -268,10 +259,6 @@ class ServerConfig(Config):
 
     max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
     """Largest message that is taken; a larger one is refused."""
-
-    mirror_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
-    """Memory that the server may take for each node whose pulls bring changes, for what that node
-    has of the rows (exchange.pulls)."""
 
     pair_sample: int = Field(default=5_000, ge=0)
     """Scored pairs kept as held-out set."""

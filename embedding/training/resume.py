@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedding.kernel.config import current_names
+from embedding.kernel.config import without_removed
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.formats import unreadable
@@ -120,7 +120,7 @@ def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
         ) from error
     if why := unreadable(found.get("format", _FORMAT), (_FORMAT,)):
         raise ConfigError(f"state_dir {folder}: {_FILE}: {why}.")
-    stored = current_names(TrainRequest, found["request"]).items()
+    stored = without_removed(TrainRequest, found["request"]).items()
     before = {name: value for name, value in stored if (name, value) not in _GONE}
     before |= {name: {**_LATER[name], **before[name]} for name in _LATER.keys() & before.keys()}
     for name in sorted({*marks, *before}):

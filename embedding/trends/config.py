@@ -19,7 +19,12 @@ class TrendsConfig(Config):
     """How two windows are compared and how much of it is reported."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "usage_windows": "take it out: a word's use is compared with that in all windows before",
+        "candidate_words": "leave it out: it is 10,000",
+        "anchor_words": "leave it out: procrustes takes 5,000",
+        "anchor_rounds": "leave it out: procrustes fits three times",
+        "anchor_share": "leave it out: procrustes keeps four fifths of its anchors",
+        "series_windows": "leave it out: a series has 12 windows",
+        "block_rows": "leave it out: it is 1,024",
     }
 
     estimator: EstimatorName = "usage"
@@ -30,18 +35,6 @@ class TrendsConfig(Config):
 
     neighbours: int = Field(default=50, ge=2, le=1000)
     """k: how many nearest words of each snapshot an estimator looks at."""
-
-    candidate_words: int = Field(default=10_000, ge=100)
-    """Nearest words are looked for among this many most frequent common words."""
-
-    anchor_words: int = Field(default=5_000, ge=10)
-    """Procrustes: the most frequent common words from which stable anchors are taken."""
-
-    anchor_rounds: int = Field(default=3, ge=1, le=20)
-    """Procrustes: how often the rotation is fitted again to the anchors that moved least."""
-
-    anchor_share: float = Field(default=0.8, gt=0, le=1)
-    """Procrustes: share of the anchor words that is kept in the last round."""
 
     min_count: int = Field(default=20, ge=1)
     """A word is ranked as moved when it occurs this often in the window and had been read this
@@ -81,9 +74,6 @@ class TrendsConfig(Config):
     shown_neighbours: int = Field(default=10, ge=1, le=200)
     """Nearest words kept as evidence for each row."""
 
-    series_windows: int = Field(default=12, ge=1, le=200)
-    """Windows in a row's series of frequencies."""
-
     history_windows: int = Field(default=60, ge=1, le=1000)
     """A word's history covers at most this many of the latest windows."""
 
@@ -101,9 +91,6 @@ class TrendsConfig(Config):
     skip: str = r"[\W\d_]*|<[a-z_-]+>"
     """Words that this regular expression matches in full are never ranked: numbers, signs, and
     the marks that stand for masked data."""
-
-    block_rows: int = Field(default=1024, ge=1)
-    """Words whose similarities are computed at once; memory is this × candidate_words × 4 bytes."""
 
     @field_validator("skip")
     @classmethod

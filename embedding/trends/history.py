@@ -109,7 +109,7 @@ def word_history(
 
     neighbour_cache, alike  keep the frequent words of snapshots from one word to the next
 
-    Neighbours are among the `candidate_words` most frequent words; a snapshot whose vectors cannot
+    Neighbours are among the CANDIDATE_WORDS most frequent words; a snapshot whose vectors cannot
     be read yet (snapshots/readability.py) has none. Of one that does not say how words were used,
     they are those with the nearest vectors, which is noted.
 
@@ -117,7 +117,7 @@ def word_history(
     read is left out and noted.
     """
     config = config or TrendsConfig()
-    neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
+    neighbour_cache = neighbour_cache or NeighbourCache()
     alike = alike or UsedAlike(config)
     last = store.open()
     snapshots, notes = windows_up_to(store, last, config.history_windows)

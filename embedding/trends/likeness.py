@@ -12,7 +12,7 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.nearest import highest
+from embedding.trends.nearest import CANDIDATE_WORDS, highest
 from embedding.trends.recent import Recent
 
 _BLOCK = 4_096
@@ -30,7 +30,7 @@ class Likeness:
         self._usage = usage
         seen = np.zeros(len(snapshot), dtype=np.int64)
         np.add.at(seen, usage.rows, usage.mentions)
-        often = np.argsort(-seen, kind="stable")[: config.candidate_words]
+        often = np.argsort(-seen, kind="stable")[:CANDIDATE_WORDS]
         chosen = np.zeros(len(snapshot), dtype=bool)
         chosen[often[seen[often] >= config.min_count]] = True
         self._rows, means = pooled(usage, np.flatnonzero(chosen[usage.rows]))

@@ -75,7 +75,7 @@ def neighbour_map(
     Raises SnapshotError when a snapshot cannot be read. A word that no window knows has no windows.
     """
     config = config or TrendsConfig()
-    neighbour_cache = neighbour_cache or NeighbourCache(config.candidate_words)
+    neighbour_cache = neighbour_cache or NeighbourCache()
     chain = lineage(store.list(), store.open().ref)[-config.history_windows :]
     known: list[tuple[Snapshot, int, list[str]]] = []
     guess = -1

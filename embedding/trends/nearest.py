@@ -7,6 +7,11 @@ import numpy as np
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray
 
+CANDIDATE_WORDS = 10_000
+"""Nearest words are looked for among this many most frequent common words."""
+BLOCK_ROWS = 1024
+"""Words whose similarities are computed at once: that takes 4 · CANDIDATE_WORDS bytes each."""
+
 
 def nearest(
     vectors: FloatArray,
@@ -14,7 +19,7 @@ def nearest(
     queries: IntArray,
     candidates: IntArray,
     k: int,
-    block: int,
+    block: int = BLOCK_ROWS,
 ) -> IntArray:
     """The k candidates nearest to each query, a word itself left out.
 

@@ -1,7 +1,7 @@
 """Nearest words of one word through many snapshots: rows of the frequent words of each.
 
 A word's history asks for its nearest words in every window. As in the estimators they are looked
-for among the `candidate_words` most frequent words, whose rows are kept beside each other here:
+for among the CANDIDATE_WORDS most frequent words, whose rows are kept beside each other here:
 4 MB a snapshot of 10,000 words and 100 dimensions.
 """
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from embedding.kernel.records import CodeArray, FloatArray
 from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
-from embedding.trends.nearest import highest
+from embedding.trends.nearest import CANDIDATE_WORDS, highest
 from embedding.trends.recent import Recent
 
 
@@ -78,7 +78,7 @@ class NeighbourCache:
     keep   how many snapshots
     """
 
-    def __init__(self, words: int, keep: int = 64) -> None:
+    def __init__(self, words: int = CANDIDATE_WORDS, keep: int = 64) -> None:
         self.names = Names()
         self._words = words
         self._made: Recent[Frequent] = Recent(keep)

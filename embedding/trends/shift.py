@@ -14,10 +14,17 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import sureness
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale
-from embedding.trends.nearest import nearest, shared
+from embedding.trends.nearest import BLOCK_ROWS, CANDIDATE_WORDS, nearest, shared
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.permutation import Permuted, between_times
 from embedding.trends.significance import TestArray
+
+ANCHOR_WORDS = 5_000
+"""The most frequent common words from which procrustes takes stable anchors."""
+ANCHOR_ROUNDS = 3
+"""How often the rotation is fitted again to the anchors that moved least."""
+ANCHOR_SHARE = 0.8
+"""Share of the anchor words that is kept in the last round."""
 
 
 def _square_of_sine(angle: TestArray) -> TestArray:
@@ -92,17 +99,18 @@ def procrustes(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> Floa
     """Cosine distance after orthogonal alignment (Hamilton et al. 2016, eq. 4) on stable anchors.
 
     The rotation R = argmin ‖B R − A‖ over anchors is fitted, the anchors that moved most are
-    dropped, and it is fitted again (`anchor_rounds`), so that changed words do not bend it.
+    dropped, and it is fitted again (ANCHOR_ROUNDS), so that changed words do not bend it.
     Raises InputError when the snapshots' dimensions differ.
     """
+    del config
     if pair.before.shape[1] != pair.after.shape[1]:
         raise InputError(
             f"procrustes needs equal dimensions, got {pair.before.shape[1]} and "
             f"{pair.after.shape[1]}; the estimator neighbours compares any two."
         )
-    candidates = pair.frequent(config.anchor_words)
+    candidates = pair.frequent(ANCHOR_WORDS)
     anchors = candidates
-    for share in np.linspace(1.0, config.anchor_share, config.anchor_rounds + 1)[1:]:
+    for share in np.linspace(1.0, ANCHOR_SHARE, ANCHOR_ROUNDS + 1)[1:]:
         rotation = fit_rotation(pair.before[anchors], pair.after[anchors])
         moved = cosine_distance(pair.before[candidates] @ rotation, pair.after[candidates])
         keep = max(int(len(candidates) * share), min(len(candidates), 3))
@@ -123,7 +131,7 @@ def local_neighbourhood(pair: SnapshotPair, rows: IntArray, config: TrendsConfig
     once = np.ones(both.shape, dtype=np.float32)
     once[:, 1:] = both[:, 1:] != both[:, :-1]
     out = np.empty(len(rows), dtype=np.float32)
-    step = max(config.block_rows // 4, 1)
+    step = BLOCK_ROWS // 4
     for at in range(0, len(rows), step):
         part = slice(at, at + step)
         near, weight = both[part], once[part]
@@ -137,13 +145,13 @@ def neighbourhoods(
     pair: SnapshotPair, rows: IntArray, config: TrendsConfig
 ) -> tuple[IntArray, IntArray]:
     """int64 [q, k] twice: the nearest frequent words of each row before and after."""
-    candidates = pair.frequent(config.candidate_words)
+    candidates = pair.frequent(CANDIDATE_WORDS)
     k = min(config.neighbours, max((len(candidates) - 1) // 2, 1))
     # One for both times: a word that is only read more often came nearer to nothing.
     sure = sureness(pair.familiarity)
     return (
-        nearest(pair.before, sure, rows, candidates, k, config.block_rows),
-        nearest(pair.after, sure, rows, candidates, k, config.block_rows),
+        nearest(pair.before, sure, rows, candidates, k),
+        nearest(pair.after, sure, rows, candidates, k),
     )
 
 

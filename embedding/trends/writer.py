@@ -21,6 +21,9 @@ from embedding.trends.material import ReportInput
 from embedding.trends.rows import TrendRow
 from embedding.trends.significance import TestArray
 
+SERIES_WINDOWS = 12
+"""Windows in a row's series of frequencies."""
+
 
 class RowWriter:
     """Adds counts, sources, neighbours and series to ranked words."""
@@ -32,10 +35,9 @@ class RowWriter:
         self._config = config
         self._alike = UsedAlike(config)
         # Read when they are asked for, as `material.past` keeps the last ones asked.
-        self._shown = range(
-            max(0, len(material.past) + 1 - config.series_windows), len(material.past)
-        )
-        labels = (*material.earlier, material.snapshot)[-config.series_windows :]
+        past = len(material.past)
+        self._shown = range(max(0, past + 1 - SERIES_WINDOWS), past)
+        labels = (*material.earlier, material.snapshot)[-SERIES_WINDOWS:]
         self.windows = tuple(one.manifest.window.label for one in labels)
 
     def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:

@@ -80,7 +80,7 @@ def create_app(
         token = ensure_token(config.token_file)
         known = accounts(config.accounts)
         login = Login(token, known, config.accounts, config.session_hours)
-    stream = Stream(config.status_url, config.status_timeout_s)
+    stream = Stream(config.status_url)
     reader = Reader(config)
     headlines = None
     if crawl is not None and config.headlines and config.evidence is not None:

@@ -14,6 +14,8 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import PageText
 
+FRONT_ROWS = 10
+"""Words shown in each ranking of a page."""
 STORY_WORDS = 12
 """Words of one role that a story names."""
 

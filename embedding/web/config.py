@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, model_validator
 
@@ -41,6 +43,13 @@ SENTIMENT = AxisConfig(
 
 class WebConfig(Config):
     """Where the trends page reads from, and how it is served alone."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "front_rows": "leave it out: the front page shows ten words of a ranking",
+        "open_snapshots": "leave it out: 64 snapshots are kept open",
+        "mapped_mb": "leave it out: 200 MB of mapped files may stay in memory",
+        "status_timeout_s": "leave it out: the live panel waits 1.5 s for the server",
+    }
 
     snapshots: str = "var/snapshots"
     """Address of the snapshot store: a folder or an fsspec URL."""
@@ -86,9 +95,6 @@ class WebConfig(Config):
     tls_key: Path | None = None
     """PEM private key of the certificate."""
 
-    front_rows: int = Field(default=10, ge=1, le=100)
-    """Words shown in each ranking of the front page."""
-
     locale: Path | None = None
     """Folder of further languages of the page: one catalogue `<language>.po` each, as those in
     `embedding/web/locale`. What a catalogue does not say is said in English."""
@@ -112,18 +118,8 @@ class WebConfig(Config):
     chromium: Path | None = None
     """Chromium that prints reports as PDF; left out: `crawl.browser`, else the system's."""
 
-    open_snapshots: int = Field(default=64, ge=2, le=1000)
-    """Snapshots kept open (memory-mapped) between requests."""
-
-    mapped_mb: int = Field(default=200, ge=50)
-    """Pages of mapped files (of programs, too) that may stay in this process; beyond it, those of
-    snapshots are let go and mapped again when they are needed."""
-
     refresh_s: float = Field(default=2.0, ge=0)
     """For this long the list of snapshots is not read again."""
-
-    status_timeout_s: float = Field(default=1.5, gt=0, le=30)
-    """How long the parameter server may take to answer for the live panel."""
 
     trends: TrendsConfig = TrendsConfig()
     """How windows are compared."""

@@ -203,7 +203,7 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
         brief.say(report.notes, report.snapshot.label, t),
         report=plain_report(filtered(site, request, report)),
         steps=_steps(refs, report),
-        rows=site.config.front_rows,
+        rows=brief.FRONT_ROWS,
     )
 
 
@@ -254,7 +254,7 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
         manifest=manifest,
         found=found and replace(found, rows=plain_rows(found.rows)),
         sentence=sentence,
-        rows=site.config.front_rows,
+        rows=brief.FRONT_ROWS,
     )
 
 

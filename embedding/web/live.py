@@ -15,7 +15,7 @@ KEPT_S = 2.0
 class Stream:
     """Asks `/status`, at most every two seconds."""
 
-    def __init__(self, url: str | None, timeout_s: float) -> None:
+    def __init__(self, url: str | None, timeout_s: float = 1.5) -> None:
         self._url = url
         self._timeout = timeout_s
         self._kept: Fresh[dict[str, Any]] = Fresh(KEPT_S)

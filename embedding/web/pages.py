@@ -190,8 +190,8 @@ def _brief(
         newest=newest,
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         nothing=empty and bool(site.filter(request)),
-        stories=brief.story_views(report, site.config.front_rows, site.answers.story_documents, t),
-        more_stories=report.significant_stories()[site.config.front_rows :],
+        stories=brief.story_views(report, brief.FRONT_ROWS, site.answers.story_documents, t),
+        more_stories=report.significant_stories()[brief.FRONT_ROWS :],
         line=times.line,
         previous=times.previous,
         next=times.next,
@@ -202,7 +202,7 @@ def _brief(
         most_documents=max(brought, default=0) or 1,
         differing=differing,
         pending=pending,
-        rows=site.config.front_rows,
+        rows=brief.FRONT_ROWS,
         handout_formats=[name for name, one in FORMATS.items() if one.available],
     )
 

@@ -49,6 +49,13 @@ class SnapshotListing:
     finished: FinishedReports
 
 
+OPEN_SNAPSHOTS = 64
+"""Snapshots kept open (memory-mapped) between requests."""
+MOST_MAPPED = 200_000_000
+"""Bytes of pages of mapped files (of programs, too) that may stay in this process; beyond it, those
+of snapshots are let go and mapped again when they are needed."""
+
+
 class Reader:
     """Reads a snapshot store and a folder of reports; writes nothing.
 
@@ -59,14 +66,14 @@ class Reader:
     def __init__(self, config: WebConfig) -> None:
         self._config = config
         self._store = SnapshotStore(config.snapshots)
-        self._snapshots: Recent[Snapshot] = Recent(config.open_snapshots)
+        self._snapshots: Recent[Snapshot] = Recent(OPEN_SNAPSHOTS)
         self._histories: Recent[WordHistory] = Recent(512)
         self.checksums = Checksums()
-        self.neighbour_cache = NeighbourCache(config.trends.candidate_words, config.open_snapshots)
-        self.alike = UsedAlike(config.trends, config.open_snapshots)
+        self.neighbour_cache = NeighbourCache(keep=OPEN_SNAPSHOTS)
+        self.alike = UsedAlike(config.trends, OPEN_SNAPSHOTS)
         self._vocabularies: Recent[SearchVocabulary] = Recent(2)
-        self._saved: Recent[TrendReport | None] = Recent(config.open_snapshots)
-        self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
+        self._saved: Recent[TrendReport | None] = Recent(OPEN_SNAPSHOTS)
+        self._computed: Recent[Future[TrendReport]] = Recent(OPEN_SNAPSHOTS)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
         self._listing: Fresh[SnapshotListing] = Fresh(config.refresh_s)
@@ -216,7 +223,7 @@ class Reader:
             pages = int(Path("/proc/self/statm").read_text().split()[2])
         except (OSError, IndexError, ValueError):
             return
-        if pages * resource.getpagesize() > self._config.mapped_mb * 1e6:
+        if pages * resource.getpagesize() > MOST_MAPPED:
             for snapshot in self._snapshots.values():
                 snapshot.release()
 

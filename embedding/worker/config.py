@@ -15,10 +15,6 @@ Weight = Annotated[float, Field(gt=0, le=100)]
 class NodeConfig(Config):
     """How a node fills its blocks and how much of the past it repeats."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {
-        "young_replay_ratio": "initial_replay_ratio",
-    }
-
     REMOVED: ClassVar[Mapping[str, str]] = {
         "trainer": "leave it out, and write --device cuda --sync hogwild to train on a GPU",
     }

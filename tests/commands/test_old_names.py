@@ -29,32 +29,23 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("train c.txt --groups 2", "--groups is called --aggregators now."),
         ("train c.txt --window 5", "--window 5: the number of words on each side is called --cont"),
         ("train c.txt --sync sgd", "'sgd'"),
         (
             "bench crawl --side scrapy",
             "run from a checkout of Yeoron: `python -m benchmarks",
         ),
-        ("--settings old.toml status", "'young_mentions' is called 'rare_mentions' now"),
-        ("--settings gone.toml status", "'usage_replicas' is no setting any more; `usage` is"),
+        ("--settings gone.toml status", "'mirror_bytes' is no setting any more; leave it out"),
     ],
 )
 def test_an_old_name_is_refused_with_what_to_write(yeoron, corpus, given, sentence) -> None:
-    Path("old.toml").write_text("server.young_mentions = 3\n")
-    Path("gone.toml").write_text("server.usage_replicas = 3\n")
+    Path("gone.toml").write_text("server.mirror_bytes = 3\n")
     before = sorted(corpus.iterdir())
     done = yeoron(*given.split())
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("yeoron: ")
     assert sentence in " ".join(done.err.split())
     assert sorted(corpus.iterdir()) == before
-
-
-def test_an_old_option_is_not_explained_where_the_new_one_is_refused_too(yeoron) -> None:
-    done = yeoron("status", "--groups", "2")
-    assert done.code == 2
-    assert "--aggregators" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_a_broken_stream_begins_anew(server, nodes):
 
 
 def test_rows_without_the_nodes_last_push_come_whole():
-    stream, ids = StreamMirror(1 << 20, 0), np.arange(3)
+    stream, ids = StreamMirror(0), np.arange(3)
     rows = PulledRows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
     asked = {Table.IN: ids, Table.OUT: ids[:0]}
     assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows.by_table(), 1) is not None

@@ -11,6 +11,7 @@ import pytest
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
+from embedding.trends import shift as shifts
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.nearest import nearest, shared
@@ -81,7 +82,7 @@ def test_other_dimensions_are_refused_by_procrustes_only(pair):
     assert 0 <= shift(other, rows, CONFIG, "neighbours")[0] <= 1
 
 
-def test_anchors_that_moved_do_not_bend_the_rotation():
+def test_anchors_that_moved_do_not_bend_the_rotation(monkeypatch):
     rng = np.random.default_rng(3)
     before = unit_rows(rng.standard_normal((400, 16)).astype(np.float32))
     turn = np.linalg.qr(rng.standard_normal((16, 16)))[0].astype(np.float32)
@@ -90,8 +91,10 @@ def test_anchors_that_moved_do_not_bend_the_rotation():
     counts = np.full(400, 100, dtype=np.int64)
     moved = SnapshotPair(tuple(map(str, range(400))), before, after, counts, counts)
     rows = np.arange(400, dtype=np.int64)
-    robust = shift(moved, rows, TrendsConfig(anchor_share=0.8), "procrustes")
-    plain = shift(moved, rows, TrendsConfig(anchor_share=1.0, anchor_rounds=1), "procrustes")
+    robust = shift(moved, rows, CONFIG, "procrustes")
+    monkeypatch.setattr(shifts, "ANCHOR_SHARE", 1.0)
+    monkeypatch.setattr(shifts, "ANCHOR_ROUNDS", 1)
+    plain = shift(moved, rows, CONFIG, "procrustes")
     assert robust[60:].max() < 1e-3 < plain[60:].max()
 
 

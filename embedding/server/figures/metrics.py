@@ -59,7 +59,6 @@ _GAUGES: Figures = {
         lambda s: s["rare_words"]["held"],
         "Words with context sums, shown with an inferred vector",
     ),
-    "young_words": (lambda s: s["rare_words"]["held"], "Former name of rare_words"),
     "usage_words": (
         lambda s: s["usage"]["held"],
         "Words whose contexts are added up by window and source",
@@ -116,7 +115,7 @@ _NODE_GAUGES: Figures = {
     "last_seen_seconds": ("last_seen_s", "Seconds since the node's last heartbeat"),
     "active": (lambda node: int(node["state"] == "active"), "Whether the node takes part"),
     "queue_tokens": (
-        lambda node: _depth(node["report"].get("queue")),
+        lambda node: (node["report"].get("queue") or {}).get("depth"),
         "Tokens waiting in the node's queue",
     ),
     "frontier_away_seconds": (
@@ -378,13 +377,6 @@ def _transports(topology: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     ):
         sent = topology[name].items()
         yield labelled(CounterMetricFamily, f"transport_{name}", text, "transport", sent)
-        former = f"Former name of transport_{name}"
-        yield labelled(CounterMetricFamily, f"way_{name}", former, "way", sent)
-
-
-def _depth(queue: Any) -> Any:
-    """Tokens that wait, as newer reports and older ones have them."""
-    return queue.get("depth") if isinstance(queue, dict) else queue
 
 
 def render(status: dict[str, Any], meters: Meters) -> bytes:

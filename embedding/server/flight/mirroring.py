@@ -20,15 +20,17 @@ Answer = tuple[dict[str, Any], dict[str, Array]]
 """Header and parts of an answer."""
 
 
+MOST_MEMORY = 256 * 1024 * 1024
+"""Bytes that what one node has of the rows may take here."""
+
+
 class StreamMirror:
     """What the node at the other end has; the stream's thread alone uses it.
 
-    most_memory  bytes that it may take
-    seed         of the tables' first vectors
+    seed  of the tables' first vectors
     """
 
-    def __init__(self, most_memory: int, seed: int) -> None:
-        self._most = most_memory
+    def __init__(self, seed: int) -> None:
         self._seed = seed % 2**32
         self._mirror: Mirror | None = None
         self._pushed = 0
@@ -46,7 +48,7 @@ class StreamMirror:
         it is in what it has but not yet in these rows, where `sequence` is the last one.
         """
         if not wanted.pulls:
-            self._mirror, self._pushed = Mirror(min(wanted.memory, self._most), self._seed), 0
+            self._mirror, self._pushed = Mirror(min(wanted.memory, MOST_MEMORY), self._seed), 0
         mirror = self._mirror
         if mirror is None or mirror.pulls != wanted.pulls or sequence < self._pushed:
             self._mirror = None

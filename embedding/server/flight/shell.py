@@ -214,7 +214,7 @@ class NodeSession:
         self.node = ""
         self.number = 0
         self._want_checkpoint = want_checkpoint
-        self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
+        self._mirror = StreamMirror(state.tables.seed)
         self._meters_of = meters_of
         self._calls: dict[str, Call] = {
             "admit": self._admit,

@@ -11,6 +11,8 @@ from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 _STREAMS = 100
 """Rates that may be looked at for each time that the policy is asked."""
+MARGIN = 0.25
+"""How far below a threshold, as a part of it, the variation has to fall for the way back."""
 
 
 @POLICIES.register(
@@ -20,7 +22,7 @@ class Auto(Policy):
     """bsp while the sources' token rates are alike, ssp when their coefficient of variation passes
     `auto_alike`, asp beyond `auto_apart`.
 
-    Back over a threshold it has to fall `auto_margin` below it, and none rules for less than
+    Back over a threshold it has to fall the part MARGIN below it, and none rules for less than
     `auto_stay_s` seconds.
     Invariant: that of the policy which rules; nodes that come late from the last one's reads are
     taken in at once, as after any change of policy.
@@ -74,7 +76,7 @@ class Auto(Policy):
         level = self._level
         while level < 2 and variation > self._thresholds[level]:
             level += 1
-        back = 1.0 - self.config.auto_margin
+        back = 1.0 - MARGIN
         while level > 0 and variation < back * self._thresholds[level - 1]:
             level -= 1
         return level

@@ -134,7 +134,7 @@ class ShardSession:
         self.number = 0
         self._leads = 0
         self._workspace: Workspace | None = None
-        self._mirror = StreamMirror(state.spec.server.mirror_bytes, state.tables.seed)
+        self._mirror = StreamMirror(state.tables.seed)
         self._half = False
         grouping = SHARD_GROUPS.first()
         self._group = None if grouping is None else grouping.conversation(state, lambda: self.node)

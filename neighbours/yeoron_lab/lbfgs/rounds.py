@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+HISTORY = 10
+"""m: pairs of step and change of gradient that are kept; 2·m copies of the rows of a batch."""
 MAX_PORTIONS = 100_000
 """Portions that one node may offer for a round."""
 
@@ -237,10 +239,9 @@ class Rounds:
         for name, offer in offers.items():
             portions.add(name, shared=offer.material is not None)
         portions.begin()
-        history = sync.lbfgs_history
-        lbfgs = Lbfgs(space.start, space.scale, history=history, iterations=iterations)
+        lbfgs = Lbfgs(space.start, space.scale, history=HISTORY, iterations=iterations)
         self.done.rows = len(space.start)
-        self.done.nbytes = (2 * history + 7) * space.nbytes
+        self.done.nbytes = (2 * HISTORY + 7) * space.nbytes
         return _Running(offers, rate, nodes, portions, space, lbfgs)
 
     def _lose(self, running: _Running, active: Collection[str], sync: SyncConfig) -> None:

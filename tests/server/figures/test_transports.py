@@ -55,4 +55,3 @@ def test_status_and_metrics_show_them() -> None:
         text = render(server.status(), server.state.meters).decode()
     assert 'yeoron_transport_bytes_total{transport="allreduce"} 100.0' in text
     assert 'yeoron_transport_rows_total{transport="allreduce"} 7.0' in text
-    assert 'yeoron_way_bytes_total{way="allreduce"} 100.0' in text, "as older dashboards ask"

@@ -200,7 +200,7 @@ def test_each_change_of_the_ruling_policy_is_kept_with_its_reason():
 
 
 def auto(*nodes: str, **more: Any) -> ConsistencyMachine:
-    settings = {"auto_alike": 0.2, "auto_apart": 0.4, "auto_margin": 0.25, "auto_stay_s": 10.0}
+    settings = {"auto_alike": 0.2, "auto_apart": 0.4, "auto_stay_s": 10.0}
     machine = machine_of(*nodes, **{"policy": "auto", **settings, **more})
     machine.reconsider(now=0.0)
     return machine

@@ -1,31 +1,18 @@
-"""Old settings are refused with what to write now; what an earlier version stored is still read."""
+"""Settings that are gone are refused with what to write now; what was stored with them is read."""
 
 import pytest
 
-from embedding.exchange.topology import TopologyConfig
-from embedding.kernel.config import current_names, validate
+from embedding.kernel.config import validate, without_removed
 from embedding.kernel.errors import ConfigError
-from embedding.server.config import ServerConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.settings import Settings
 from embedding.training.request import TrainRequest
 from embedding.trends.config import TrendsConfig
+from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
 
-RENAMED = [
-    (config, old, new)
-    for config in (ServerConfig, NodeConfig, TopologyConfig)
-    for old, new in config.RENAMED.items()
-]
-
-
-@pytest.mark.parametrize(("config", "old", "new"), RENAMED)
-def test_an_old_name_is_refused_with_the_new_one(config, old, new):
-    assert new in config.model_fields
-    with pytest.raises(ConfigError, match=f"'{old}' is called '{new}' now"):
-        validate(config, {old: 1}, "yeoron.toml")
-
-
-REMOVED = [(config, old) for config in (ServerConfig, TrendsConfig) for old in config.REMOVED]
+WITH_REMOVED = (NodeConfig, ServerConfig, SyncConfig, TrendsConfig, WebConfig)
+REMOVED = [(config, old) for config in WITH_REMOVED for old in config.REMOVED]
 
 
 @pytest.mark.parametrize(("config", "old"), REMOVED)
@@ -54,14 +41,10 @@ def test_an_unknown_setting_is_refused_with_what_to_do(given, sentence):
     assert str(refused.value).endswith(sentence)
 
 
-def test_a_training_begun_with_old_names_is_read_with_the_new_ones():
-    stored = {
-        "server": {"young_mentions": 7, "usage_replicas": 4, "port": 1},
-        "topology": {"groups": 2},
-        "seed": None,
-    }
-    assert current_names(TrainRequest, stored) == {
-        "server": {"rare_mentions": 7, "port": 1},
-        "topology": {"aggregators": 2},
+def test_a_training_begun_with_settings_that_are_gone_is_read_without_them():
+    stored = {"server": {"mirror_bytes": 7, "port": 1}, "sync": {"auto_margin": 0.5}, "seed": None}
+    assert without_removed(TrainRequest, stored) == {
+        "server": {"port": 1},
+        "sync": {},
         "seed": None,
     }
