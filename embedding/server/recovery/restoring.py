@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
+from embedding.server.grouping import Followers
 from embedding.server.ledger.journal import Journal, read_journal
 from embedding.server.policies.board import ClockEntry
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content, check_facts
@@ -35,20 +36,10 @@ _FORMAT = 2
 READABLE = (1, _FORMAT)
 
 
-class Part(Protocol):
-    """Something beside the state that a checkpoint keeps facts of."""
-
-    def facts(self) -> dict[str, Any]:
-        """JSON-safe (under the lock); its names are those of no other part."""
-
-    def restore(self, facts: Mapping[str, Any]) -> None:
-        """Go on from the facts of a checkpoint, which may know nothing of this part."""
-
-
 class Recovery(Checkpointer):
     """Writes checkpoints in the background and restores the newest on construction.
 
-    parts  what else is kept; restored after the state
+    parts  whose facts are kept beside the state, and restored after it
     """
 
     def __init__(
@@ -57,7 +48,7 @@ class Recovery(Checkpointer):
         folder: CheckpointFolder,
         *,
         every_s: float,
-        parts: Sequence[Part] = (),
+        parts: Sequence[Followers] = (),
     ) -> None:
         super().__init__(every_s=every_s)
         self._state = state
@@ -136,7 +127,7 @@ def _applied(state: ServerState) -> dict[str, int]:
     return {name: entry.applied for name, entry in state.ledger.nodes.items()}
 
 
-def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
+def collect(state: ServerState, parts: Sequence[Followers] = ()) -> dict[str, Any]:
     """Copies of everything but the rows (under the lock; quick)."""
     vocabulary, accounts = state.vocabulary, state.accounts
     ids = vocabulary.alive()
@@ -229,7 +220,9 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     return Content(collected["facts"], arrays, tables)
 
 
-def restore(state: ServerState, content: Content, where: str, parts: Sequence[Part] = ()) -> None:
+def restore(
+    state: ServerState, content: Content, where: str, parts: Sequence[Followers] = ()
+) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
     started = {
