@@ -41,10 +41,9 @@ class RowView(Protocol):
         """What is held, JSON-safe; may be asked for by any thread."""
 
 
-class ShardSync(Protocol):
-    """What a client does so that no shard lacks a push that the server knows.
-
-    Under the session's lock where the stream is used.
+class ShardSync:
+    """What a client does so that no shard lacks a push that the server knows; here nothing, for
+    rows that lie with the server itself. Under the session's lock where the stream is used.
     """
 
     def bring(self, welcome: Welcome) -> None:
@@ -55,31 +54,13 @@ class ShardSync(Protocol):
 
     def safe(self, durable: int) -> int:
         """The last push that is in a checkpoint everywhere; `durable`, what the server says."""
+        return durable
 
     def wait_durable(self) -> None:
         """The client is about to close: wait a moment until what it pushed is safe."""
 
     def close(self) -> None:
         """Close what is open; the session is closed."""
-
-
-class NoShards:
-    """Rows lie with the server, which sees to itself."""
-
-    def bring(self, welcome: Welcome) -> None:
-        """Nothing lies elsewhere."""
-
-    def tend(self) -> None:
-        """There is nothing to look at."""
-
-    def safe(self, durable: int) -> int:
-        return durable
-
-    def wait_durable(self) -> None:
-        """What was acknowledged is sent again by whoever comes next, or is safe."""
-
-    def close(self) -> None:
-        """Nothing is open but the session."""
 
 
 class RowPath(Protocol):
@@ -126,7 +107,7 @@ class DirectRows:
     def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
         self._session = setup.session
         self.view = OwnRows(setup.session.config, feedback)
-        self.links = NoShards()
+        self.links = ShardSync()
 
     def pull(self, request: PullRequest) -> PulledRows:
         return pull_from_server(self._session, self.view, request)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from embedding.kernel.errors import ConfigError
 
@@ -27,11 +27,14 @@ SAMPLE_VARIABLE = "YEORON_TRACE__SAMPLE"
 DEFAULT_SAMPLE = 0.01
 
 
-class Traces(Protocol):
-    """What a process tells of documents that passed through it. Times are Unix seconds."""
+class Traces:
+    """What a process tells of documents that passed through it; here nothing. Times are Unix
+    seconds."""
 
     def sampled(self, keys: Iterable[str]) -> list[str]:
         """Those of the documents that are traced."""
+        del keys
+        return []
 
     def document(
         self,
@@ -54,32 +57,7 @@ class Traces(Protocol):
         """Send what is left."""
 
 
-class NoTraces:
-    """Where nothing is traced."""
-
-    def sampled(self, keys: Iterable[str]) -> list[str]:
-        del keys
-        return []
-
-    def document(
-        self,
-        name: str,
-        keys: Iterable[str],
-        began: float,
-        ended: float,
-        *,
-        window: int | None = None,
-    ) -> None:
-        """Nothing."""
-
-    def snapshot(self, window: int, began: float, ended: float, words: int) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-NO_TRACES = NoTraces()
+NO_TRACES = Traces()
 
 
 def digest(text: str) -> int:
@@ -87,7 +65,7 @@ def digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
 
 
-class OtelTraces:
+class OtelTraces(Traces):
     """Spans given to an exporter.
 
     sample  share of the documents that are traced

@@ -50,7 +50,7 @@ class Backlog(Generic[P]):
         return [self.split(push, shards)[shard] for push in self.log.since(sequence)]
 
 
-class ShardLinks(Generic[P]):
+class ShardLinks(ShardSync, Generic[P]):
     """A ShardSync: the streams, a thread for each, and one that looks after them.
 
     The streams are used under the session's lock alone, whichever thread does.

@@ -15,7 +15,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import whole
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
-from embedding.exchange.rowpath import NoShards, PathSetup, ShardSync
+from embedding.exchange.rowpath import PathSetup, ShardSync
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
 from embedding.exchange.together import OFFSETS, split_texts
@@ -102,7 +102,7 @@ class RowsAtLeader:
 
     def __init__(self, setup: PathSetup[GroupEntry], nbytes: LeaderBytes) -> None:
         self._session, self._bytes = setup.session, nbytes
-        self.links = NoShards()
+        self.links = ShardSync()
 
     def spread(self, entry: GroupEntry) -> None:
         """The rows go with the entry."""
