@@ -15,7 +15,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.pushlog import P, PushLog
-from embedding.exchange.rowpath import PathSetup
+from embedding.exchange.rowpath import PathSetup, ShardSync
 from embedding.exchange.shards.ownrows import ShardedView
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
