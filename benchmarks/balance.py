@@ -31,8 +31,7 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus.feedback import FeedbackChannel
-from embedding.worker.corpus.reading import blocks
+from embedding.worker.corpus.reading import FeedbackChannel, blocks
 from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_bench.results import facts, keep

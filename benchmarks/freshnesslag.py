@@ -32,7 +32,7 @@ from typing import Any
 from benchmarks.kept import RESULTS
 from embedding.crawl.replay import read_clock
 from embedding.kernel.config import WITH_SECRETS
-from embedding.worker.crawling.stages import spread
+from embedding.worker.crawling.batches import spread
 from embedding.worker.lifetime import memory_mb
 from yeoron_bench.results import facts, free_port, keep
 

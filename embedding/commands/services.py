@@ -20,10 +20,36 @@ from embedding.commands.common import (
 from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import address_of, listen_on
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
+
+
+_ACCEPTED = "HOST:PORT, :PORT, PORT or HOST is accepted, an IPv6 address as [ADDRESS]:PORT"
+
+
+def parse_listen(text: str) -> dict[str, object]:
+    """`host` and `port` of HOST:PORT, those that are given; ConfigError for anything else."""
+    host, port = text.strip(), ""
+    if host.startswith("["):
+        host, closed, rest = host[1:].partition("]")
+        if not closed or (rest and not rest.startswith(":")):
+            raise ConfigError(f"--listen {text}: {_ACCEPTED}.")
+        port = rest[1:]
+    elif host.count(":") == 1:
+        host, _, port = host.partition(":")
+    elif host.isdigit():
+        host, port = "", host
+    elif ":" in host:
+        raise ConfigError(f"--listen {text}: {_ACCEPTED}.")
+    if port and not (port.isascii() and port.isdigit() and int(port) <= 65535):
+        raise ConfigError(f"--listen {text}: port {port}: 0 to 65535 are accepted.")
+    if not (host or port):
+        raise ConfigError(f"--listen {text!r}: {_ACCEPTED}.")
+    found: dict[str, object] = {"host": host, "port": int(port) if port else None}
+    return {name: value for name, value in found.items() if value not in ("", None)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +134,6 @@ def serve(
     `yeoron serve --listen :8825 --leader grpc://127.0.0.1:8815 --group b` ·
     `yeoron serve --listen 0.0.0.0:8815 --token-file token --tls-cert cert.pem --tls-key key.pem`
     """
-    from embedding.commands.address import parse_listen
     from embedding.platform.serving import serve as run
     from embedding.server.config import ServerConfig, SyncConfig
 

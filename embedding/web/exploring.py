@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated
 
@@ -17,16 +17,17 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.between import refuse_apart
-from embedding.trends.history import WordHistory
+from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.mapping import MapWindow, NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.together import Together
 from embedding.web import brief, formats
 from embedding.web.axisview import sentence_of
-from embedding.web.mapview import map_view
+from embedding.web.charts import ChartLine, over_windows
 from embedding.web.overview import MOST_LINES, days_view, rates_chart, span
 from embedding.web.pages import computing, csv_file, filtered, latest_known, nothing, unknown
-from embedding.web.pairview import pair_view
-from embedding.web.plain import plain_report, plain_rows
+from embedding.web.plain import plain_map, plain_report, plain_rows, topical
 from embedding.web.site import Site
 from embedding.web.text import PageText
 from embedding.web.watchview import watch_line
@@ -35,6 +36,118 @@ PATIENCE_S = 3.0
 LONG_S = 60.0
 WATCHED = 24
 Watched = Annotated[list[str] | None, Query()]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One neighbour; `both` when it is near both words."""
+
+    word: str
+    similarity: float
+    both: bool
+
+
+@dataclass(frozen=True)
+class PairView:
+    """What the template shows."""
+
+    frequency: dict[str, object]
+    nearness: dict[str, object]
+    last: Together | None
+    points: tuple[HistoryPoint, HistoryPoint]
+    near: tuple[tuple[Shared, ...], tuple[Shared, ...]]
+
+
+def pair_view(
+    first: WordHistory,
+    second: WordHistory,
+    points: tuple[HistoryPoint, HistoryPoint],
+    nearness: Sequence[Together],
+    t: PageText,
+) -> PairView:
+    """points: of both words in one window, with their nearest words."""
+    names = [{n.word for n in topical(point.neighbours)} for point in points]
+    near = tuple(
+        tuple(
+            Shared(n.word, n.similarity, n.word in names[1 - at]) for n in topical(point.neighbours)
+        )
+        for at, point in enumerate(points)
+    )
+    known = [one for one in nearness if one.cosine is not None]
+    return PairView(
+        frequency=rates_chart((first, second), t),
+        nearness=_nearness(nearness, t),
+        last=known[-1] if known else None,
+        points=points,
+        near=(near[0], near[1]),
+    )
+
+
+def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
+    values = [point.cosine for point in points]
+    tips = [
+        f"{t.window(point.label)}\n"
+        f"{'–' if point.cosine is None else f'{point.cosine:.2f}'.replace('-', '−')}"
+        for point in points
+    ]
+    low = min((value for value in values if value is not None), default=0.0)
+    bottom = 0.0 if low >= 0 else -1.0
+    return over_windows(
+        [ChartLine(t("nearness"), values)],
+        [point.label for point in points],
+        tips,
+        title=t("nearness"),
+        bottom=bottom,
+        top=1.0,
+    )
+
+
+@dataclass(frozen=True)
+class MapView:
+    """data: windows with places, and `bounds` (least and greatest x, then y) that hold all."""
+
+    data: dict[str, object]
+    last: MapWindow
+    nearest: tuple[tuple[str, float], ...]
+
+
+def map_view(found: NeighbourMap, t: PageText) -> MapView:
+    """The map of all windows, the last one shown first."""
+    found = plain_map(found)
+    places = [(p.x, p.y) for window in found.windows for p in window.places] or [(0.0, 0.0)]
+    xs, ys = ([0.0, *(place[at] for place in places)] for at in (0, 1))
+    bounds = [round(value, 3) for value in (min(xs), max(xs), min(ys), max(ys))]
+    last = found.windows[-1]
+    near = sorted((p for p in last.places if p.near), key=lambda p: -p.similarity)
+    windows = []
+    before: set[str] = set()
+    for window in found.windows:
+        here = {p.word for p in window.places if p.near}
+        windows.append(
+            {
+                "label": t.window(window.label),
+                "kept": f"{window.kept * 100:.0f} %",
+                "places": [
+                    {
+                        "word": formats.short_word(p.word, 24),
+                        "x": round(p.x, 3),
+                        "y": round(p.y, 3),
+                        "similarity": round(p.similarity, 2),
+                        "near": p.near,
+                        "new": bool(before) and p.near and p.word not in before,
+                    }
+                    for p in window.places
+                ],
+            }
+        )
+        before = here
+    data: dict[str, object] = {
+        "word": formats.short_word(found.word, 24),
+        "title": t("map_title", word=formats.short_word(found.word, 40)),
+        "bounds": bounds,
+        "windows": windows,
+    }
+    return MapView(data, last, tuple((p.word, p.similarity) for p in near))
 
 
 def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.commands.neighbours import neighbour_commands
-from embedding.commands.panels import PANELS, arrange
+from embedding.commands.panels import PANELS, arrange, neighbour_commands
 from embedding.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +126,7 @@ def test_of_two_commands_of_one_name_the_second_is_named(monkeypatch) -> None:
         def select(self, group: str) -> list[EntryPoint]:
             return entries if group == "yeoron.commands" else []
 
-    monkeypatch.setattr("embedding.commands.neighbours.installed", Installed)
+    monkeypatch.setattr("embedding.commands.panels.installed", Installed)
     commands, faults = neighbour_commands(set(), arrange)
     assert list(commands) == ["simweb"]
     assert commands["simweb"].rich_help_panel == "From a file of texts"

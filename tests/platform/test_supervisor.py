@@ -15,8 +15,7 @@ import pytest
 from embedding.kernel.errors import PlatformError
 from embedding.platform.processes import end_all, marked
 from embedding.platform.services import Service
-from embedding.platform.supervisor import Supervisor
-from embedding.platform.supervisor_rpc import supervisor_calls
+from embedding.platform.supervisor import Supervisor, supervisor_calls
 from waiting import until
 
 # Leaves a grandchild in a session of its own behind, as Airflow's scheduler does, and writes over

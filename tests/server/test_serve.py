@@ -18,7 +18,7 @@ import psutil
 import pytest
 from certificates import make_certificate, make_token
 
-from embedding.commands.address import parse_listen
+from embedding.commands.services import parse_listen
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig

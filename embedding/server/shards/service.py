@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embedding.exchange.codec import decode_push
+from embedding.exchange.codec import decode_push, decode_row_ids
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
@@ -33,15 +33,16 @@ from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.listening import listen
 from embedding.server.flight.mirroring import StreamMirror
+from embedding.server.flight.rowanswer import RowAnswer
 from embedding.server.flight.shell import Call, FlightService, called, received
 from embedding.server.limits import check_lost, check_name
 from embedding.server.processes import announce, end_with_parent
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
+from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.fields import at_of, table_of
 from embedding.server.shards.grouping import SHARD_GROUPS
 from embedding.server.shards.log import from_json
-from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import NotReachedError, ShardState
@@ -55,6 +56,29 @@ logger = logging.getLogger(__name__)
 
 _GONE = Message({"status": "waiting", "waits_for": None})
 """A block that was opened on a stream that is no more has to be opened again."""
+
+
+def answer_pull(
+    state: ShardState, node: str, message: Message, at: LogPosition, mirror: StreamMirror
+) -> Message:
+    """The rows that a node asks for at `at` or later; NotReachedError.
+
+    mirror  what the node at the other end of the stream has, where it asks for changes
+    """
+    ids, most_bytes = decode_row_ids(message), state.spec.server.max_message_bytes
+    answer = RowAnswer.to(message, ids, state.spec.dim, most_bytes)
+    with state.changed:
+        state.reach(at)
+        slots = {table: state.held.slots(table, each, "pull") for table, each in ids.items()}
+        found = {table: state.tables.gather(table, where) for table, where in slots.items()}
+        state.meters.rows_out += sum(map(len, slots.values()))
+        sequence = state.inbox.ledger.of(node).applied
+        spared = answer.spared(
+            state.tables.versions, state.meters, lambda: slots, node, (state.epoch, sequence)
+        )
+    as_sent = state.tables.device.as_sent
+    rows = {table: as_sent(each, answer.half) for table, each in found.items()}
+    return answer.message({"clock": 0}, rows, sequence, spared, mirror)
 
 
 class ShardServer:

@@ -20,6 +20,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.errors import RefusedError, ReplacedError
+from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.ledger.sequence import NodeLedger
@@ -28,7 +29,6 @@ from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.cursor import LogCursor
 from embedding.server.shards.heldrows import HeldRows
 from embedding.server.shards.inbox import ShardInbox
@@ -43,6 +43,41 @@ SHARD_WAIT_S = 1.0
 """How long a read is held before it is answered `waiting`."""
 
 UNBOUND = 2**62 - 1
+
+
+class HeldCopy:
+    """All rows at one position of the log; completed in the background."""
+
+    def __init__(self, held: HeldRows, lock: threading.RLock) -> None:
+        """Begin to copy (under `lock`)."""
+        self._held = held
+        self._slots = held.map.used()
+        self._ids = held.map.ids(self._slots)
+        self._rows = held.tables.copy(held.next_slot, accumulators=False)
+        self._done = threading.Event()
+        self._failed = False
+        threading.Thread(target=self._finish, args=(lock,), daemon=True).start()
+
+    def pick(self, table: Table, ids: IntArray) -> FloatArray:
+        """float32 [n, dim] of some ids that had a row."""
+        self._done.wait()
+        if self._failed:
+            raise RefusedError("the copy of the shard's rows could not be completed.")
+        if table is Table.SUB:
+            return self._rows.pick(table, self._held.gram_places(ids, "copied rows"))
+        at = positions(self._ids, ids)
+        if bool((at < 0).any()):
+            raise RefusedError("copied rows: an id that had no row then.")
+        return self._rows.pick(table, self._slots[at])
+
+    def _finish(self, lock: threading.RLock) -> None:
+        try:
+            self._rows.finish(lock)
+        except Exception:
+            self._failed = True
+            logger.exception("a copy of the rows could not be completed")
+        finally:
+            self._done.set()
 
 
 class NotReachedError(Exception):

@@ -41,7 +41,6 @@ from embedding.worker.corpus.datedlines import (
     passing,
     remembered_from,
 )
-from embedding.worker.corpus.feedback import FeedbackChannel
 from embedding.worker.corpus.offset import Offset
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -55,6 +54,30 @@ FIRST_CHARACTERS = 6.0
 """Characters a token is expected to take before any was read."""
 READ_AGAIN = "read again"
 """Mark of the blocks that processes of the node before this one had learnt."""
+
+
+HEAR_SECONDS = 0.02
+
+
+class FeedbackChannel:
+    """What the gradient process tells its reader: where to begin, and how large blocks are."""
+
+    def __init__(self, queue: BlockQueue, tokens: int, stop: threading.Event) -> None:
+        self._queue = queue
+        self._tokens = tokens
+        self._stop = stop
+
+    def start(self) -> Offset:
+        """Waits until the gradient process has asked the server; PeerLost when it is gone."""
+        while (report := self._queue.latest_report()) is None:
+            if not self._queue.alive or self._stop.wait(HEAR_SECONDS):
+                raise PeerLost("queue: the gradient process ended before it said where to begin.")
+        return Offset.of(str(report.get("offset", "")))
+
+    def tokens(self) -> int:
+        """Tokens wanted in the next block."""
+        report = (self._queue.latest_report() or {}).get("block_tokens")
+        return report if isinstance(report, int) and report > 0 else self._tokens
 
 
 def blocks(

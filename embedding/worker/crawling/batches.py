@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from embedding.kernel.clock import EventClock
 from embedding.kernel.records import Document, TokenBlock
@@ -17,12 +20,38 @@ from embedding.stream.initial import InitialPriorities
 from embedding.text.pool import TextPool
 from embedding.worker.crawling.inflight import InFlightDocuments
 from embedding.worker.crawling.rereading import Rereading
-from embedding.worker.crawling.stages import Stages
 from embedding.worker.spec import NodeSpec
 
 _PUT_SECONDS = 0.5
 _Key = tuple[str, str]
 """Source, and mark of the dead process whose documents are read again; "" of fresh ones."""
+
+
+_LATEST = 512
+
+
+class Stages:
+    """Seconds from publication to fetching, and from there to the queue of the gradient process."""
+
+    def __init__(self) -> None:
+        self._fetched: deque[float] = deque(maxlen=_LATEST)
+        self._queued: deque[float] = deque(maxlen=_LATEST)
+
+    def queued(self, block: TokenBlock, now: float) -> None:
+        """A block was put into the queue at `now` (Unix seconds)."""
+        self._fetched.extend(np.maximum(block.fetched - block.available, 0.0).tolist())
+        self._queued.extend(np.maximum(now - block.fetched, 0.0).tolist())
+
+    def report(self) -> dict[str, dict[str, float]]:
+        """JSON-safe: median and 95 % of each stage, in seconds; nothing before the first block."""
+        named = {"published_to_fetched": self._fetched, "fetched_to_queued": self._queued}
+        return {name: spread(list(values)) for name, values in named.items() if values}
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median and 95 % of some seconds."""
+    middle, most = np.percentile(values, (50, 95))
+    return {"p50_s": round(float(middle), 3), "p95_s": round(float(most), 3)}
 
 
 class BlockSink(Protocol):

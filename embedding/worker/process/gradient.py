@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -39,7 +40,6 @@ from embedding.worker.process.intake import ticks
 from embedding.worker.process.making import listener_of, make_learner, make_transport, relay_of
 from embedding.worker.process.pipeline import Pipeline, When
 from embedding.worker.process.rehearsing import rehearsals_of
-from embedding.worker.process.tracing import DocumentTraces
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import NodeSpec
 
@@ -51,6 +51,25 @@ LEAST_TOKENS = 64
 
 _REST_S = 60.0
 """Seconds without text after which freed memory goes back."""
+
+
+class DocumentTraces:
+    """Some documents, from when they were taken until they are learnt."""
+
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+        self._taken: dict[str, tuple[float, int]] = {}
+
+    def taken(self, keys: Iterable[str], window: int) -> None:
+        """Documents of a window came."""
+        for key in self._traces.sampled(keys):
+            self._taken[key] = (time.time(), window)
+
+    def learnt(self, keys: Iterable[str]) -> None:
+        """The server has these."""
+        for key in self._taken.keys() & set(keys):
+            taken, window = self._taken.pop(key)
+            self._traces.document("learn", (key,), taken, time.time(), window=window)
 
 
 @dataclass
