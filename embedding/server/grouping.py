@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from embedding.kernel.errors import ConfigError
@@ -111,6 +112,12 @@ class ServerGroups(Protocol):
     @staticmethod
     def followers(state: Any) -> Followers:
         """The groups that follow the server of this state, none at first."""
+
+    @staticmethod
+    def trained(request: Any, leader: str) -> AbstractContextManager[Sequence[str]]:
+        """Where each group's server of a training (`TrainRequest`) is reached, the leader's first,
+        for the length of a `with` block. A process that dies is started again, at the same port.
+        """
 
     @staticmethod
     def stream(followers: Any, state: Any, asks: Callable[[str], list[Any]], who: Any) -> Any:

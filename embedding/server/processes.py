@@ -34,7 +34,7 @@ class ProcessSpec(Config):
     """What the process of a server must know to start; given to it as JSON."""
 
     module: ClassVar[str]
-    """In `embedding.server`; it is run."""
+    """It is run."""
     what: ClassVar[str]
     """As logs call it, before its index."""
 
@@ -67,7 +67,7 @@ class ProcessKeeper:
         return None if self._process is None else self._process.returncode
 
     def launch(self) -> None:
-        command = [sys.executable, "-m", f"embedding.server.{self.spec.module}"]
+        command = [sys.executable, "-m", self.spec.module]
         # It ends when its standard input ends, which is when this process is gone.
         self._process = subprocess.Popen(  # noqa: S603 - this very program
             [*command, self.spec.model_dump_json()],

@@ -8,7 +8,7 @@ from typing import Any
 
 from embedding.exchange.relay import aggregation
 from embedding.exchange.topology import MeetingSpec
-from embedding.training.grouping import following
+from embedding.server.grouping import needed_groups
 from embedding.training.request import TrainRequest
 from embedding.training.topologies import gpus
 from embedding.worker.spec import NodeSpec
@@ -72,7 +72,10 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
             yield Placement(request, meeting)
         else:
             aggregators = _aggregators(request, server, stack)
-            servers = stack.enter_context(following(request, server))
+            servers: Sequence[str] = [server]
+            if topology.server_groups > 1:
+                groups = needed_groups("server_groups")
+                servers = stack.enter_context(groups.trained(request, server))
             yield Placement(request, aggregators=aggregators, servers=servers)
 
 

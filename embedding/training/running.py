@@ -8,12 +8,13 @@ import secrets
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from embedding.exchange.client import ParameterClient
 from embedding.kernel.durable import sha256
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret
@@ -23,7 +24,6 @@ from embedding.server.figures.transports import total
 from embedding.server.parts import SERVER_PARTS
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
-from embedding.training.grouping import refresh
 from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
@@ -62,7 +62,7 @@ def train(
             if resume is not None and resume.total is None:
                 _checkpoint(server)
                 resume.counted(total // request.epochs)
-        refresh(placement.servers, request.exchange)
+        _refresh(placement.servers, request)
         before = server.state.meters.tokens
         specs = node_specs(request, server.location, survey)
         seconds = Run(request, server, client, placement, specs).finish(total, progress)
@@ -71,6 +71,13 @@ def train(
         server.groups.catch_up()
         _cut(request, server)
         return _result(server, request.corpus.name, seconds, before)
+
+
+def _refresh(servers: Sequence[str], request: TrainRequest) -> None:
+    """Have each group become what the leader is now: its words, and how often they were read."""
+    for location in servers[1:]:
+        with ParameterClient(location, node="training", config=request.exchange) as client:
+            client.checkpoint(wait=True)
 
 
 @contextmanager

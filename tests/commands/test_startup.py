@@ -57,7 +57,7 @@ PROCESSES = {
     "node": "embedding.nodetask",
     "shard": "embedding.server.shards.service",
     "server": "embedding.server.service",
-    "group": "embedding.server.groupprocess",
+    "group": "yeoron_lab.groups.process",
     "aggregator": "yeoron_lab.aggregating.aggregator",
     "corpus": "embedding.worker.corpus.reading",
     "gradient": "embedding.worker.process.gradient",

@@ -82,7 +82,7 @@ def kill_group(pid: int) -> int:
     def reached() -> psutil.Process | None:
         for child in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                if "embedding.server.groupprocess" not in child.cmdline():
+                if "yeoron_lab.groups.process" not in child.cmdline():
                     continue
                 open_ = [c for c in child.net_connections() if c.status == psutil.CONN_ESTABLISHED]
                 if len(open_) >= 3:  # to the leader, and from the node

@@ -11,7 +11,7 @@ from embedding.server.processes import ProcessSpec
 class ShardSpec(ProcessSpec):
     """One of `count` shards; `split` says whether each holds rows (id mod `count`) or columns."""
 
-    module = "shards.service"
+    module = "embedding.server.shards.service"
     what = "shard"
 
     count: int = Field(ge=1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.registry import NoTraits
 from embedding.server.config import ServerConfig
@@ -17,6 +18,9 @@ from yeoron_lab.groups.leading import LedGroups
 from yeoron_lab.groups.link import GroupLink
 from yeoron_lab.groups.replica import LocalReplica, ReplicaRows
 from yeoron_lab.groups.shardedreplica import ShardedReplica
+
+if TYPE_CHECKING:
+    from embedding.training.request import TrainRequest
 
 
 @GROUPS.register("groups", NoTraits())
@@ -45,6 +49,12 @@ class ReplicatedServers:
     @staticmethod
     def followers(state: ServerState) -> LedGroups:
         return LedGroups(state)
+
+    @staticmethod
+    def trained(request: TrainRequest, leader: str) -> AbstractContextManager[list[str]]:
+        from yeoron_lab.groups.trained import following  # a server needs nothing of trainings
+
+        return following(request, leader)
 
     @staticmethod
     def stream(

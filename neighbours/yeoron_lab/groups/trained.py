@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from embedding.exchange.client import ParameterClient
-from embedding.exchange.config import ExchangeConfig
 from embedding.server.config import ServerConfig
 from embedding.server.groupconfig import GroupConfig
-from embedding.server.groupprocess import GroupSpec
 from embedding.server.processes import START_S, ProcessKeeper
 from embedding.training.request import TrainRequest, set_of
+from yeoron_lab.groups.process import GroupSpec
 
 
 @contextmanager
@@ -35,13 +33,6 @@ def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
             found.append(keeper.ready(deadline))
             keeper.watch()
         yield found
-
-
-def refresh(locations: Sequence[str], exchange: ExchangeConfig) -> None:
-    """Have each group become what the leader is now: its words, and how often they were read."""
-    for location in locations[1:]:
-        with ParameterClient(location, node="training", config=exchange) as client:
-            client.checkpoint(wait=True)
 
 
 def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:

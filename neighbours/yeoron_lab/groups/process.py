@@ -24,7 +24,7 @@ from embedding.server.service import ParameterServer
 class GroupSpec(ProcessSpec):
     """One of the groups of a training; `server.group` names its leader."""
 
-    module = "groupprocess"
+    module = "yeoron_lab.groups.process"
     what = "server group"
 
     sync: SyncConfig = SyncConfig()
