@@ -173,7 +173,6 @@ class ParameterClient:
         self.session.action("idle", {"node": self.node})
 
     def status(self) -> dict[str, Any]:
-        """The server's status, as `/status` gives it."""
         found: dict[str, Any] = self.session.action("status", {})
         return found
 

@@ -445,7 +445,6 @@ class ServerState:
         return awaited or self.accounts.readers.owing - self.reports.departed
 
     def latest_reports(self) -> list[tuple[float, dict[str, Any]]]:
-        """When (monotonic seconds) and what each present node reported last."""
         with self.lock:
             reports = self.reports
             reporting = self.living() & set(reports.last)

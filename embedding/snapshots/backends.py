@@ -118,7 +118,6 @@ class Folder:
         return str(self.root / name)
 
     def note(self, name: str) -> str | None:
-        """Text of a small file beside the directories; None when there is none."""
         try:
             return (self.root / name).read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
@@ -175,7 +174,6 @@ class Folder:
             erasing.erase(self.root / name, word=word, source=source)
 
     def remove(self, name: str) -> None:
-        """Remove a directory, at once as whoever lists the store sees it."""
         with locked(self.root / LOCK, LOCK_TIMEOUT):
             if (self.root / name).is_dir():
                 erasing.remove(self.root / name)

@@ -155,7 +155,6 @@ class Reader:
         return f"{refs[0].window_start:%Y-%m-%d}", f"{last:%Y-%m-%d}"
 
     def list(self) -> list[SnapshotRef]:
-        """All readable snapshots by window start."""
         return [*self.listing().refs]
 
     def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it

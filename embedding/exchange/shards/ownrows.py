@@ -41,7 +41,6 @@ class ShardedView:
 
     @property
     def keeps(self) -> bool:
-        """Whether rows are kept from one pull to the next."""
         return any(part.keeps for part in self.parts)
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:

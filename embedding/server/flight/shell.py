@@ -233,7 +233,6 @@ class NodeSession:
         return self._meters_of(self.node) or self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
-        """Answer one message, and weigh its parts."""
         message = received(chunk, size, parts, self.state.config.max_message_bytes)
         operation = message.header.get("op")
         if operation == "hello":

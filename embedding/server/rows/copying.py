@@ -56,7 +56,6 @@ class RowCopy:
         self._stride = max(1, _STEP_BYTES // (4 * width))
 
     def save(self, slots: IntArray) -> None:
-        """These rows are about to change."""
         if self._at >= self.n:
             return
         inside = slots[(slots >= self._at) & (slots < self.n)]

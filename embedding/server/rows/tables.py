@@ -301,7 +301,6 @@ class TablesCopy:
         }
 
     def save(self, table: Table, slots: IntArray) -> None:
-        """These rows are about to change (under the lock)."""
         for (of, _), part in self._parts.items():
             if of is table:
                 part.save(slots)
@@ -310,7 +309,6 @@ class TablesCopy:
         """What the rows were is in the copy."""
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
-        """Complete the copy; returns the longest time that `lock` was held, in seconds."""
         try:
             return max(part.finish(lock) for part in self._parts.values())
         finally:

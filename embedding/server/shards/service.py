@@ -189,7 +189,6 @@ class ShardSession:
         return self.state.peers.groups if of_group else self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
-        """Answer one message, and weigh its parts."""
         message = received(chunk, size, parts, self.state.spec.server.max_message_bytes)
         operation = message.header.get("op")
         if operation == "hello":
