@@ -97,6 +97,7 @@ class OtelTraces(Traces):
         *,
         window: int | None = None,
     ) -> None:
+        """See Traces."""
         from opentelemetry.trace import Link
 
         links = [] if window is None else [Link(_context(digest(_window(window))))]
