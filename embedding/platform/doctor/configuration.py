@@ -31,14 +31,11 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
     "sync.elasticity": (_policy("easgd"), "sync.policy is not easgd"),
     **{
         f"sync.lbfgs_{name}": (_policy("sandblaster"), "sync.policy is not sandblaster")
-        for name in (
-            *("every", "batch_tokens", "portion_tokens", "iterations", "history", "copies"),
-            "reach",
-        )
+        for name in ("every", "batch_tokens", "portion_tokens", "iterations", "copies", "reach")
     },
     **{
         f"sync.auto_{name}": (_auto, "sync.policy is not auto")
-        for name in ("alike", "apart", "margin", "stay_s")
+        for name in ("alike", "apart", "stay_s")
     },
     "web.trends": (lambda _: True, "the page compares as [trends] says"),
     "server.adagrad_rate": (
