@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -79,20 +80,25 @@ def held(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
         yield from within(name, value)
 
 
+@cache
+def asked(path: str) -> dict[str, set[str]]:
+    """By name the attributes that a module asks of it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in ast.walk(sources()[path]):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            whose = node.func.value
+            known = getattr(whose, "id", None) or getattr(whose, "attr", None)
+            if known and node.func.attr in CALLS:
+                found[known].add(node.func.attr)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found[node.value.id].add(node.attr)
+    return found
+
+
 def uses(name: str, path: str) -> set[str]:
     """How a pattern under this name is asked: a name with a line before it in its own module."""
-    where = [sources()[path]] if name.startswith("_") else sources().values()
-    found: set[str] = set()
-    for tree in where:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                whose = node.func.value
-                known = getattr(whose, "id", None) or getattr(whose, "attr", None)
-                if known == name and node.func.attr in CALLS:
-                    found.add(node.func.attr)
-            elif isinstance(node, ast.Attribute) and getattr(node.value, "id", None) == name:
-                found.add(node.attr)
-    return found
+    where = [path] if name.startswith("_") else sources()
+    return set().union(*(asked(each).get(name, set()) for each in where))
 
 
 def within_functions(
