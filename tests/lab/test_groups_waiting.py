@@ -81,8 +81,9 @@ class Waiting(RuleBasedStateMachine):
         self.now, self.marks = 1_000.0, 0
         clock = SimpleNamespace(monotonic=lambda: self.now, time=time.time, perf_counter=time.time)
         self.patches = contextlib.ExitStack()
-        for name in ("state", "groups.leading", "recovery.restoring"):
-            self.patches.enter_context(patch(f"embedding.server.{name}.time", clock))
+        timed = ("embedding.server.state", "embedding.server.recovery.restoring")
+        for name in (*timed, "yeoron_lab.groups.leading"):
+            self.patches.enter_context(patch(f"{name}.time", clock))
         self.state, self.groups = self._fresh()
         self.life: dict[str, str] = {}
         self.left: set[str] = set()
