@@ -4,8 +4,8 @@ Each source's rate of change is learnt from its polls (`sources.changes`); the p
 and the node may make are shared out so that most sources are fresh most of the time
 (`crawl.freshness`). A source is polled when the changes expected since its last poll reach its
 threshold, never before `every`, and after `every × slowest` at the latest; where even that is more
-than a host may be asked, all its sources wait longer alike. Budgets are hard:
-polls that are due wait for them in the order in which they came due.
+than a host may be asked, all its sources wait longer alike. Budgets are hard: polls
+that are due wait for them in the order in which they came due.
 
 Exploration: a source that nobody knows is supposed to change as often as the known ones do in
 proportion to their `every`, and the least rate keeps every source under observation, as Poisson

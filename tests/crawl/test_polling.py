@@ -12,7 +12,7 @@ import pytest
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.polling import PollQueue
+from embedding.crawl.services import PollQueue
 from embedding.sources.config import SourceConfig
 
 

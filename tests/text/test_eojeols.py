@@ -10,9 +10,8 @@ from embedding.text.compose import Analysed, EojeolComposer
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import EojeolCache, EojeolReading
 from embedding.text.generations import Generations
-from embedding.text.kiwi import _gaps
+from embedding.text.kiwi import Readings, _gaps
 from embedding.text.morphemes import Piece
-from embedding.text.readings import Readings
 
 
 def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...] | None:
