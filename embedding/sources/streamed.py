@@ -41,16 +41,20 @@ class StreamedRecords:
         self._source, self._pseudonyms = source, pseudonyms
 
     def item(self, place: str, record: Any, arrived: datetime | None) -> Inline | None:
-        """A record; `place` is its own in the stream, `arrived` counts where it has no time."""
+        """A record; `place` is its own in the stream, `arrived` counts where it has no time.
+
+        A time that cannot be read is none: the record then has no date.
+        """
         source = self._source
         text = plain_text(dotted_text(record, source.text))
         if not text:
             self.skipped += 1
             return None
+        stated = dotted(record, source.time)
         return Inline(
             key=f"{source.kind}://{source.name}/{place}",
             text=text,
-            published_at=parse_time(dotted(record, source.time), source.timezone) or arrived,
+            published_at=parse_time(stated, source.timezone, arrived) if stated else arrived,
             title=dotted_text(record, source.title),
             author=self._pseudonyms.of(source.name, dotted_text(record, source.author)),
         )

@@ -1,16 +1,19 @@
 """Reading the many ways in which the web writes a time.
 
-    time     = moment | date [clock [zone]] | ago | near
+    time     = moment | date [weekday] [clock [zone]] | ago | near
     moment   = Unix seconds, milliseconds, microseconds | 14, 12 or 8 digits | ISO 8601
     date     = 2020-02-03 | 2020년 2월 3일 | 20.02.03 | 3 Feb 2020 | Feb 3, 2020 | 03 2월 2020
     clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초]] | 4 PM | 정오 | 자정
     half     = 오전 | 오후 | 새벽 | 아침 | 낮 | 저녁 | 밤 | AM | PM
     zone     = Z | +09:00 | GMT+9 | KST | [Asia/Seoul]
-    ago      = 5분 전 | 1개월 전 | 2 hours ago | 방금
-    near     = 어제 [clock] | 02.03 [clock] | clock
+    weekday  = (금) | 금요일 | Fri | Friday
+    ago      = length {length} (전 | ago) | 방금 | 조금 전 | just now
+    length   = 5분 | 1시간 반 | 두 달 | 사흘 | 2 hours | 5m | 2h | 3d | 1w | 2mo | half an hour
+    near     = (어제 | 02.03 [weekday] | 금요일) [clock] | clock
 
 `ago` and `near` mean a time only beside the time at which they were read. A date of a month alone
-is its first day, and a date without a clock the midnight at which it begins.
+is its first day, and a date without a clock the midnight at which it begins. A length alone (`5m`,
+`12시간`) may be how long something lasts, and `몇 년 전` names no day: both mean nothing.
 """
 
 from __future__ import annotations
@@ -73,8 +76,10 @@ _ZONE = (
     r"|\s*\(?(?P<zone>z|[a-z]{2,5}|한국|서울|대한민국|일본)(?![a-z가-힣])(?:\s?(?:표준시|시간|시각))?\)?)?"
     r"(?:\s*\[(?P<place>[a-z_]{1,20}(?:/[a-z_]{1,20}){1,2})\])?"
 )
-_WEEKDAY = r"(?:\(?(?:[월화수목금토일](?:요일)?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})\)?)"
-_THEN = rf"(?:(?:[\s,T|]|\bat\b){{0,4}}{_WEEKDAY}?(?:[\s,T|]|\bat\b){{0,4}}{_CLOCK}{_ZONE})?"
+_DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|r?s)?(?![a-z])"
+_WEEKDAY = rf"[(\[]?(?:[월화수목금토일](?:요일)?(?![가-힣])|{_DAY_NAME})[)\]]?"
+_GAP = r"(?:[\s,T|]|\bat\b){0,4}"
+_THEN = rf"(?:{_GAP}(?:{_WEEKDAY})?{_GAP}{_CLOCK}{_ZONE}|{_GAP}{_WEEKDAY})?"
 _NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})[a-zéû]{{0,6}}\.?"
 _DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?!\d)"
 _YEAR = r"(?P<year>\d{4})(?!\d)"
@@ -117,25 +122,58 @@ _THIS_YEAR = _compiled(
     rf"{_NAME}\s?{_DAY}{_THEN}",
     rf"{_DAY}\s?{_NAME}{_THEN}",
 )
-_NEAR_DAY = _compiled(
-    rf"(?:(?P<near>오늘|금일|어제|어저께|전일|그제|그저께|엊그제|today|yesterday){_THEN})"
+_BEFORE = _compiled(
+    r"the\s|지난\s?|last\s"
+    rf"|{_WEEKDAY}[\s,]{{1,2}}(?=\d{{1,2}}\s?[./월-]|(?:\d{{1,2}}\s)?[a-z]{{3}})"
 )[0]
+"""What may stand before a day of `near`."""
 _DAYS_AGO = {
-    "오늘": 0, "금일": 0, "today": 0, "어제": 1, "어저께": 1, "전일": 1, "yesterday": 1,
-    "그제": 2, "그저께": 2, "엊그제": 2,
+    "오늘": 0, "금일": 0, "today": 0, "어제": 1, "어저께": 1, "어젯": 1, "전일": 1, "작일": 1,
+    "yesterday": 1, "그제": 2, "그저께": 2, "엊그제": 2, "day before yesterday": 2, "그끄저께": 3,
 }  # fmt: skip
+_NEAR_DAY = _compiled(
+    rf"(?P<near>{'|'.join(_DAYS_AGO)}){_THEN}",
+    rf"(?P<near>[월화수목금토일])요일{_THEN}",
+    rf"(?P<near>(?:mon|tue|wed|thu|fri|sat|sun))(?:s|nes|rs|ur)?day{_THEN}",
+    rf"\(?(?P<near>[월화수목금토일]|mon|tue|wed|thu|fri|sat|sun)\)?{_GAP}{_CLOCK}{_ZONE}",
+)
+_WEEKDAYS = ("월 mon", "화 tue", "수 wed", "목 thu", "금 fri", "토 sat", "일 sun")
+_WEEKDAY_NUMBERS = {name: at for at, names in enumerate(_WEEKDAYS) for name in names.split()}
 _CLOCK_ALONE = _compiled(_CLOCK + _ZONE)[0]
-_NOW = _compiled(r"(?:방금|지금|조금)(?:\s*전)?|just\s?now|now")[0]
-_AGO = _compiled(
-    r"(?:(?P<n>(?<![\d.])\d{1,4}|an?|한|두|세|네|몇)\s*(?P<unit>초|분|시간|일|주일|주|개월|달|년|"
-    r"seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|mos?|years?|yrs?)"
-    r"|(?P<word>하루|이틀|사흘|나흘|일주일|보름))\s*(?:전|ago)(?![a-z])"
+_NOW = _compiled(
+    r"방금(?:\s*전)?|지금|(?:조금|좀|잠시|막)\s*전|(?:just|right)?\s?now"
+    r"|(?:(?:a|just a|a few)\s)?moments? ago|less than a minute ago"
 )[0]
-_NUMBERS = {"a": 1, "an": 1, "한": 1, "두": 2, "세": 3, "네": 4, "몇": 3}
-_WORDS = {"하루": 1, "이틀": 2, "사흘": 3, "나흘": 4, "일주일": 7, "보름": 15}
-_SECONDS = {"초": 1, "s": 1, "분": 60, "mi": 60, "시": 3600, "h": 3600, "일": 86_400, "d": 86_400}
-_SECONDS |= {"주": 604_800, "w": 604_800}
-_MONTHS_OF = {"개": 1, "달": 1, "mo": 1, "년": 12, "y": 12}
+_NUMBERS = {
+    "half an": 0.5, "half a": 0.5, "an": 1, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4,
+    "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+    "반": 0.5, "한": 1, "두": 2, "세": 3, "석": 3, "네": 4, "넉": 4, "다섯": 5, "여섯": 6,
+    "일곱": 7, "여덟": 8, "아홉": 9, "열": 10,
+}  # fmt: skip
+_FEW = {"몇": 3, "수": 3, "a few": 3, "a couple of": 2}
+"""Of hours and less; of days and more nobody knows which is meant."""
+_DAYS = {
+    "하루": 1, "이틀": 2, "사흘": 3, "나흘": 4, "닷새": 5, "엿새": 6, "이레": 7, "여드레": 8,
+    "아흐레": 9, "열흘": 10, "일주일": 7, "보름": 15,
+}  # fmt: skip
+_UNITS = {
+    "mo": (1, 0), "개월": (1, 0), "달": (1, 0), "년": (12, 0), "y": (12, 0),
+    "초": (0, 1), "s": (0, 1), "분": (0, 60), "m": (0, 60), "시간": (0, 3600), "h": (0, 3600),
+    "일": (0, 86_400), "d": (0, 86_400), "주": (0, 604_800), "w": (0, 604_800),
+}  # fmt: skip
+"""How units begin, with their months and seconds."""
+_LENGTH = (
+    r"(?:(?P<n>\d{1,4}(?:\.\d{1,2})?|(?<![a-z가-힣])"
+    rf"(?:{'|'.join([*_FEW, *_NUMBERS])})(?:(?<=[가-힣])|(?=\s)))\s?"
+    r"(?P<unit>(?:초|분|시간|일|주일|주|개월|달|년)(?P<half>\s?반)?|(?:mo(?:nth)?|s(?:ec(?:ond)?)?"
+    r"|m(?:in(?:ute)?)?|h(?:r|our)?|d(?:ay)?|w(?:k|eek)?|y(?:r|ear)?)s?\.?(?![a-z]))"
+    rf"|(?P<word>(?<![가-힣])(?:{'|'.join(_DAYS)})))"
+)
+_LENGTHS = _compiled(_LENGTH)[0]
+_AGO = _compiled(
+    rf"(?<![\d.a-z])(?<!\d,)(?:{re.sub('[?]P<[a-z]+>', '?:', _LENGTH)}(?:\s|,|and\b){{0,4}}){{1,6}}"
+    r"(?:전(?:에)?(?![가-힣])|ago(?![a-z]))"
+)[0]
 
 
 def parse_time(
@@ -324,18 +362,20 @@ def _ago(text: str, now: datetime) -> datetime | None:
     match = _AGO.search(text)
     if match is None:
         return None
-    if match["word"]:
-        return now - timedelta(days=_WORDS[match["word"]])
-    n = _NUMBERS.get(match["n"].lower()) or int(match["n"])
-    unit = match["unit"].lower()
-    for mark, months in _MONTHS_OF.items():
-        if unit.startswith(mark):
-            return _months_before(now, n * months)
-    return next(
-        now - timedelta(seconds=n * seconds)
-        for mark, seconds in _SECONDS.items()
-        if unit.startswith(mark)
-    )
+    months = seconds = 0.0
+    for part in _LENGTHS.finditer(match[0]):
+        if part["word"]:
+            seconds += _DAYS[part["word"]] * 86_400
+            continue
+        word, unit = part["n"].lower(), part["unit"].lower()
+        of_months, of_seconds = next(_UNITS[mark] for mark in _UNITS if unit.startswith(mark))
+        if word in _FEW and (of_months or of_seconds > 3600):
+            return None
+        n = _FEW.get(word) or _NUMBERS.get(word) or float(word)
+        n += 0.5 if part["half"] else 0.0
+        months, seconds = months + n * of_months, seconds + n * of_seconds
+    whole = int(months)
+    return _months_before(now, whole) - timedelta(days=30 * (months - whole), seconds=seconds)
 
 
 def _months_before(now: datetime, months: int) -> datetime:
@@ -350,12 +390,23 @@ def _months_before(now: datetime, months: int) -> datetime:
 
 
 def _near(text: str, now: datetime) -> datetime | None:
-    """`어제 12:30`, `02.03 10:30` of the last twelve months, `10:30` of the last 24 hours."""
+    """`어제 12:30`, `금요일` of the last seven days, `02.03 (금) 10:30` of the last twelve months,
+    `10:30` of the last 24 hours."""
     zone = now.tzinfo or UTC
-    if match := _NEAR_DAY.fullmatch(text):
-        clock = _clock(match.groupdict())
-        day = now.date() - timedelta(days=_DAYS_AGO[match["near"].lower()])
-        return None if clock is None else _at(day, clock, zone)
+    if before := _BEFORE.match(text):
+        text = text[before.end() :]
+    for pattern in _NEAR_DAY:
+        if match := pattern.fullmatch(text):
+            part = match.groupdict()
+            clock, where = _clock(part), _zone_of(part, zone)
+            if clock is None or where is None:
+                return None
+            name = match["near"].lower()
+            weekday = _WEEKDAY_NUMBERS.get(name)
+            ago = _DAYS_AGO[name] if weekday is None else (now.weekday() - weekday) % 7
+            when = _at(now.date() - timedelta(days=ago), clock, where)
+            early = weekday is None or when <= now + _FAST
+            return when if early else when - timedelta(days=7)
     if match := _CLOCK_ALONE.fullmatch(text):
         part = match.groupdict()
         clock, where = _clock(part), _zone_of(part, zone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.kafka import BrokerTopic, KafkaAdapter, TopicMessage
 from embedding.sources.mastodon import MastodonAdapter
 from embedding.sources.redisstream import RedisAdapter
+from embedding.sources.streamed import StreamedRecords
 from kafkabroker import kafka_broker
 from memorytopic import MemoryTopic
 from redisserver import redis_server
@@ -31,6 +33,17 @@ async def poll(adapter: Any, web: Any) -> list[str]:
 def redis(url: str, **more: Any) -> RedisAdapter:
     source = SourceConfig(name="s", kind="redis", url=url, stream="posts", **more)
     return RedisAdapter(source, Pseudonyms(b"key"))
+
+
+def test_a_record_whose_time_cannot_be_read_has_none_and_not_that_of_its_arrival() -> None:
+    source = SourceConfig(name="s", kind="redis", url="redis://h", stream="posts")
+    records = StreamedRecords(source, Pseudonyms(b"key"))
+    arrived = datetime(2024, 3, 5, 3, tzinfo=UTC)
+    times = {"2024-03-01": datetime(2024, 3, 1, tzinfo=UTC), "": arrived, "언젠가": None}
+    times["2h ago"] = datetime(2024, 3, 5, 1, tzinfo=UTC)
+    for stated, expected in times.items():
+        item = records.item("1", {"text": "글", "date": stated}, arrived)
+        assert item is not None and item.published_at == expected
 
 
 async def test_a_redis_stream_goes_on_where_the_last_poll_ended(web: Any, tmp_path: Path) -> None:

@@ -164,6 +164,21 @@ def test_a_short_date_outside_east_asia_is_read_where_it_can_mean_one_thing() ->
         ("02.03 09:00", "2020-02-03T00:00:00"),
         ("12-31", "2019-12-30T15:00:00"),
         ("1월 2일", "2020-01-01T15:00:00"),
+        ("3d ago", "2020-01-31T12:00:00"),
+        ("1 hour and 5 minutes ago", "2020-02-03T10:55:00"),
+        ("half an hour ago", "2020-02-03T11:30:00"),
+        ("1시간 반 전", "2020-02-03T10:30:00"),
+        ("하루 2시간 전", "2020-02-02T10:00:00"),
+        ("열흘 전에", "2020-01-24T12:00:00"),
+        ("반년 전", "2019-08-03T12:00:00"),
+        ("몇 분 전", "2020-02-03T11:57:00"),
+        ("잠시 전", "2020-02-03T12:00:00"),
+        ("어젯밤 11:30", "2020-02-02T14:30:00"),
+        ("어제(일) 11:30 KST", "2020-02-02T02:30:00"),
+        ("토요일", "2020-01-31T15:00:00"),
+        ("Monday at 3:05 PM", "2020-02-03T06:05:00"),
+        ("(월) 23:30", "2020-01-27T14:30:00"),
+        ("last Friday", "2020-01-30T15:00:00"),
     ],
 )
 def test_relative_times_need_a_now(value: str, expected: str) -> None:
@@ -171,6 +186,58 @@ def test_relative_times_need_a_now(value: str, expected: str) -> None:
     found = parse_time(value, "Asia/Seoul", now)
     assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
     assert parse_time(value, "Asia/Seoul") is None
+
+
+UNITS = {
+    "s m h d w": ("s", "m", "h", "d", "w"),
+    "words": (" seconds", " mins.", " hours", " days", " weeks"),
+    "Korean": ("초", "분", " 시간", "일", "주"),
+}
+SECONDS = (1, 60, 3600, 86_400, 604_800)
+
+
+@given(
+    st.sampled_from(sorted(UNITS)),
+    st.lists(st.integers(1, 99), min_size=5, max_size=5),
+    st.sets(st.integers(0, 4), min_size=1),
+    st.sampled_from(["", " ", ", "]),
+)
+def test_lengths_of_several_units_add_up(
+    kind: str, counts: list[int], chosen: set[int], between: str
+) -> None:
+    places = sorted(chosen, reverse=True)
+    length = between.join(f"{counts[at]}{UNITS[kind][at]}" for at in places)
+    text = length + (" 전" if kind == "Korean" else " ago")
+    now = datetime(2024, 3, 5, 3, tzinfo=UTC)
+    ago = timedelta(seconds=sum(counts[at] * SECONDS[at] for at in places))
+    assert parse_time(f"등록 {text}", "Asia/Seoul", now) == now - ago
+    assert parse_time(length, "Asia/Seoul", now) is None
+
+
+@given(
+    st.dates(datetime(2023, 3, 6).date(), datetime(2024, 3, 5).date()),
+    st.sampled_from(["{0.month}.{0.day} ({1})", "{0:%m/%d}[{1}]", "{0.month}월 {0.day}일 {1}요일"]),
+    st.sampled_from([("", 0), (" 00:01", 1), (" 오전 0시 1분", 1)]),
+)
+def test_a_day_of_the_last_year_may_have_its_weekday(
+    day: datetime, form: str, clock: tuple[str, int]
+) -> None:
+    now = datetime(2024, 3, 5, 3, tzinfo=UTC)
+    wanted = datetime(day.year, day.month, day.day, 0, clock[1], tzinfo=SEOUL)
+    text = form.format(day, WEEKDAYS[day.weekday()]) + clock[0]
+    assert parse_time(text, "Asia/Seoul", now) == wanted
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "조금", "잠시", "5m", "12시간", "1h", "5 min read", "30+ days ago", "몇 년 전", "수일 전",
+        "a few days ago", "반나절 전", "2분 후", "in 5 minutes", "내일", "다음 달", "작년",
+        "3일 전국대회", "접수일 전", "1,234 days ago", "Sun", "friend", "monthly", "3.1절",
+    ],
+)  # fmt: skip
+def test_what_names_no_moment_is_not_now(value: str) -> None:
+    assert parse_time(value, "Asia/Seoul", datetime(2024, 3, 5, 3, tzinfo=UTC)) is None
 
 
 @given(DAYS, st.integers(min_value=1, max_value=40))
