@@ -9,10 +9,10 @@ Everything here takes time linear in the text: all repetitions have a bound.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from embedding.crawl.jsonld import objects
+from embedding.crawl.jsonld import objects, texts_of
 
 _MOST_NAMES = 20
 _LONGEST_NAME = 40
@@ -252,9 +252,11 @@ def _elements(tree: Any) -> Iterator[Any]:
 
 def _given(tree: Any, blocks: list[Any]) -> Iterator[object]:
     """What a page gives as its author."""
-    for value in objects(blocks):
+    described = list(objects(blocks))
+    by_id = {value["@id"]: value for value in described if isinstance(value.get("@id"), str)}
+    for value in described:
         for key in ("author", "creator"):
-            yield from _names_in(value.get(key))
+            yield from _names_in(value.get(key), by_id)
     for meta in tree.xpath("//meta[@content]"):
         name = meta.get("property") or meta.get("name") or meta.get("itemprop") or ""
         content = meta.get("content")
@@ -271,9 +273,13 @@ def _given(tree: Any, blocks: list[Any]) -> Iterator[object]:
             yield text
 
 
-def _names_in(value: Any) -> Iterator[object]:
+def _names_in(value: Any, by_id: Mapping[str, dict[str, Any]]) -> Iterator[object]:
+    """Names of persons: texts, or objects that have a name or point at one that has."""
     for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict) and "Organization" not in str(one.get("@type")):
-            yield one.get("name")
+        if isinstance(one, dict) and "@value" not in one:
+            named = one if "name" in one else by_id.get(str(one.get("@id")), one)
+            if "Organization" not in str(named.get("@type")):
+                yield from texts_of(named.get("name"))
+            yield from _names_in(one.get("@list"), {})
+        else:
+            yield from texts_of(one)

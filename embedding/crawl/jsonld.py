@@ -1,7 +1,8 @@
 """JSON-LD of a page, as sites write it: a description of the page that machines are meant to read.
 
-Sites put comments or CDATA around it, line ends into its strings, commas and semicolons behind it,
-and entities in place of quotes. Each is read; a block that still is no JSON says nothing.
+Sites put comments or CDATA around it or into it, several values into one block, line ends, quotes
+and wrong escapes into strings, forget commas or write one too many, cut it off, and put entities in
+place of quotes. What can be made out of a block is read.
 """
 
 from __future__ import annotations
@@ -23,10 +24,27 @@ _OTHER_THINGS = frozenset(
     }
 )
 """Under these names stands what is not the page itself."""
+_NEST = 40
+"""Values in values that are looked at; what is deeper is passed over."""
 _DECODER = json.JSONDecoder(strict=False)
-_WRAPPING = re.compile(r"\s*(?:<!--|//|/\*|\*/|<!\[CDATA\[|\ufeff|;)")
-_LAST_COMMA = re.compile(r",(\s{0,200}[}\]])")
+_WRAPPING = re.compile(r"(?:\s|<!--|//|/\*|\*/|<!\[CDATA\[|\ufeff|;)*+")
 _BEGIN = re.compile(r"[\[{]")
+_STRINGS_END = (
+    r"""\s*(?:[:}\]]|//|/\*|\Z|"[^"\n]{1,80}"\s*:|[,;]\s*(?:[\[{}\]',;]|//|/\*|-?\d|null|true|false|"""
+    r"""[\w$@-]{1,40}\s*:|"(?:[^"\\]|\\.){0,200}+"?\s*[:,;\]}]))"""
+)
+"""What is behind the quote that ends a string; one within it that was not escaped has other text
+behind it."""
+_TOKEN = re.compile(
+    r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>"
+    r"|(?P<mark>[{}\[\]])"
+    rf"""|(?:"(?P<string>(?:[^"\\]|\\.|"(?!{_STRINGS_END}))*+)"?"""
+    r"""|'(?P<single>(?:[^'\\]|\\.)*+)'?"""
+    r"""|(?P<word>[A-Za-z_$@][\w$@-]*+(?=\s*:(?!//))|(?:(?!//|/\*)[^,;{}\[\]"'\n])++))"""
+    r"(?P<name>\s*:)?",
+    re.DOTALL,
+)
+_ESCAPE = re.compile(r'\\(?P<known>["\\/bfnrt]|u[0-9a-fA-F]{4})|\\|(?P<quote>")')
 
 
 def blocks(tree: Any) -> list[Any]:
@@ -35,8 +53,19 @@ def blocks(tree: Any) -> list[Any]:
         "//script[starts-with(normalize-space(translate(@type, 'APLICTONJSD', 'aplictonjsd')), "
         "'application/ld+json')]"
     )
-    values = (_value(script.text_content()[:_MOST_CHARACTERS]) for script in scripts)
-    return [value for value in values if value is not None]
+    texts = (script.text_content()[:_MOST_CHARACTERS] for script in scripts)
+    return [value for text in texts for value in _values(text)]
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """The texts that a property has: its own, those of a list, or that of `{"@value": …}`."""
+    if isinstance(value, str):
+        yield html.unescape(value)
+    elif isinstance(value, dict):
+        yield from texts_of(value.get("@value"))
+    elif isinstance(value, list):
+        for one in value[:_MOST_CHILDREN]:
+            yield from texts_of(one) if not isinstance(one, list) else ()
 
 
 def objects(value: Any, but: Collection[str] = (), depth: int = _DEPTH) -> Iterator[dict[str, Any]]:
@@ -63,16 +92,64 @@ def types_of(value: dict[str, Any]) -> set[str]:
     return {name.rsplit("/", 1)[-1] for name in names if isinstance(name, str)}
 
 
-def _value(text: str) -> Any:
-    while wrapping := _WRAPPING.match(text):
-        text = text[wrapping.end() :]
-    begin = _BEGIN.search(text)
-    if begin is None:
-        return None
-    text = text[begin.start() :]
-    for form in (text, html.unescape(text), _LAST_COMMA.sub(r"\1", html.unescape(text))):
+def _values(text: str) -> Iterator[Any]:
+    """The JSON values of one script; from a fault on what can be made out of it."""
+    text = text[_WRAPPING.match(text).end() :]  # type: ignore[union-attr]
+    if not re.search(r"[\[{]\s*[\"'\[{]", text):
+        text = html.unescape(text)
+    at = 0
+    while begin := _BEGIN.search(text, at):
         try:
-            return _DECODER.raw_decode(form)[0]
+            value, at = _DECODER.raw_decode(text, begin.start())
         except (ValueError, RecursionError):
+            yield from _made_out(text[begin.start() :])
+            return
+        yield value
+
+
+def _made_out(text: str) -> list[Any]:
+    """Values with comments, wrong escapes or open quotes in them, with commas, quotes of names or
+    an end that are missing: commas say nothing, and a name is what has a colon behind it."""
+    values: list[Any] = []
+    around: list[Any] = []
+    inside: Any = values
+    name: str | None = None
+    for token in _TOKEN.finditer(text):
+        mark, string = token["mark"], token["string"]
+        string = token["single"] if string is None else string
+        if mark in ("}", "]"):
+            inside, name = around.pop() if around else values, None
             continue
-    return None
+        if mark:
+            value: Any = {} if mark == "{" else []
+        elif string is None and not (token["word"] or "").strip(" \t\r:"):
+            continue
+        else:
+            value = _plain(token["word"]) if string is None else _unescaped(string)
+            if token["name"]:
+                name = str(value)
+                continue
+        if isinstance(inside, dict) and name is not None:
+            inside[name] = value
+        elif isinstance(inside, list) and (mark or around):
+            inside.append(value)
+        if mark:
+            around.append(inside)
+            inside = value if len(around) <= _NEST else []
+        name = None
+    return [value for value in values if any(objects(value))]
+
+
+def _plain(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word.strip()
+
+
+def _unescaped(string: str) -> str:
+    """What a string of JSON says; a backslash before another character than JSON knows is none."""
+    valid = _ESCAPE.sub(
+        lambda one: one[0] if one["known"] else '\\"' if one["quote"] else "", string
+    )
+    return str(json.loads(f'"{valid}"', strict=False))

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from htmldate import find_date
 
-from embedding.crawl.jsonld import described, types_of
+from embedding.crawl.jsonld import described, texts_of, types_of
 from embedding.crawl.origins import DateOrigin, Publication
 from embedding.sources.times import parse_time
 
@@ -160,7 +160,7 @@ def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
     dated.sort(key=lambda value: (not _is_article(value), not _names(value, url)))
     for value in dated:
         for key in _DATE_KEYS:
-            yield value.get(key)
+            yield from texts_of(value.get(key))
 
 
 def _is_article(value: dict[str, Any]) -> bool:

@@ -46,6 +46,21 @@ def test_the_meta_element_of_the_publication_goes_before_json_ld() -> None:
     assert read(script + meta) == read(meta + script) == Publication(MARCH, "metadata")
 
 
+@pytest.mark.parametrize(
+    "dated",
+    [
+        '"datePublished": ["2024-03-01"]',
+        '"datePublished": {"@type": "Date", "@value": "2024-03-01"}',
+        '"datePublished": "2024-03-01T09:00:00&#x2B;09:00"',
+        r'"headline": "It\'s", "datePublished": "2024-03-01",',
+        '/* date */ "datePublished": "2024-03-01" "author": "x"',
+    ],
+)
+def test_json_ld_as_sites_write_it(dated: str) -> None:
+    script = JSON.format(f'{{"@type": "WebSite"}} {{"@type": "NewsArticle", {dated}}}')
+    assert read(script) == Publication(MARCH, "metadata")
+
+
 def test_what_readers_see_goes_before_metadata_that_is_only_called_a_date() -> None:
     meta = '<meta name="date" content="2024-05-09">'
     line = '<span class="date">01.03.2024</span>'
