@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +35,11 @@ _BLOCK = 1 << 20
 _LONGEST = 1 << 24
 """Characters of a record, at most."""
 _FIRST_LINES = 20
+_LONGEST_DATE = 40
 _CUT = "the file ends in the middle of it"
+_AGAIN = 1 << 28
+"""Characters of all records that are read again because of quotes that are not closed."""
+_OPEN = "a quote is opened and not closed"
 _LONG = 200
 """Characters of a name of a column, at most."""
 
@@ -57,7 +62,7 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
                     yield rows.records(last, text.replaced, file.done, since)
                 last = batch
         except pa.ArrowInvalid:
-            # A record longer than Arrow's block, or a quote that is not closed.
+            # A record longer than Arrow's block, or a quote that another line closes, or none.
             if last is not None:
                 yield rows.records(last, text.replaced, file.done, since)
             yield from _slowly(path, encoding, layout, max(since, rows.following))
@@ -88,35 +93,43 @@ def _slowly(
 def _rows(text: Utf8Text, layout: _Layout) -> Iterator[list[str] | str]:
     """Values of each record, or why it is left out.
 
-    The line with a quote that is not closed within `_LONGEST` characters is left out alone: what is
-    behind it is read again, as records of their own.
+    The line with a quote that is not closed within `_LONGEST` characters, or only behind lines that
+    are records, is left out alone: what is behind it is read again, as records of their own.
     """
-    csv.field_size_limit(_LONGEST)
+    csv.field_size_limit(2 * _LONGEST)
     lines = _lines(text)
     waiting: deque[str] = deque()
     taken: list[str] = []
+    again, ended = _AGAIN, False
 
     def feed() -> Iterator[str]:
+        nonlocal ended
         length = 0
         while line := waiting.popleft() if waiting else next(lines, ""):
             length = length + len(line) if taken else len(line)
             taken.append(line)
             if length > _LONGEST:
-                raise csv.Error("longer than a record may be")
+                raise csv.Error(f"{_OPEN} within {_LONGEST >> 20} MB")
             yield line
+        ended = True
 
     skip = layout.headed
     while True:
         try:
             for row in csv.reader(feed(), delimiter=layout.delimiter):
+                if len(taken) > 1 and not skip and layout.swallowed(f"\n{''.join(taken[1:])}"):
+                    raise csv.Error(_OPEN)
                 taken.clear()
                 if row and not skip:
-                    yield row
+                    yield _CUT if ended else row
                 skip = skip and not row
-        except csv.Error:
-            waiting.extendleft(reversed(taken[1:]))
+        except csv.Error as error:
+            again -= sum(map(len, taken))
+            if again > 0:
+                waiting.extendleft(reversed(taken[1:]))
             taken.clear()
-            yield f"a quote is opened and not closed within {_LONGEST >> 20} MB"
+            ended = False
+            yield str(error)
             continue
         return
 
@@ -146,11 +159,20 @@ def _fields(row: list[str] | str, layout: _Layout) -> Mapping[str, str | None] |
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a table is written. `headed`: its first line names the columns."""
+    """How a table is written.
+
+    headed  its first line names the columns
+    record  pattern of a line end and the beginning of a record; empty: none that is sure
+    """
 
     delimiter: str
     names: tuple[str, ...]
     headed: bool
+    record: str
+
+    def swallowed(self, text: str) -> bool:
+        """Whether a record begins inside of another one: a quote before it was not closed."""
+        return bool(self.record) and re.search(self.record, text) is not None
 
 
 def _layout(text: str, path: Path) -> _Layout:
@@ -162,11 +184,31 @@ def _layout(text: str, path: Path) -> _Layout:
         _DELIMITERS, key=lambda each: (lines[0].count(each), sum(each in one for one in lines))
     )
     try:
-        cells = next(row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row)
+        cells = next(row for row in csv.reader(io.StringIO(text, None), delimiter=delimiter) if row)
     except (csv.Error, StopIteration) as error:
         raise InputError(f"{path}: its first line cannot be read as a table ({error}).") from error
     headed = not any(_is_date(cell) for cell in cells)
-    return _Layout(delimiter, _distinct(cells if headed else [""] * len(cells)), headed)
+    names = _distinct(cells if headed else [""] * len(cells))
+    return _Layout(delimiter, names, headed, _record_pattern(lines, delimiter, len(names)))
+
+
+def _record_pattern(lines: Sequence[str], delimiter: str, columns: int) -> str:
+    """How a record of a table begins, by the dates in its first lines, in the syntax of RE2."""
+    # Each by itself: a quote that is not closed would swallow the others.
+    each = (next(csv.reader([line], delimiter=delimiter)) for line in lines)
+    rows = [row for row in each if len(row) == columns]
+    for at in range(columns if columns > 1 else 0):
+        dates = [row[at] for row in rows if len(row[at]) <= _LONGEST_DATE and _is_date(row[at])]
+        if dates and 2 * len(dates) >= len(rows) - 1:
+            shapes = {re.sub(r"[0-9]+", _digits, re.escape(date)) for date in dates}
+            value = f"[^\n{delimiter}]*[{delimiter}]"
+            behind = f"[{delimiter}]" if at < columns - 1 else "(?:[\r\n]|$)"
+            return f'\n(?:{value}){{{at}}}"?(?:{"|".join(sorted(shapes))})"?{behind}'
+    return ""
+
+
+def _digits(found: re.Match[str]) -> str:
+    return "[0-9]{1,2}" if len(found[0]) < 3 else f"[0-9]{{{len(found[0])}}}"
 
 
 def _is_date(cell: str) -> bool:
@@ -183,7 +225,7 @@ def _distinct(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _batches(text: Utf8Text, layout: _Layout, rows: _NumberedRows) -> Iterator[pa.RecordBatch]:
-    """Columns of bytes; ArrowInvalid where a record is longer than a block."""
+    """Columns of bytes; ArrowInvalid where a record is longer than a block, or in another one."""
     reading = pacsv.ReadOptions(
         use_threads=False,
         block_size=_BLOCK,
@@ -198,8 +240,20 @@ def _batches(text: Utf8Text, layout: _Layout, rows: _NumberedRows) -> Iterator[p
     )
     with pacsv.open_csv(pa.PythonFile(text, "r"), reading, parsing, converting) as reader:
         for batch in reader:
+            if rows.torn or (layout.record and any(_swallows(one, layout) for one in batch)):
+                raise pa.ArrowInvalid(_OPEN)
             if len(batch):
                 yield batch
+    if rows.torn:
+        raise pa.ArrowInvalid(_OPEN)
+
+
+def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
+    """Whether a record begins inside of a value."""
+    values = column.buffers()[2]
+    if values is None or b"\n" not in values.to_pybytes():
+        return False
+    return bool(pc.any(pc.match_substring_regex(column, layout.record)).as_py())
 
 
 def _ends_in_quotes(batch: pa.RecordBatch, tail: bytes) -> bool:
@@ -216,10 +270,12 @@ class _NumberedRows:
     note: str
     bad: dict[int, str] = field(default_factory=dict)
     following: int = 0
+    torn: bool = False
 
     def skip(self, row: Any) -> str:
         """Arrow found a row with too few or too many values; it may be ahead of `records`."""
         number = row.number - 1 - int(self.layout.headed)
+        self.torn = self.torn or self.layout.swallowed(row.text)
         self.bad[number] = f"{row.actual_columns} values for {row.expected_columns} columns"
         return "skip"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,8 @@ _COMMON = "이다는을의가에고하지은로기사를한리서인도어나자
 _USUAL = 0.15
 """Share of these syllables among all: a third in Korean text, a hundredth in others' bytes."""
 _MOST_ODD = 0.05
+_FEW = 20
+"""One zero among so many bytes may have strayed into a text."""
 _KOREAN = 0.9
 """Share of Hangul among Hangul, Chinese and Japanese characters of a text in Korean."""
 
@@ -88,8 +91,9 @@ def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> Fou
             return FoundEncoding(name)
     if wide := _wide(sample):
         return FoundEncoding(wide)
+    sample = sample.replace(b"\0", b"")
     if sample.isascii() and b"\x1b$" not in sample:
-        if _odd(sample.replace(b"\0", b"").decode("ascii")) > _MOST_ODD:
+        if _odd(sample.decode("ascii")) > _MOST_ODD:
             raise InputError(f"{path}: binary data; a file of text is expected.")
         sample = _beyond_ascii(path)
     found = _narrow(sample)
@@ -98,7 +102,7 @@ def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> Fou
 
 def _beyond_ascii(path: Path) -> bytes:
     """Lines of a file from the first one on that is not ASCII; empty where all are."""
-    with opened(path) as file:
+    with suppress(InputError), opened(path) as file:
         rest = b""
         while data := file.read(1 << 20):
             if not data.isascii():
@@ -111,12 +115,18 @@ def _beyond_ascii(path: Path) -> bytes:
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-16 or UTF-32 without a mark: nearly every letter has a zero, or each line end has."""
-    if b"\0" not in sample:
+    """UTF-16 or UTF-32 without a mark: nearly every letter has a zero, or each line end has.
+
+    A few zeros in what is text without them are none of its characters.
+    """
+    zeros, narrow = sample.count(0), sample.replace(b"\0", b"")
+    if not zeros or (4 * zeros < len(sample) and _decoded(narrow, "utf-8") is not None):
+        return None
+    if _FEW * zeros < len(sample) and _narrow(narrow) is not None:
         return None
     for name in _WIDE:
         text = _decoded(sample, name)
-        if text is not None and "\0" not in text and _plausible(text):
+        if text is not None and _FEW * text.count("\0") < len(text) and _plausible(text):
             return name
     return None
 
@@ -128,14 +138,16 @@ def _narrow(sample: bytes) -> str | None:
     if _decoded(sample, "utf-8") is not None:
         return "utf-8"
     lines = [line for line in sample.split(b"\n") if not line.isascii()]
-    lines = lines[:-1] if len(lines) > 1 else lines  # the last one may be cut
+    cut = len(sample) >= ENCODING_BYTES and len(lines) > 1
+    lines = lines[:-1] if cut else lines
     for name in ("cp949", "johab"):
         text = _decoded(sample, name)
         if text is not None and _korean(text):
             return name
     for name in ("utf-8", "cp949"):
         texts = [text for line in lines if (text := _decoded(line, name)) is not None]
-        if 2 * len(texts) > len(lines) and (name == "utf-8" or _korean("".join(texts))):
+        enough = 2 * len(texts) + (name == "utf-8") > len(lines)
+        if enough and texts and (name == "utf-8" or _korean("".join(texts))):
             return name
     # A file may be one long line.
     broken = sample.decode("utf-8", "replace")
@@ -206,7 +218,7 @@ class Utf8Text(io.RawIOBase):
         self._plain = encoding in ("utf-8", "utf-8-sig")
         self._rest = b""
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self._begun = False
+        self._begun = self._alone = False
 
     def readable(self) -> bool:
         """It is."""
@@ -225,6 +237,9 @@ class Utf8Text(io.RawIOBase):
                 text = decoded.encode(errors="replace")
             text = text if self._begun else text.removeprefix(codecs.BOM_UTF8)
             text = text.replace(b"\0", b"") if b"\0" in text else text
+            # Of a file that has no other line end: so old programs of Macs write.
+            self._alone = b"\r" in text and b"\n" not in text if not self._begun else self._alone
+            text = text.replace(b"\r", b"\n") if self._alone else text
             self._begun = self._begun or bool(text)
             if text or not data:
                 self.tail = (self.tail + text)[-max(len(text), _TAIL) :] if text else self.tail

@@ -24,6 +24,12 @@ _BLOCK = 1 << 20
 _COLUMNS = re.compile(r'\{\s*"[^"\\]{0,200}"\s*:\s*[{[]')
 """How a table that is written by columns begins."""
 _CUT = "the file ends in the middle of it"
+_BETWEEN = b" \t\r\n,\x1e\xef\xbb\xbf"
+"""What may stand around a line: a comma of a list, marks of RFC 7464 or of an encoding."""
+_DECODER = json.JSONDecoder(strict=False)
+_FOLLOWING = re.compile(r"(?:[\[},]|\n)\s*\{")
+"""Where, behind a fault, another object may begin."""
+_MOST_FAULTS = 1_000
 
 
 @READERS.register(
@@ -68,25 +74,51 @@ def _lines(
         if len(rest) > LONGEST_RECORD:
             raise InputError(f"{path}: a line has more than {LONGEST_RECORD >> 20} MB; no JSONL.")
         for line in lines:
-            if line.strip():
-                yield number, _record(line, text)
+            for record in _of_line(line, text):
+                yield number, record
                 number += 1
-    if rest.strip():
-        record = _record(rest, text)
-        yield number, _CUT if isinstance(record, str) or file.cut else record
+    yield from enumerate(_of_line(rest, text, cut=file.cut), number)
 
 
-def _record(line: bytes, text: Utf8Text) -> Mapping[str, str | None] | str:
-    if text.replaced and "\ufffd".encode() in line:
-        return "bytes that are no text"
+def _of_line(
+    line: bytes, text: Utf8Text, *, cut: bool | None = None
+) -> Iterator[Mapping[str, str | None] | str]:
+    """The record of a line, or several; `cut` says of the last line whether the file is."""
+    line = line.strip(_BETWEEN)
+    if not line:
+        return
     try:
-        value = json.loads(line)
+        records = [_flat(_DECODER.decode(line.decode()), text)]
     except (ValueError, RecursionError):
-        return "no JSON"
-    return _flat(value)
+        records = list(_made_out(line.decode(), text, ends=cut is not None))
+    yield from [*records[:-1], _CUT] if cut else records
 
 
-def _flat(value: Any) -> Mapping[str, str | None] | str:
+def _made_out(
+    text: str, of: Utf8Text, *, ends: bool = True
+) -> Iterator[Mapping[str, str | None] | str]:
+    """The objects of a text with a fault in it, one behind the other, and why others are none.
+
+    ends  whether the file ends with the text
+    """
+    at = faults = 0
+    begin = text.find("{")
+    while begin >= 0 and faults < _MOST_FAULTS:
+        try:
+            value, at = _DECODER.raw_decode(text, begin)
+            yield _flat(value, of)
+            begin = text.find("{", at)
+        except (ValueError, RecursionError):
+            faults += 1
+            following = _FOLLOWING.search(text, begin)
+            begin, at = following.end() - 1 if following else -1, len(text)
+            cut = ends and following is None and not text.rstrip(" \t\r\n,]").endswith("}")
+            yield _CUT if cut else "no JSON"
+    if not at:
+        yield "no JSON"
+
+
+def _flat(value: Any, text: Utf8Text) -> Mapping[str, str | None] | str:
     if not isinstance(value, Mapping):
         return "no JSON object"
     found: dict[str, str | None] = {}
@@ -95,7 +127,8 @@ def _flat(value: Any) -> Mapping[str, str | None] | str:
             found.update((f"{key}.{inner}", _plain(each)) for inner, each in one.items())
         else:
             found[key] = _plain(one)
-    return found
+    broken = text.replaced and any("\ufffd" in one for one in found.values() if one)
+    return "bytes that are no text" if broken else found
 
 
 def _plain(value: Any) -> str | None:
@@ -115,14 +148,19 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str 
                 "is accepted."
             )
     try:
-        value = json.loads(data.decode())
+        value = _DECODER.decode(data.decode().strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from error
+        records = enumerate(_made_out(data.decode(), text))
+        first = next((one for one in records if not isinstance(one[1], str)), None)
+        if first is None:
+            raise InputError(f"{path}: not valid JSON ({error}).") from error
+        yield from enumerate(_made_out(data.decode(), text))
+        return
     if isinstance(value, Mapping):
         value = _of_columns(value) or next(
             (each for each in value.values() if isinstance(each, list)), [value]
         )
-    yield from ((number, _flat(each)) for number, each in enumerate(value))
+    yield from ((number, _flat(each, text)) for number, each in enumerate(value))
 
 
 def _of_columns(value: Mapping[str, Any]) -> list[Any]:

@@ -28,25 +28,52 @@ _UNSEEN = ("__MACOSX/", "._", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 class UnpackedFile:
-    """The bytes of a file, unpacked as they are read. `cut`: its packing ends too early."""
+    """The bytes of a file, unpacked as they are read.
 
-    def __init__(self, path: Path, stored: IO[bytes], unpacked: IO[bytes], size: int) -> None:
+    cut     its packing ends too early, or is damaged
+    damage  why what is behind the bytes that were read cannot be unpacked
+    """
+
+    def __init__(
+        self, path: Path, stored: IO[bytes], unpacked: io.BufferedIOBase, crc: int | None
+    ) -> None:
         self.cut = False
-        self._path, self._stored, self._unpacked, self._size = path, stored, unpacked, size
+        self.damage: InputError | None = None
+        self._path, self._stored, self._unpacked = path, stored, unpacked
+        self._size, self._crc, self._read = path.stat().st_size, crc, 0
         self._head = b""
+        self._begun = False
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end. Raises InputError for a damaged file."""
+        """The next bytes, at most `size`; none at the end, or where it is damaged.
+
+        Raises InputError for a file that is damaged where it begins.
+        """
         if self._head:
             taken, self._head = self._head[:size], self._head[size:]
             return taken
-        try:
-            return self._unpacked.read(size)
-        except EOFError:
-            self.cut = True
-            return b""
-        except DAMAGED as error:
-            raise InputError(f"{self._path}: damaged, it cannot be unpacked ({error}).") from error
+        data = b""
+        while len(data) < size and not (self.cut or self.damage):
+            try:
+                # One step at a time: what was unpacked before the damage is kept.
+                more = self._unpacked.read1(size - len(data))
+            except DAMAGED as error:
+                # A wrong checksum, or what follows the packing, cuts nothing off.
+                self.cut = not isinstance(error, gzip.BadGzipFile)
+                why = f"{self._path}: damaged, it cannot be unpacked ({error})."
+                self.damage = None if isinstance(error, EOFError) else InputError(why)
+                if not data and not self._begun:
+                    raise InputError(why) from error
+                break
+            if not more:
+                if self._crc not in (None, self._read):
+                    why = f"{self._path}: damaged, its checksum is wrong somewhere in it."
+                    self.damage = InputError(why)
+                break
+            self._read = 0 if self._crc is None else zlib.crc32(more, self._read)
+            data = data + more if data else more
+        self._begun = self._begun or bool(data)
+        return data
 
     def head(self, size: int) -> bytes:
         """The first bytes, which `read` gives again; before anything is read."""
@@ -69,7 +96,8 @@ class UnpackedFile:
 def opened(path: Path) -> Iterator[UnpackedFile]:
     """A file, unpacked where it is .gz, .xz, .bz2 or a .zip of one file.
 
-    Raises InputError for what is no file, is empty or cannot be read.
+    Raises InputError for what is no file, is empty or cannot be read, and behind all that could be
+    unpacked of a damaged one.
     """
     check_file(path)
     try:
@@ -79,7 +107,10 @@ def opened(path: Path) -> Iterator[UnpackedFile]:
     with stored:
         begin = stored.read(8)
         stored.seek(0)
-        yield UnpackedFile(path, stored, _unpacked(path, stored, begin), path.stat().st_size)
+        file = UnpackedFile(path, stored, *_unpacked(path, stored, begin))
+        yield file
+        if file.damage is not None:
+            raise file.damage
 
 
 def check_file(path: Path) -> None:
@@ -103,14 +134,17 @@ def _unseen(file: zipfile.ZipInfo) -> bool:
     )
 
 
-def _unpacked(path: Path, stored: IO[bytes], begin: bytes) -> IO[bytes]:
+def _unpacked(
+    path: Path, stored: io.BufferedReader, begin: bytes
+) -> tuple[io.BufferedIOBase, int | None]:
+    """The bytes of a file, and their checksum where nothing else compares it."""
     kind = next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
     if kind == ".gz":
-        return io.BufferedReader(gzip.GzipFile(fileobj=stored), 1 << 16)
+        return gzip.GzipFile(fileobj=stored), None
     if kind == ".xz":
-        return lzma.open(stored)
+        return lzma.open(stored), None
     if kind == ".bz2":
-        return bz2.open(stored)
+        return bz2.open(stored), None
     if path.suffix.lower() == _ZIP:
         try:
             archive = zipfile.ZipFile(stored)
@@ -119,7 +153,12 @@ def _unpacked(path: Path, stored: IO[bytes], begin: bytes) -> IO[bytes]:
                 raise InputError(
                     f"{path}: holds {len(names)} files; unpack it and name those to import."
                 )
-            return archive.open(names[0])
+            crc = names[0].CRC
+            # Else its last step raises what is wrong in place of giving what was unpacked.
+            del names[0].CRC
+            return archive.open(names[0]), crc  # type: ignore[return-value]
         except DAMAGED as error:
-            raise InputError(f"{path}: cannot be unpacked ({error}).") from error
-    return stored
+            known = isinstance(error, zipfile.BadZipFile) and begin.startswith(b"PK\x03\x04")
+            why = "its end, which says what is in it, is missing or damaged" if known else error
+            raise InputError(f"{path}: cannot be unpacked ({why}).") from error
+    return stored, None

@@ -42,14 +42,19 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
 
     A formula counts as the value that was computed last; none is computed here.
     """
-    from openpyxl import load_workbook
+    from openpyxl.reader.excel import ExcelReader
     from openpyxl.utils.exceptions import InvalidFileException
 
     del options  # it says itself how its text is written
     check_file(path)
     try:
         _check_parts(path)
-        book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        reader = ExcelReader(path, read_only=True, data_only=True, keep_links=False)
+        # What else is in it may be broken: who wrote it when, and its colours.
+        for part in ("read_properties", "read_custom", "read_theme"):
+            setattr(reader, part, lambda: None)
+        reader.read()
+        book = reader.wb
         try:
             sheet = book.worksheets[0]
             total = sheet.max_row or 0
@@ -84,7 +89,18 @@ def _rows(
     """Numbered records; `at[0]` says how many lines were read."""
     names: list[str] | None = None
     number = 0
-    for at[0], row in enumerate(rows, 1):
+    rows = iter(rows)
+    while True:
+        try:
+            row = next(rows, None)
+        except (*DAMAGED, *_DEFECTS) as error:
+            if names is None:
+                raise
+            yield max(number, since), f"the sheet cannot be read from here on ({error})"
+            return
+        if row is None:
+            return
+        at[0] += 1
         if at[0] > _ROWS or len(row) > _COLUMNS:
             raise InputError(f"{path}: more than {_ROWS:,} rows or {_COLUMNS:,} columns; no sheet.")
         cells = [_text(cell) for cell in row]

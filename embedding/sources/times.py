@@ -395,25 +395,18 @@ def _near(text: str, now: datetime) -> datetime | None:
     zone = now.tzinfo or UTC
     if before := _BEFORE.match(text):
         text = text[before.end() :]
-    for pattern in _NEAR_DAY:
+    for pattern in (*_NEAR_DAY, _CLOCK_ALONE):
         if match := pattern.fullmatch(text):
             part = match.groupdict()
             clock, where = _clock(part), _zone_of(part, zone)
             if clock is None or where is None:
                 return None
-            name = match["near"].lower()
-            weekday = _WEEKDAY_NUMBERS.get(name)
-            ago = _DAYS_AGO[name] if weekday is None else (now.weekday() - weekday) % 7
-            when = _at(now.date() - timedelta(days=ago), clock, where)
-            early = weekday is None or when <= now + _FAST
-            return when if early else when - timedelta(days=7)
-    if match := _CLOCK_ALONE.fullmatch(text):
-        part = match.groupdict()
-        clock, where = _clock(part), _zone_of(part, zone)
-        if clock is None or where is None:
-            return None
-        today = _at(now.astimezone(where).date(), clock, where)
-        return today if today <= now + _FAST else today - timedelta(days=1)
+            name = (part.get("near") or "").lower()
+            ago, again = _DAYS_AGO.get(name, 0), 0 if name else 1
+            if name in _WEEKDAY_NUMBERS:
+                ago, again = (now.weekday() - _WEEKDAY_NUMBERS[name]) % 7, 7
+            day = _at(now.astimezone(where).date() - timedelta(days=ago), clock, where)
+            return day - timedelta(days=again if day > now + _FAST else 0)
     for pattern in _THIS_YEAR:
         if match := pattern.fullmatch(text):
             part = match.groupdict()

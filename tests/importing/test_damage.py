@@ -5,7 +5,9 @@ import gzip
 import io
 import json
 import lzma
+import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import brotli
@@ -80,6 +82,117 @@ def test_nul_bytes_are_left_out_and_binary_data_is_refused(tmp_path: Path) -> No
     assert "\0" not in (tmp_path / "corpus.jsonl").read_text()
     with pytest.raises(YeoronError, match="binary data"):
         take(tmp_path, "b.csv", bytes(range(32)) * 100)
+
+
+@given(st.sets(st.integers(0, 59), min_size=1, max_size=4), st.sampled_from(["date", "text"]))
+@settings(max_examples=30)
+def test_a_quote_that_is_not_closed_swallows_no_other_record(
+    tmp_path_factory: pytest.TempPathFactory, places: set[int], where: str
+) -> None:
+    rows = [
+        f'"{line}' if where == "date" else line.replace(",", ',"')
+        for line in (f"{GOOD[at]}" for at in sorted(places))
+    ]
+    whole = list(GOOD)
+    for at, row in zip(sorted(places, reverse=True), reversed(rows), strict=True):
+        whole.insert(at, row)
+    result = take(tmp_path_factory.mktemp("x"), "a.csv", HEAD + "".join(whole))
+    assert (result.records, sum(result.wrong.values())) == (60, len(places))
+    assert set(result.wrong) <= {
+        "a quote is opened and not closed",
+        "the file ends in the middle of it",
+    }
+
+
+def test_a_text_of_several_lines_may_name_days(tmp_path: Path) -> None:
+    text = "첫 줄이다\n2024년 1월 2일, 둘째 줄이다\n2024.01.03, 셋째 줄이다"
+    take(tmp_path, "a.csv", HEAD + "".join(GOOD) + f'2024-02-01,"{text}"\n')
+    assert lines(tmp_path)[-1]["text"] == text
+
+
+JSON_GOOD = [json.dumps({"date": f"2024-01-{d:02}", "text": f"글이 있다 {d}"}) for d in range(1, 9)]
+JSON_FAULTS = {
+    "zeros": ("\0\0", ""),
+    "no object": ("# 글", "no JSON"),
+    "open": ('{"date": "2024-01-01", "text": "글', "no JSON"),
+    "comma at its end": ('{"date": "2024-01-01",', "no JSON"),
+    "broken bytes": ('{"date": "2024-01-01", "text": "\udcff"}', "bytes that are no text"),
+    "list": ("[1, 2]", "no JSON object"),
+    "deep": ("[" * 3000, "no JSON"),
+}
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@given(st.dictionaries(st.integers(0, 8), st.sampled_from(sorted(JSON_FAULTS)), max_size=3))
+@settings(max_examples=25)
+def test_each_wrong_line_of_json_costs_itself_alone(
+    tmp_path_factory: pytest.TempPathFactory, plain: bool, wrong: dict[int, str]
+) -> None:
+    rows = [row if plain else json.dumps(json.loads(row), ensure_ascii=False) for row in JSON_GOOD]
+    # A single line that is not ASCII, and broken, says nothing of the file's encoding.
+    wrong = {at: kind for at, kind in wrong.items() if not plain or kind != "broken bytes"}
+    for at, kind in sorted(wrong.items(), reverse=True):
+        rows.insert(at, JSON_FAULTS[kind][0])
+    data = "\n".join([*rows, ""]).encode(errors="surrogateescape")
+    result = take(tmp_path_factory.mktemp("x"), "a.jsonl", data)
+    assert result.records == 8
+    expected = [JSON_FAULTS[kind][1] for kind in wrong.values() if JSON_FAULTS[kind][1]]
+    if "list" not in wrong.values() and 0 not in wrong:
+        assert sorted(result.wrong.elements()) == sorted(expected)
+
+
+@pytest.mark.parametrize("between", [",\n", "\r", "\r\n", "\n\x1e", "\n\ufeff", "", " ", "\n\n,\n"])
+def test_objects_one_behind_the_other(tmp_path: Path, between: str) -> None:
+    result = take(tmp_path, "a.jsonl", between.join(JSON_GOOD))
+    assert (result.records, dict(result.wrong)) == (8, {})
+    pretty = between.join(json.dumps(json.loads(row), indent=1) for row in JSON_GOOD)
+    assert take(tmp_path, "b.json", pretty).records == 8
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (lambda text: text.replace('"글이 있다 4"', "글"), "no JSON"),
+        (lambda text: text.replace("있다 4", "\\있다 4"), "no JSON"),
+        (lambda text: text[:-20], "the file ends in the middle of it"),
+        (lambda text: text.replace("있다 4", "있다 \udcff"), "bytes that are no text"),
+        (lambda text: text.replace("}, ", "} "), ""),
+        (lambda text: text.replace("]", ",]"), ""),
+        (lambda text: text + "<!-- 끝 -->", ""),
+        (lambda text: text + "\0", ""),
+        (lambda text: text.replace("글이 있다 4", "글이\n있다\t4"), ""),
+    ],
+)
+def test_a_fault_in_a_list_of_objects_costs_one_of_them(
+    tmp_path: Path, edit: Callable[[str], str], reason: str
+) -> None:
+    rows = [json.loads(row) for row in JSON_GOOD]
+    text = edit(json.dumps(rows, ensure_ascii=False))
+    result = take(tmp_path, "a.json", text.encode(errors="surrogateescape"))
+    assert dict(result.wrong) == ({reason: 1} if reason else {})
+    assert result.records == 8 - bool(reason)
+
+
+def test_a_hostile_list_ends(tmp_path: Path) -> None:
+    before = time.process_time()
+    with pytest.raises(YeoronError, match="not valid JSON"):
+        take(tmp_path, "a.json", '[{"a":' * 200_000)
+    assert time.process_time() - before < 20
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp949", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_zeros_that_strayed_into_a_text_say_nothing_of_its_encoding(
+    tmp_path: Path, encoding: str
+) -> None:
+    for text in ("평범한 글을 하나 적어 보았다", "a few plain words in a row"):
+        rows = [f"2024-01-{day:02},{text} {day}\n" for day in range(1, 9)]
+        table = HEAD + "".join(rows[:4]) + "\0\n" + "".join(rows[4:])
+        assert take(tmp_path, "a.csv", table.encode(encoding)).records == 8
+        assert lines(tmp_path)[4]["text"] == f"{text} 5"
+
+
+def test_a_table_whose_lines_end_as_old_macs_have_it(tmp_path: Path) -> None:
+    assert take(tmp_path, "a.csv", (HEAD + "".join(GOOD)).replace("\n", "\r")).records == 60
 
 
 def test_an_encoding_is_found_behind_many_plain_lines(tmp_path: Path) -> None:
@@ -191,6 +304,59 @@ def test_a_file_that_is_damaged_behind_its_head_costs_its_rest_alone(tmp_path: P
     assert 60 < result.records < 60 * 3000
     assert result.wrong["rest of a damaged file"] == 1
     assert "a.csv.bz2: damaged" in result.notes[0]
+
+
+@pytest.mark.parametrize("kind", [".gz", ".xz", ".bz2", ".zip"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
+def test_what_was_unpacked_before_the_damage_is_read(tmp_path: Path, name: str, kind: str) -> None:
+    """Bytes are turned in the checksum at the end; cut ones lack their end."""
+    rows = [{"date": f"2024-01-{d % 28 + 1:02}", "text": f"글 {d * 7919}"} for d in range(9000)]
+    table = HEAD + "".join(f"{row['date']},{row['text']}\n" for row in rows)
+    text = {"a.csv": table, "a.jsonl": "\n".join(map(json.dumps, rows)), "a.json": json.dumps(rows)}
+    data = text[name].encode()
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+    packed = bytearray(zipped((name, text[name])) if kind == ".zip" else pack[kind](data))
+    if kind == ".zip":
+        packed[packed.rindex(b"PK\x01\x02") + 16] ^= 255
+    elif kind == ".gz":
+        packed[-6] ^= 255
+    else:
+        del packed[-4:]
+    result = take(tmp_path, name + kind, bytes(packed))
+    assert result.records >= (9000 if kind in (".zip", ".gz") else 1)
+    assert set(result.wrong) <= {"rest of a damaged file", "the file ends in the middle of it"}
+    assert result.wrong or name == "a.json"
+
+
+def test_a_file_that_cannot_be_unpacked_says_so(tmp_path: Path) -> None:
+    packed = zipped(("a.csv", HEAD + "".join(GOOD)))
+    with pytest.raises(YeoronError, match="its end, which says what is in it, is missing"):
+        take(tmp_path, "a.csv.zip", packed[: len(packed) // 2])
+    with pytest.raises(YeoronError, match="damaged, it cannot be unpacked"):
+        take(tmp_path, "a.csv.gz", gzip.compress((HEAD + "".join(GOOD)).encode())[:30])
+
+
+def rewritten(data: bytes, edit: Callable[[str, bytes], bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, edit(name, old.read(name)))
+    return out.getvalue()
+
+
+def test_a_sheet_is_read_up_to_its_damage(tmp_path: Path) -> None:
+    def cut(name: str, part: bytes) -> bytes:
+        return part[: part.index(b'<row r="21"')] if name.endswith("sheet1.xml") else part
+
+    result = take(tmp_path, "a.xlsx", rewritten(PACKAGES["a.xlsx"], cut))
+    assert (result.records, sum(result.wrong.values())) == (19, 1)
+    assert "cannot be read from here on" in result.examples[0]
+
+
+@pytest.mark.parametrize("broken", ["docProps/core.xml", "docProps/app.xml", "xl/theme/theme1.xml"])
+def test_what_is_no_part_of_the_table_may_be_broken(tmp_path: Path, broken: str) -> None:
+    data = rewritten(PACKAGES["a.xlsx"], lambda name, part: b"<x" if name == broken else part)
+    assert take(tmp_path, "a.xlsx", data).records == 50
 
 
 PACKAGES = {
