@@ -21,8 +21,15 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.crawl.allocate import imbalance, node_loads
-from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
+from embedding.crawl.lease import (
+    Heartbeat,
+    Incarnation,
+    LeaseConfig,
+    LeaseView,
+    Pool,
+    imbalance,
+    node_loads,
+)
 from yeoron_bench.results import facts, keep
 
 

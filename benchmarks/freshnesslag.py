@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept import RESULTS
-from embedding.crawl.replay import read_clock
+from embedding.crawl.services import read_clock
 from embedding.kernel.config import WITH_SECRETS
 from embedding.worker.crawling.batches import spread
 from embedding.worker.lifetime import memory_mb

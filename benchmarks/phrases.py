@@ -42,9 +42,8 @@ from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
-from embedding.text.passages import Passage
+from embedding.text.passages import Passage, split_sentences
 from embedding.text.phrases import Phrases
-from embedding.text.sentences import split_sentences
 from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once

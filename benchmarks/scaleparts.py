@@ -20,9 +20,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from embedding.crawl.frontier import Frontier
+from embedding.crawl.frontier import Frontier, Leases
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
-from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched
 from embedding.crawl.schedule import PollRules, PollSchedule
 from embedding.kernel.records import Calendar, WindowUnit

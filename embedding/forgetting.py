@@ -17,8 +17,7 @@ import numpy as np
 
 from embedding.cluster import has_frontier
 from embedding.crawl.addresses import canonical
-from embedding.crawl.erasing import erase_address, erase_before, erase_source
-from embedding.crawl.rewinding import block
+from embedding.crawl.rewinding import block, erase_address, erase_before, erase_source
 from embedding.evaluation import erasing as mlflow
 from embedding.exchange.channel import ask
 from embedding.kernel.errors import ConfigError, InputError, UnavailableError

@@ -10,7 +10,7 @@ HOSTILE = "hostile"
 
 _SOURCE = f"""
 import os, signal, time
-from embedding.text.fallback import WhitespaceTokenizer
+from embedding.text.pipeline import WhitespaceTokenizer
 
 class HostileTokenizer(WhitespaceTokenizer):
     name = "{HOSTILE}"

@@ -91,8 +91,7 @@ def import_files(
 
 def request_of(files: list[Path], out: Path, how: ImportOptions) -> ImportRequest:
     """What the options ask for."""
-    from embedding.importing.columns import parse_mapping
-    from embedding.importing.importing import ImportRequest
+    from embedding.importing.importing import ImportRequest, parse_mapping
 
     return ImportRequest(
         files=tuple(files),

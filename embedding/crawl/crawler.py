@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Sequence
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import Patience
-from embedding.crawl.report import CrawlReport
 from embedding.crawl.runner import SourceRunner
 from embedding.crawl.services import Services, make_pseudonyms
+from embedding.crawl.staleness import CrawlReport
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import make_adapter
+from embedding.sources.kinds import make_adapter
 
 _CLOSING = 4.0
 _AGAIN = 0.2

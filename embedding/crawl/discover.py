@@ -8,26 +8,372 @@ words are counted and their MinHash is kept until the search is over, their text
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import numpy as np
+from lxml import html
+from lxml.etree import ParserError
+
 from embedding.crawl.addresses import canonical, host_of
-from embedding.crawl.candidates import Candidate, Known, Listed, SampledDocument, named, rank
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
-from embedding.crawl.links import PageLinks, likely, read_links, spread
 from embedding.crawl.services import make_pseudonyms
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError, InputError, YeoronError
 from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Reference
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import SOURCES
-from embedding.sources.registry import make_adapter
+from embedding.sources.kinds import SOURCES, make_adapter
+from embedding.sources.links import join
+
+# How much a source that was found would bring: pure figures and their order.
+#
+#     tokens a request = new documents × tokens a document / (requests of the listing + documents)
+#
+# A document is new unless a source that is read already, or a better candidate, lists the same
+# address or nearly the same text. How different the words are is the Jensen-Shannon divergence of
+# their distributions in bits (J. Lin, "Divergence measures based on the Shannon entropy", 1991): 0
+# for the same words in the same shares, 1 for no word in common.
+_SLOWEST = 1e-6
+
+
+@dataclass(frozen=True)
+class SampledDocument:
+    """One document of a listing that was read: how many tokens, which words, MinHash of its text.
+
+    No text is kept.
+    """
+
+    url: str
+    words: Mapping[str, int]
+    signature: bytes = b""
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens."""
+        return sum(self.words.values())
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What reading a listing gave.
+
+    urls      canonical addresses in it
+    times     publication times of those that have one
+    titles    (title, address, time) of the first ones
+    requests  requests that listing them took
+    """
+
+    kind: str
+    url: str
+    found_on: str
+    urls: tuple[str, ...]
+    times: tuple[datetime, ...] = ()
+    titles: tuple[tuple[str, str, str | None], ...] = ()
+    requests: int = 1
+    samples: tuple[SampledDocument, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A proposal, JSON-safe by `to_dict`.
+
+    documents_per_day  None where the listing has no times
+    new                share of its documents that nothing better brings
+    difference         Jensen-Shannon divergence (bits) from the words read so far; None: none were
+    tokens_per_request new tokens that one request brings
+    score              tokens_per_request × difference
+    """
+
+    name: str
+    kind: str
+    url: str
+    why: str
+    found_on: str
+    listed: int
+    documents_per_day: float | None
+    tokens_per_document: float
+    new: float
+    difference: float | None
+    tokens_per_request: float
+    score: float
+    titles: tuple[tuple[str, str, str | None], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        titles = [dict(zip(("title", "url", "time"), each, strict=True)) for each in self.titles]
+        numbers = {
+            key: None if value is None else round(value, 4)
+            for key, value in vars(self).items()
+            if isinstance(value, float) or value is None
+        }
+        return {**vars(self), **numbers, "titles": titles, "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is read already: addresses, and samples of the texts."""
+
+    urls: frozenset[str] = frozenset()
+    samples: tuple[SampledDocument, ...] = ()
+
+    def with_(self, listed: Listed) -> Known:
+        """And this one."""
+        return replace(
+            self, urls=self.urls | frozenset(listed.urls), samples=self.samples + listed.samples
+        )
+
+
+def rank(
+    found: Sequence[Listed], known: Known, *, least_new: float = 0.2, threshold: float = 0.85
+) -> tuple[list[Candidate], list[tuple[Listed, str]]]:
+    """The candidates, best first, and those that bring nothing, each with a sentence.
+
+    The best is chosen first and counts as read when the others are judged: of a feed, an Atom feed
+    and a sitemap of the same articles one is proposed.
+    """
+    left, chosen, dropped = list(found), [], []
+    while left:
+        judged = [(judge(each, known, threshold), each) for each in left]
+        best, listed = max(judged, key=lambda pair: (pair[0].score, -len(pair[1].url)))
+        left.remove(listed)
+        if best.new < least_new:
+            dropped.append((listed, f"only {best.new:.0%} of what it lists is new"))
+        elif not best.tokens_per_request:
+            dropped.append((listed, "no text was found behind what it lists"))
+        else:
+            chosen.append(best)
+            known = known.with_(listed)
+    return chosen, dropped
+
+
+def judge(listed: Listed, known: Known, threshold: float) -> Candidate:
+    """The figures of one listing beside what is known."""
+    urls, samples = set(listed.urls), listed.samples
+    other = sum(url not in known.urls for url in urls) / len(urls) if urls else 0.0
+    fresh = [each for each in samples if each.url not in known.urls]
+    copies = sum(_copied(each, known.samples, threshold) for each in fresh)
+    new = other * (1.0 - copies / len(fresh)) if fresh else other
+    tokens = sum(each.tokens for each in samples) / len(samples) if samples else 0.0
+    gain = new * len(urls) * tokens / max(1, listed.requests + len(urls))
+    difference = None
+    if known.samples and samples:
+        difference = divergence(_pooled(samples), _pooled(known.samples))
+    rate = per_day(listed.times)
+    return Candidate(
+        name=name_of(listed.url),
+        kind=listed.kind,
+        url=listed.url,
+        why=_why(listed, rate, tokens, new, difference),
+        found_on=listed.found_on,
+        listed=len(urls),
+        documents_per_day=rate,
+        tokens_per_document=tokens,
+        new=new,
+        difference=difference,
+        tokens_per_request=gain,
+        score=gain * (1.0 if difference is None else difference),
+        titles=listed.titles,
+        settings=listed.settings,
+    )
+
+
+def divergence(left: Mapping[str, int], right: Mapping[str, int]) -> float:
+    """Jensen-Shannon divergence of two word counts in bits, 0 to 1."""
+    totals = sum(left.values()), sum(right.values())
+    if not all(totals):
+        return 0.0
+    total = 0.0
+    for word in left.keys() | right.keys():
+        p, q = left.get(word, 0) / totals[0], right.get(word, 0) / totals[1]
+        middle = (p + q) / 2
+        total += sum(each / 2 * math.log2(each / middle) for each in (p, q) if each)
+    return min(1.0, max(0.0, total))
+
+
+def per_day(times: Sequence[datetime]) -> float | None:
+    """Documents a day, from the times of a listing; None with fewer than two."""
+    seconds = sorted(when.timestamp() for when in times)
+    if len(seconds) < 2:
+        return None
+    days = max((seconds[-1] - seconds[0]) / 86_400.0, _SLOWEST)
+    return (len(seconds) - 1) / days
+
+
+def similar(left: bytes, right: bytes) -> float:
+    """Jaccard similarity that two MinHash signatures estimate (A. Broder 1997)."""
+    if not left or len(left) != len(right):
+        return 0.0
+    one, other = (np.frombuffer(each, dtype="<u4") for each in (left, right))
+    return float((one == other).mean())
+
+
+def name_of(url: str, taken: Set[str] = frozenset()) -> str:
+    """A short unique name of a source: host and path."""
+    bare = url.partition("://")[2].partition("?")[0].removeprefix("www.")
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in ".-_") else "-" for c in bare)
+    plain = "-".join(part for part in kept.split("-") if part)[:70].strip(".-") or "source"
+    name, n = plain, 2
+    while name in taken:
+        name, n = f"{plain}-{n}", n + 1
+    return name
+
+
+def named(found: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
+    """The candidates with names that are unique among themselves and among `taken`."""
+    names, result = set(taken), []
+    for each in found:
+        name = name_of(each.url, names)
+        names.add(name)
+        result.append(replace(each, name=name))
+    return result
+
+
+def _copied(sample: SampledDocument, known: Sequence[SampledDocument], threshold: float) -> bool:
+    return any(similar(sample.signature, each.signature) >= threshold for each in known)
+
+
+def _pooled(samples: Sequence[SampledDocument]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in samples:
+        total.update(each.words)
+    return total
+
+
+def _why(
+    listed: Listed, rate: float | None, tokens: float, new: float, difference: float | None
+) -> str:
+    """One sentence for a person who decides."""
+    parts = [f"{SOURCES.traits(listed.kind).noun} of {len(set(listed.urls))} documents"]
+    if rate is not None:
+        parts.append(f"about {rate:,.1f} a day")
+    parts.append(f"{tokens:,.0f} tokens each")
+    parts.append(f"{new:.0%} new")
+    if difference is not None:
+        parts.append(f"{difference:.2f} bits from the words read so far")
+    return ", ".join(parts)
+
+
+_FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+_FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
+_FILE = re.compile(
+    r"\.(?:jpe?g|png|gif|webp|svg|ico|css|m?js|json|pdf|zip|gz|mp[34]|webm|woff2?|exe|docx?|xlsx?|hwp)$",
+    re.IGNORECASE,
+)
+_ID = re.compile(r"[0-9a-f]{6,}|[0-9]{2,}|[a-z]*[0-9][a-z0-9-]{5,}", re.IGNORECASE)
+_LEAST = 8
+"""A page lists articles when it links to so many addresses of one form."""
+
+
+@dataclass(frozen=True)
+class PageLinks:
+    """Addresses that a page names, absolute and canonical, in the order of the page.
+
+    articles  regular expression of the addresses that it lists; None when it is no listing
+    following CSS selector of the link to the next page of the listing, if any
+    """
+
+    feeds: tuple[str, ...]
+    sitemaps: tuple[str, ...]
+    others: tuple[str, ...]
+    articles: str | None = None
+    following: str | None = None
+
+
+def read_links(text: str, url: str, encoding: str = "utf-8") -> PageLinks:
+    """The links of an HTML page that was in this encoding; FetchError when it is none."""
+    try:
+        root = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
+    except (ParserError, ValueError) as error:
+        raise FetchError("parse", f"{url}: not an HTML page.") from error
+    feeds, sitemaps, others = dict[str, None](), dict[str, None](), dict[str, None]()
+    for node in root.iter("link", "a"):
+        address = _address(node, url, encoding)
+        if address is None:
+            continue
+        declared = node.tag == "link"
+        path = urlsplit(address).path
+        if (declared and (node.get("type") or "").lower() in _FEEDS) or (
+            not declared and _FEED.search(path)
+        ):
+            feeds[address] = None
+        elif _names_sitemap(path) or (declared and node.get("rel") == "sitemap"):
+            sitemaps[address] = None
+        elif not declared and "nofollow" not in (node.get("rel") or "") and not _FILE.search(path):
+            others[address] = None
+    following = "a[rel=next]" if root.xpath("//a[@rel='next'][@href]") else None
+    return PageLinks(tuple(feeds), tuple(sitemaps), tuple(others), form_of(list(others)), following)
+
+
+def _names_sitemap(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    return "sitemap" in name and name.endswith((".xml", ".xml.gz"))
+
+
+def form_of(addresses: Sequence[str]) -> str | None:
+    """Regular expression of the largest group of addresses that differ by a number or id alone."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for address in addresses:
+        form = _form(address)
+        if form is not None:
+            groups[form].add(address)
+    if not groups:
+        return None
+    best = max(groups, key=lambda form: (len(groups[form]), form))
+    return best if len(groups[best]) >= _LEAST else None
+
+
+def spread(addresses: Sequence[str], n: int) -> list[str]:
+    """`n` of the addresses, evenly from first to last."""
+    if n >= len(addresses):
+        return list(addresses)
+    return [addresses[int(i * len(addresses) / n)] for i in range(n)]
+
+
+def likely(addresses: Sequence[str]) -> list[str]:
+    """The addresses that rather lead to listings: short paths first, few of one form."""
+    seen: Counter[str] = Counter()
+    order = []
+    for at, address in enumerate(addresses):
+        form = _form(address) or address
+        seen[form] += 1
+        order.append((seen[form], urlsplit(address).path.count("/"), at, address))
+    return [address for *_, address in sorted(order)]
+
+
+def _form(address: str) -> str | None:
+    """The address's path as an expression with ids left open; None when it has none."""
+    parts = urlsplit(address)
+    pieces = [part for part in parts.path.split("/") if part]
+    if not pieces or not any(_ID.fullmatch(part.partition(".")[0]) for part in pieces):
+        return _query_form(parts.path, parts.query)
+    opened = [r"[^/?#]+" if _ID.fullmatch(p.partition(".")[0]) else re.escape(p) for p in pieces]
+    return "/" + "/".join(opened) + r"(?:[?#]|$)"
+
+
+def _query_form(path: str, query: str) -> str | None:
+    """The form of an address whose query names the document: `view.php?id=12`."""
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        if value and _ID.fullmatch(value) and name.lower() not in ("page", "p", "offset"):
+            return re.escape(path) + r"\?(?:[^#]*&)?" + re.escape(name) + "="
+    return None
+
+
+def _address(node: html.HtmlElement, base: str, encoding: str) -> str | None:
+    """A link's canonical http address."""
+    link = join(base, node.get("href"), encoding).partition("#")[0]
+    return canonical(link) if link and link != base else None
+
 
 _LinkTarget = tuple[str, str, str, Mapping[str, Any]]
 """Kind, address, where it was found, settings of the source that would read it."""

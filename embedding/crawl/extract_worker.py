@@ -79,7 +79,7 @@ def decode_listing(value: dict[str, Any]) -> ListingPage:
 
 
 def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
-    from embedding.sources.registry import read_listing  # a feed's libraries, where one is read
+    from embedding.sources.kinds import read_listing  # a feed's libraries, where one is read
 
     text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
     source = SourceConfig.model_validate(request["source"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,12 +12,31 @@ from typing import Any, TypeVar
 from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
 from embedding.crawl.fetcher import Request, Response
-from embedding.crawl.shorten import shortened
 from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import read_listing
+from embedding.sources.kinds import read_listing
+
+_END = re.compile(r"[.!?。…][\"'”’)\]]*(?=\s)|\n")
+_BLANK = re.compile(r"\s")
+_NEAR = 0.8
+"""A sentence that ends before this share of the limit is too far back to cut there."""
+
+
+def shortened(text: str, most: int) -> str:
+    """The first `most` characters at most, to the end of a sentence, else of a word."""
+    if len(text) <= most:
+        return text
+    least = int(most * _NEAR)
+    for end in (_END, _BLANK):
+        # One character more: it says whether a sentence or word ends right at the limit.
+        ends = [found.end() for found in end.finditer(text, least, most + 1)]
+        ends = [at for at in ends if at <= most + (end is _BLANK)]
+        if ends:
+            return text[: ends[-1]].rstrip()
+    return text[:most]
+
 
 T = TypeVar("T")
 _Answer = TypeVar("_Answer", Response, FetchedPage)

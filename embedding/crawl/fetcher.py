@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
+import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from urllib.parse import urljoin, urlsplit
 
 import httpcore
@@ -17,12 +22,305 @@ import httpx
 from embedding.crawl.addresses import host_of, plain
 from embedding.crawl.charset import decode_named
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.guard import AddressGuard, GuardedBackend, Resolver
-from embedding.crawl.limiter import LONGEST_ASKED, Gate
 from embedding.crawl.robots import MAX_BYTES, Robots
 from embedding.crawl.unpack import ENCODINGS, Unpacker
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage
+
+# No request leaves for a private address, whatever a name, a redirect or a page says.
+#
+# The check sits where the connection is made: the name is resolved once, every address is judged,
+# and the connection goes to a judged address, so that a name that resolves differently a moment
+# later (DNS rebinding) gains nothing.
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""What IANA gives out of IPv6; site-local (fec0::/10) and local NAT64 addresses are outside."""
+_PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")
+"""Of the protocols' own (RFC 6890), for which Python's `is_global` knows some parts only."""
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is globally routable, also when IPv4 hides inside IPv6."""
+    try:
+        ip: Address = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        hidden = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if hidden is not None:
+            return is_public(str(hidden))
+        return ip in _UNICAST and ip.is_global
+    return ip.is_global and not ip.is_multicast and ip not in _PROTOCOLS
+
+
+class SystemResolver:
+    """Names by the system's resolver, in threads of its own.
+
+    A name server that does not answer holds its thread up for many seconds; the threads that all
+    other work shares must not wait for it.
+    """
+
+    def __init__(self, threads: int = 16) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """Addresses of a name; raises OSError."""
+        found = await asyncio.get_running_loop().run_in_executor(
+            self._threads, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        )
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+_USUAL_PORTS = (80, 443)
+_PRIVILEGED = 1024
+"""Below it each port belongs to a service, such as mail at 25: of them the web has two."""
+
+
+class AddressGuard:
+    """Resolves names and refuses those with a private, loopback or link-local address."""
+
+    def __init__(self, allowed: Iterable[str] = (), resolver: Resolver | None = None) -> None:
+        # [::1]:8080 is the host ::1 at its port 8080.
+        self._allowed = frozenset(re.sub(r"[\[\]]", "", host.lower()) for host in allowed)
+        self._system = SystemResolver()
+        self._resolver = resolver or self._system
+
+    def close(self) -> None:
+        """End the resolver."""
+        self._system.close()
+
+    def trusts(self, host: str, port: int) -> bool:
+        """Whether the host is named as an exception, with this port where it is not the usual one.
+
+        A name alone must not open what else its machine runs: on loopback that is the platform.
+        """
+        name = host.lower()
+        return f"{name}:{port}" in self._allowed or (name in self._allowed and port in _USUAL_PORTS)
+
+    def check_exception(self, address: str, source: str) -> None:
+        """Refuse an exception to whoever comes from elsewhere; raises FetchError.
+
+        What a page of the public web names must not be asked in a private network. Sources at an
+        exception reach all exceptions.
+
+        source  address of the source that wants `address`; empty: no source, a person named it
+        """
+        if source and self.trusts(*_place(address)) and not self.trusts(*_place(source)):
+            raise FetchError(
+                "private_address",
+                f"{address}: an exception of crawl.allow_private_hosts, which is for sources that "
+                "are such exceptions themselves.",
+            )
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Addresses that may be connected to.
+
+        Raises FetchError (`port`, `private_address`, `dns`).
+        """
+        if port < _PRIVILEGED and port not in _USUAL_PORTS and not self.trusts(host, port):
+            raise FetchError("port", f"{host}:{port}: a port of another service than the web.")
+        try:
+            found = await self._resolver(host, port)
+        except (OSError, UnicodeError) as error:
+            raise FetchError("dns", f"{host}: the name does not resolve.", retry_after=0) from error
+        if not found:
+            raise FetchError("dns", f"{host}: the name has no address.", retry_after=0)
+        if not self.trusts(host, port) and not all(is_public(address) for address in found):
+            raise FetchError(
+                "private_address",
+                f"{host}:{port}: a private address; crawl.allow_private_hosts names exceptions, "
+                f"as in {host}:{port}.",
+            )
+        return found
+
+    async def judge_named(self, host: str, port: int) -> None:
+        """The same judgement for a name that somebody else will resolve.
+
+        A name that is unknown here passes. Raises FetchError (`port`, `private_address`).
+        """
+        try:
+            await self.addresses(host, port)
+        except FetchError as error:
+            if error.reason != "dns":
+                raise
+
+
+def _place(address: str) -> tuple[str, int]:
+    """Host and port of a web address; no host where it is none."""
+    host, _, port = host_of(address).rpartition(":")
+    return host.strip("[]"), int(port or 0)
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """Network backend that connects only to addresses the guard has judged."""
+
+    def __init__(self, guard: AddressGuard) -> None:
+        self._guard = guard
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  (httpcore's signature)
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the first judged address that answers."""
+        failure: Exception = httpcore.ConnectError("no address answered")
+        for address in await self._guard.addresses(host, port):
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+_TOLERATED = 3
+"""Failures in a row after which a host is left alone for a while."""
+_COOL_DOWN = 5.0
+_LONGEST = 600.0
+LONGEST_ASKED = 86400.0
+"""Retry-After is obeyed up to a day; what asks for more is taken for a mistake."""
+_PATIENCE = 20.0
+"""Seconds that a fetch waits for a host that is left alone before it gives its place away."""
+_MOST_HOSTS = 10_000
+
+
+@dataclass
+class HostState:
+    """What is known of one host; times are seconds of a monotonic clock."""
+
+    in_flight: int = 0
+    next_at: float = 0.0
+    blocked_until: float = 0.0
+    failures: int = 0
+
+
+class HostLimiter:
+    """Grants requests to hosts."""
+
+    def __init__(self, per_host: int) -> None:
+        self._per_host = per_host
+        self._hosts: dict[str, HostState] = {}
+
+    def ask(self, host: str, interval: float, now: float, *, single: bool = False) -> float:
+        """0 when the request may start now (it is counted), else seconds to wait.
+
+        `interval` is the least time between two starts; `single` allows one request in flight.
+        `inf` means: wait for a release.
+        """
+        state = self._hosts.get(host)
+        if state is None:
+            self._forget(now)
+            state = self._hosts[host] = HostState()
+        if state.in_flight >= (1 if single else self._per_host):
+            return float("inf")
+        wait = max(state.next_at, state.blocked_until) - now
+        if wait > 0:
+            return wait
+        state.in_flight += 1
+        state.next_at = now + interval
+        return 0.0
+
+    def blocked(self, host: str, now: float) -> float:
+        """Seconds for which the host is still left alone."""
+        state = self._hosts.get(host)
+        return max(0.0, state.blocked_until - now) if state else 0.0
+
+    def release(self, host: str, now: float, *, ok: bool, retry_after: float = 0.0) -> None:
+        """A granted request ended; failures in a row make the host rest ever longer."""
+        state = self._hosts[host]
+        state.in_flight -= 1
+        state.failures = 0 if ok else state.failures + 1
+        rest = min(retry_after, LONGEST_ASKED)
+        if state.failures >= _TOLERATED:
+            rest = max(rest, min(_COOL_DOWN * 2 ** (state.failures - _TOLERATED), _LONGEST))
+        state.blocked_until = max(state.blocked_until, now + rest)
+
+    def _forget(self, now: float) -> None:
+        """Drop hosts that nothing is known of any more, once there are many."""
+        if len(self._hosts) < _MOST_HOSTS:
+            return
+        self._hosts = {
+            host: state
+            for host, state in self._hosts.items()
+            if state.in_flight or max(state.next_at, state.blocked_until) > now
+        }
+
+
+class Gate:
+    """Waits for the limiter, then for one of the places that all hosts share."""
+
+    def __init__(self, per_host: int, concurrency: int) -> None:
+        self._limiter = HostLimiter(per_host)
+        self._places = asyncio.Semaphore(concurrency)
+        self._released: dict[str, asyncio.Event] = {}
+        """Of the hosts that somebody waits for."""
+
+    @asynccontextmanager
+    async def slot(
+        self,
+        host: str,
+        interval: float,
+        *,
+        single: bool = False,
+        patience: float = float("inf"),
+    ) -> AsyncIterator[None]:
+        """One request to `host`; a FetchError inside counts as the host's failure.
+
+        Raises FetchError when the turn would come too late to wait for it: `host_down` for a
+        host that is left alone, `host_busy` for one that asks for long pauses.
+        """
+        await self._enter(host, interval, single, patience)
+        ok, retry_after = True, 0.0
+        try:
+            async with self._places:
+                yield
+        except FetchError as error:
+            ok, retry_after = error.retry_after is None, error.retry_after or 0.0
+            raise
+        finally:
+            self._limiter.release(host, time.monotonic(), ok=ok, retry_after=retry_after)
+            waiting = self._released.pop(host, None)
+            if waiting is not None:
+                waiting.set()
+
+    async def _enter(self, host: str, interval: float, single: bool, patience: float) -> None:
+        while True:
+            now = time.monotonic()
+            wait = self._limiter.ask(host, interval, now, single=single)
+            if wait == 0:
+                return
+            blocked = self._limiter.blocked(host, now)
+            if blocked > _PATIENCE:
+                raise FetchError(
+                    "host_down", f"{host}: left alone for {blocked:.0f} s.", retry_after=blocked
+                )
+            if float("inf") > wait > patience:
+                raise FetchError(
+                    "host_busy", f"{host}: its next turn is in {wait:.0f} s.", retry_after=wait
+                )
+            if wait == float("inf"):
+                await self._released.setdefault(host, asyncio.Event()).wait()
+            else:
+                await asyncio.sleep(wait)
+
 
 _ROBOTS_REDIRECTS = 5
 """RFC 9309 section 2.3.1.2: at least five redirects of a robots.txt are followed."""

@@ -3,22 +3,166 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import re
 import time
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from embedding.crawl.addresses import host_of
-from embedding.crawl.assetcache import StaticFiles
 from embedding.crawl.fetcher import Fetcher, Request, Response
-from embedding.crawl.unchanged import Answered, PageParts
 from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
+from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Route
     from playwright.async_api import Request as PageRequest
+
+# What a rendered page was made of: while all of it is the same, it is not rendered again.
+#
+# A page shows what its document and the answers to its scripts say. Asking for these again costs a
+# few requests; showing the page costs most of a second of a processor. A page may change by other
+# means (a socket, the time of day), so it is rendered again in any case after `TRUSTED` visits and
+# half an hour. Much sooner, the browser of a source that is asked often would never be ended.
+TRUSTED, TRUSTED_S = 20, 1800.0
+"""Visits in a row, and seconds, that may go without rendering."""
+_MOST = 8
+"""Answers of a page that are asked for again; one that needs more is rendered."""
+
+
+Answered = Mapping[str, tuple[Request, Response]]
+"""By address: what was just asked for, and what came."""
+
+
+@dataclass
+class PageParts:
+    """What one rendering took.
+
+    document  digest of the document
+    asked     each request of its scripts with the digest of the answer
+    whole     whether all of it can be asked for again
+    at        when it was (monotonic seconds)
+    """
+
+    document: bytes
+    asked: list[tuple[Request, bytes]] = field(default_factory=list)
+    whole: bool = True
+    found: Sequence[Found] = ()
+    trusted: int = 0
+    at: float = field(default_factory=time.monotonic)
+
+    def add(self, request: Request, answer: Response | None) -> None:
+        """A request of the page and its answer, None where it had none."""
+        self.whole = self.whole and request.method == "GET" and len(self.asked) < _MOST
+        if self.whole:
+            self.asked.append((request, digest(answer)))
+
+
+def digest(answer: Response | None) -> bytes:
+    """That of its status and body; empty where a request was refused or failed."""
+    if answer is None:
+        return b""
+    return hashlib.blake2b(b"%d " % answer.status + answer.body, digest_size=16).digest()
+
+
+class UnchangedPages:
+    """The last rendering of each page, by source and address."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._last: dict[tuple[str, str], PageParts] = {}
+
+    def keep(self, source: str, url: str, parts: PageParts, found: Sequence[Found]) -> None:
+        """Remember a rendering that can be compared, in place of the one before."""
+        parts.found = found
+        if parts.whole:
+            self._last[source, url] = parts
+        else:
+            self._last.pop((source, url), None)
+
+    async def look(
+        self, source: str, url: str, document: bytes, enough: Callable[[Sequence[Found]], bool]
+    ) -> tuple[Sequence[Found] | None, Answered]:
+        """What the page showed if it is as it was, and the answers that came of asking.
+
+        None where it has to be rendered; the answers are for that.
+        """
+        last = self._last.get((source, url))
+        if last is None or last.document != document or not enough(last.found):
+            return None, {}
+        if last.trusted >= TRUSTED and time.monotonic() - last.at >= TRUSTED_S:
+            return None, {}
+        answers: dict[str, tuple[Request, Response]] = {}
+        for request, known in last.asked:
+            answer = None
+            with suppress(FetchError):
+                answer = await self._fetcher.fetch(request)
+                answers[request.url] = (request, answer)
+            if digest(answer) != known:
+                return None, answers
+        last.trusted += 1
+        return last.found, answers
+
+
+# Scripts and style sheets that rendered pages share, kept in memory for a while.
+#
+# A board's pages all load the same script: fetching it once leaves the host's requests to what is
+# new. Freshness as in RFC 9111: `max-age` where given (4.2.1), else a short heuristic (4.2.2).
+_HEURISTIC = 300.0
+_LONGEST = 3600.0
+_MAX_AGE = re.compile(r"max-age=\"?(\d{1,9})")
+_NEVER = re.compile(r"no-store|no-cache|private")
+
+
+class StaticFiles:
+    """Least recently used first out, at most `limit` bytes. Times are seconds of one clock."""
+
+    def __init__(self, limit: int = 16 * 1024 * 1024) -> None:
+        self._limit = limit
+        self._size = 0
+        self._kept: OrderedDict[tuple[str, str], tuple[float, Response]] = OrderedDict()
+
+    def get(self, source: str, url: str, now: float) -> Response | None:
+        """What `source` may use for `url` without asking again."""
+        key = (source, url)
+        until, answer = self._kept.get(key, (0.0, None))
+        if answer is None:
+            return None
+        if until <= now:
+            self._drop(key)
+            return None
+        self._kept.move_to_end(key)
+        return answer
+
+    def put(self, source: str, url: str, answer: Response, now: float) -> None:
+        """Keep an answer for as long as it says, unless it forbids it or is too large."""
+        lasts = _lasts(answer.headers.get("cache-control", "").lower())
+        if answer.status != 200 or lasts <= 0 or len(answer.body) > self._limit // 4:
+            return
+        self._drop((source, url))
+        self._kept[source, url] = (now + lasts, answer)
+        self._size += len(answer.body)
+        while self._size > self._limit:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        _, answer = self._kept.pop(key, (0.0, None))
+        self._size -= len(answer.body) if answer else 0
+
+
+def _lasts(control: str) -> float:
+    """Seconds for which an answer with this Cache-Control is fresh."""
+    if _NEVER.search(control):
+        return 0.0
+    stated = _MAX_AGE.search(control)
+    return min(float(stated[1]), _LONGEST) if stated else _HEURISTIC
+
 
 log = logging.getLogger(__name__)
 

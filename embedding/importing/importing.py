@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import re
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from embedding.importing.columns import check_columns, find_columns
-from embedding.importing.conversion import Conversion, CorpusRecords
-from embedding.importing.corpusfile import CorpusFile, writing
-from embedding.importing.dates import DateReading
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from embedding.importing.encodings import check_encoding
 from embedding.importing.opening import check_file, opened
 from embedding.importing.readers import (
@@ -27,8 +33,564 @@ from embedding.importing.readers import (
     check_reader,
     reader_of,
 )
+from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import TimeArray
+from embedding.kernel.zones import zone_of
 from embedding.sources.base import Pseudonyms
+from embedding.sources.markup import plain_text
+from embedding.sources.times import parse_time
+
+_UNIT = "us"
+_NAIVE, _UTC = pa.timestamp(_UNIT), pa.timestamp(_UNIT, "UTC")
+_FORMATS = (
+    (r"^\d{8}$", "%Y%m%d"),
+    (r"^\d{14}$", "%Y%m%d%H%M%S"),
+    (r"^\d{4}\.\d\d?\.\d\d?$", "%Y.%m.%d"),
+    (r"^\d{4}/\d\d?/\d\d?$", "%Y/%m/%d"),
+    (r"^\d{4}\.\d\d?\.\d\d? \d\d?:\d\d$", "%Y.%m.%d %H:%M"),
+    (r"^\d{4}\.\d\d?\.\d\d? \d\d?:\d\d:\d\d$", "%Y.%m.%d %H:%M:%S"),
+    (r"^\d{4}/\d\d?/\d\d? \d\d?:\d\d$", "%Y/%m/%d %H:%M"),
+    (r"^\d{4}/\d\d?/\d\d? \d\d?:\d\d:\d\d$", "%Y/%m/%d %H:%M:%S"),
+)
+"""What is read a column at once, by what it looks like: strptime takes 17 for a year of 1700."""
+_FIRST_YEAR, _LAST_YEAR = 1600, 2300
+"""A date before or behind these stands for none; so it is in a dated corpus, too."""
+_MIDNIGHT = datetime.min.time()
+_DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Dated:
+    """What some values say of time.
+
+    when  UTC, µs [n]; null where a value is no date
+    days  bool [n]: whether it is a day of any zone, midnight in `when`; nowhere in UTC itself
+    """
+
+    when: pa.TimestampArray
+    days: pa.BooleanArray
+
+    def or_else(self, other: Dated) -> Dated:
+        """What the other says where this one says nothing."""
+        return Dated(pc.coalesce(self.when, other.when), pc.coalesce(self.days, other.days))
+
+
+class DateReading:
+    """Reads dates. A time without a zone is in `zone`; a date without a time stays that day.
+
+    form  strptime's, where dates are written otherwise than is understood; None: as they are
+    """
+
+    def __init__(self, zone: str = "UTC", form: str | None = None) -> None:
+        try:
+            self._local = zone_of(zone)
+        except ValueError as error:
+            raise ConfigError(f"--timezone {zone}: {error}.") from error
+        self._zone, self._form = zone, form
+        if form is not None:
+            self._check(form)
+
+    @staticmethod
+    def _check(form: str) -> None:
+        shown = datetime(2024, 12, 31, 23, 59, tzinfo=UTC)
+        try:
+            back = datetime.strptime(shown.strftime(form), form).date()  # noqa: DTZ007
+        except ValueError as error:
+            raise ConfigError(f"--date-format {form}: {error}; %d/%m/%Y is an example.") from error
+        if back != shown.date():
+            raise ConfigError(
+                f"--date-format {form}: year, month and day are needed, as in %d/%m/%Y."
+            )
+
+    def times(self, values: pa.StringArray) -> Dated:
+        """Times [n]; null where a value is none."""
+        if self._form is not None:
+            return self._placed(self._by_format(values, self._form))
+        for kind in (_NAIVE, _UTC):
+            try:
+                return self._placed(values.cast(kind))
+            except pa.ArrowInvalid:
+                continue
+        plain = pc.utf8_trim_whitespace(values)
+        found = Dated(pa.nulls(len(values), _UTC), pa.nulls(len(values), pa.bool_()))
+        for look, form in _FORMATS:
+            fitting = pc.match_substring_regex(plain, look)
+            if pc.any(fitting).as_py():
+                some = self._by_format(pc.if_else(fitting, plain, None), form)
+                found = found.or_else(self._placed(some))
+            if found.when.null_count == values.null_count:
+                return found
+        rest = pc.if_else(found.when.is_null(), plain, None)
+        return found.or_else(self._one_by_one(rest))
+
+    @staticmethod
+    def _by_format(values: pa.StringArray, form: str) -> pa.TimestampArray:
+        """Arrow takes February 30 for March 2; such a day is none."""
+        found = pc.strptime(values, form, _UNIT, error_is_null=True)
+        # What ran over lies in the first three days of a month.
+        first = pc.if_else(pc.less_equal(pc.day(found), 3), values, None).dictionary_encode()
+        days = pa.array([_is_day(one, form) for one in first.dictionary.to_pylist()], pa.bool_())
+        return pc.if_else(pc.fill_null(days.take(first.indices), True), found, None)
+
+    def _placed(self, moments: pa.TimestampArray) -> Dated:
+        """In UTC; null where a year is out of range."""
+        days = pc.if_else(moments.is_valid(), False, None)
+        if moments.type == _NAIVE:
+            local = moments.cast(_NAIVE)
+            utc = pc.assume_timezone(local, "UTC")
+            if self._zone != "UTC":
+                micros = local.cast(pa.int64())
+                whole = pc.multiply(pc.divide(micros, _DAY_US), _DAY_US)
+                shifted = pc.assume_timezone(
+                    local, self._zone, ambiguous="earliest", nonexistent="earliest"
+                ).cast(_UTC)
+                days = pc.equal(micros, whole)
+                utc = pc.if_else(days, utc, shifted)
+            moments = utc
+        year = pc.year(moments)
+        usable = pc.and_(pc.greater_equal(year, _FIRST_YEAR), pc.less_equal(year, _LAST_YEAR))
+        return Dated(pc.if_else(usable, moments, pa.scalar(None, _UTC)), days)
+
+    def _one_by_one(self, values: pa.StringArray) -> Dated:
+        """The other ways in which times are written; each value is read once."""
+        coded = values.dictionary_encode()
+        read = [self._read(value) for value in coded.dictionary.to_pylist()]
+        when, days = zip(*read, strict=True) if read else ((), ())
+        return Dated(
+            pa.array(when, _UTC).take(coded.indices), pa.array(days, pa.bool_()).take(coded.indices)
+        )
+
+    def _read(self, value: str) -> tuple[datetime | None, bool]:
+        """The time, and whether it is a day."""
+        bare = False
+        try:
+            when: datetime | None = datetime.fromisoformat(value)
+        except ValueError:
+            when, local = parse_time(value), parse_time(value, self._zone)
+            bare = when is not None and when.time() == _MIDNIGHT and local != when
+            when = when if bare else local
+        if when is None or not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+            return None, False
+        if when.tzinfo is None:
+            bare = when.time() == _MIDNIGHT
+            when = when.replace(tzinfo=UTC if bare else self._local)
+        return when.astimezone(UTC), bare and self._local is not UTC
+
+
+def _is_day(value: str, form: str) -> bool:
+    try:
+        datetime.strptime(value, form)  # noqa: DTZ007
+    except ValueError:
+        return False
+    return True
+
+
+_KNOWN: tuple[tuple[str, Mapping[str, str]], ...] = (
+    (
+        "BigKinds",
+        {
+            "date": "일자",
+            "source": "언론사",
+            "author": "기고자",
+            "title": "제목",
+            "text": "본문",
+        },
+    ),
+    ("Media Cloud", {"date": "publish_date", "source": "media_name", "text": "title"}),
+    ("GDELT", {"date": "seendate", "source": "domain", "text": "title"}),
+)
+"""Exports whose columns have names of their own; all of them must be there."""
+_NAMES = {
+    "date": """date publishedat publishdate published pubdate createdat created datetime timestamp
+        time 일자 날짜 작성일 작성일시 작성일자 작성시간 등록일 등록일시 등록일자
+        게시일 게시일시 게시일자 발행일 입력일 보도일자 일시 updated updatedat""",
+    "text": """text content contents body fulltext article message comment description
+        본문 내용 글 원문 기사내용 기사본문 게시글 댓글 댓글내용 요약""",
+    "title": "title headline subject 제목 기사제목 청원제목",
+    "source": """source media medianame publisher outlet newspaper site domain channel forum board
+        출처 언론사 매체 매체명 신문사 사이트 게시판 채널""",
+    "author": """author writer user username userid nickname byline creator journalist
+        작성자 글쓴이 기고자 기자 기자명 닉네임 아이디""",
+}
+"""How columns are called, the likeliest first; without spaces, points and lines."""
+_HINTS = {
+    "date": re.compile(r"date|time|일자|날짜|일시|작성일|등록일|게시일"),
+    "text": re.compile(r"text|content|body|본문|내용"),
+}
+_FITS = 0.6
+"""Share of a column's values that must be dates."""
+_LEAST = 4
+"""Characters that values of a text have on average, at least."""
+
+
+def find_columns(
+    columns: Mapping[str, pa.StringArray], dates: DateReading, given: Mapping[str, str]
+) -> dict[str, str]:
+    """The column of each field, in the order of `RECORD_FIELDS`; those that none has are left out.
+
+    columns  a sample of the file
+    given    what a person said, which counts
+    """
+    for _, known in _KNOWN:
+        if set(known.values()) <= set(columns) and not given:
+            return {name: known[name] for name in RECORD_FIELDS if name in known}
+    columns = {key: each for key, each in columns.items() if key.strip()}
+    found = dict(given)
+    for name in ("date", "source", "author", "title", "text"):
+        if name not in found:
+            free = {key: each for key, each in columns.items() if key not in found.values()}
+            column = _by_name(name, free, dates) or _by_value(name, free, dates)
+            if column is not None:
+                found[name] = column
+    if "text" not in found and "title" in found:
+        found["text"] = found.pop("title")
+    return {name: found[name] for name in RECORD_FIELDS if name in found}
+
+
+def check_columns(path: Path, mapping: Mapping[str, str], columns: Sequence[str]) -> None:
+    """Raises InputError where date or text is missing, or a column is not in the file."""
+    shown = ", ".join(columns) or "none"
+    for name, column in mapping.items():
+        if column not in columns:
+            raise InputError(f"{path}: --map {name}={column}: no such column; there are {shown}.")
+    for name, example in (("date", "date=작성일"), ("text", "text=본문")):
+        if name not in mapping:
+            raise InputError(
+                f"{path}: no column of {name}s is found among {shown}; name it, as in "
+                f"--map {example}."
+            )
+
+
+def parse_mapping(given: Sequence[str]) -> dict[str, str]:
+    """FIELD=COLUMN of --map; ConfigError for what is none."""
+    mapping: dict[str, str] = {}
+    for each in given:
+        name, _, column = each.partition("=")
+        if name not in RECORD_FIELDS or not column or name in mapping:
+            raise ConfigError(
+                f"--map {each}: FIELD=COLUMN is accepted, as in date=작성일, once for each of "
+                f"{', '.join(RECORD_FIELDS)}."
+            )
+        mapping[name] = column
+    return mapping
+
+
+def _by_name(name: str, columns: Mapping[str, pa.StringArray], dates: DateReading) -> str | None:
+    plain = {re.sub(r"[\s_.\-]+", "", key).lower(): key for key in reversed(list(columns))}
+    for known in _NAMES[name].split():
+        key = plain.get(known)
+        if key is not None and (name != "date" or _are_dates(columns[key], dates)):
+            return key
+    return None
+
+
+def _by_value(name: str, columns: Mapping[str, pa.StringArray], dates: DateReading) -> str | None:
+    hint = _HINTS.get(name)
+    if hint is None:
+        return None
+    ranked = sorted(columns, key=lambda key: not hint.search(key.lower()))
+    if name == "date":
+        return next((key for key in ranked if _are_dates(columns[key], dates)), None)
+    best = max(ranked, key=lambda key: _length(columns[key]), default=None)
+    return best if best is not None and _length(columns[best]) >= _LEAST else None
+
+
+def _are_dates(column: pa.StringArray, dates: DateReading) -> bool:
+    values = column.drop_null()
+    if not len(values):
+        return False
+    when = dates.times(values).when
+    return bool(len(when) - when.null_count >= _FITS * len(values))
+
+
+def _length(column: pa.StringArray) -> float:
+    """Mean length of values that hold spaces or letters beyond ASCII, as texts do."""
+    values = [value for value in column.to_pylist() if value]
+    spoken = [value for value in values if not value.isascii() or len(value.split()) > 1]
+    return sum(map(len, spoken)) / len(values) if values else 0.0
+
+
+_MOST_SOURCE = 80
+"""Characters of a source's name, at most, as in a dated corpus."""
+_UNFIT = r"[\x00-\x1f\x7f\x{80}-\x{9f}]+"
+_WRAPPED = r'^="(.*)"$'
+"""How Excel is told to take a value for text."""
+_FORMULA = r"^=\s*[A-Za-z_.]+\s*\(|^=\s*[-+(\d$]|^=[A-Z]{1,3}\d"
+_NOTHING = pa.array(["", "NaN", "nan", "NULL", "null", "None", "\\N", "#N/A", "N/A", "<NA>", "NaT"])
+"""How programs write that a value is missing."""
+_SHOWN = 40
+_SECONDS = pa.timestamp("s", "UTC")
+_FORM = "%Y-%m-%dT%H:%M:%SZ"
+_AUTHORS = 1 << 16
+
+
+@dataclass(frozen=True)
+class CorpusRecords:
+    """Lines of a dated corpus, each with its line end.
+
+    when   float64 [n], Unix seconds
+    wrong  records that are left out
+    """
+
+    lines: list[bytes]
+    when: TimeArray
+    wrong: tuple[WrongRecord, ...]
+
+
+class Conversion:
+    """Makes lines of records. Names of authors become pseudonyms, and times are in UTC.
+
+    mapping  column of each field
+    """
+
+    def __init__(
+        self, mapping: Mapping[str, str], dates: DateReading, pseudonyms: Pseudonyms
+    ) -> None:
+        self._mapping = mapping
+        self._dates = dates
+        self._pseudonym = lru_cache(_AUTHORS)(pseudonyms.of)
+
+    def convert(self, raw: RawRecords) -> CorpusRecords:
+        """Those with a date and a text; the others with the reason."""
+        if not raw.numbers:
+            return CorpusRecords([], np.empty(0), raw.wrong)
+        field = {name: self._field(raw, name) for name in ("date", "text", "title", "source")}
+        author = self._field(raw, "author").to_pylist()
+        dated = self._dates.times(field["date"])
+        when = dated.when
+        formula = pc.fill_null(pc.match_substring_regex(field["text"], _FORMULA), False)
+        good = pc.and_(pc.and_(when.is_valid(), field["text"].is_valid()), pc.invert(formula))
+        wrong = self._reasons(raw, field, when, formula) if not pc.all(good).as_py() else ()
+        kept = np.flatnonzero(good.to_numpy(zero_copy_only=False))
+        chosen = pa.array(kept)
+        when = pc.floor_temporal(when.take(chosen), unit="second").cast(_SECONDS)
+        shown = pc.strftime(when, _FORM)
+        shown = pc.if_else(dated.days.take(chosen), pc.utf8_slice_codeunits(shown, 0, 10), shown)
+        texts, titles, sources = (
+            field[name].take(chosen).to_pylist() for name in ("text", "title", "source")
+        )
+        lines = [
+            self._line(date, text, title, source, author[at])
+            for date, text, title, source, at in zip(
+                shown.to_pylist(), texts, titles, sources, kept.tolist(), strict=True
+            )
+        ]
+        seconds: TimeArray = when.cast(pa.int64()).to_numpy().astype(np.float64)
+        return CorpusRecords(lines, seconds, (*raw.wrong, *wrong))
+
+    def _field(self, raw: RawRecords, name: str) -> pa.StringArray:
+        """A field's values without space around them, null where there is none."""
+        column = raw.columns.get(self._mapping[name]) if name in self._mapping else None
+        if column is None:
+            return pa.nulls(len(raw.numbers), pa.string())
+        found = pc.utf8_trim_whitespace(column)
+        wrapped = pc.starts_with(found, '="')
+        if pc.any(wrapped).as_py():
+            found = pc.replace_substring_regex(found, _WRAPPED, r"\1")
+        if name == "source":
+            found = pc.utf8_slice_codeunits(
+                pc.utf8_trim_whitespace(pc.replace_substring_regex(found, _UNFIT, " ")),
+                0,
+                _MOST_SOURCE,
+            )
+        if name in ("text", "title"):
+            found = _without_markup(found)
+        return pc.if_else(pc.is_in(found, _NOTHING), pa.scalar(None, pa.string()), found)
+
+    def _line(
+        self, date: str, text: str, title: str | None, source: str | None, author: str | None
+    ) -> bytes:
+        quoted = encode_basestring
+        line = f'{{"date": "{date}"'
+        if source:
+            line += f', "source": {quoted(source)}'
+        if author:
+            line += f', "author": "{self._pseudonym(source or "", author)}"'
+        if title and title != text:
+            line += f', "title": {quoted(title)}'
+        return f'{line}, "text": {quoted(text)}}}\n'.encode()
+
+    @staticmethod
+    def _reasons(
+        raw: RawRecords,
+        field: Mapping[str, pa.StringArray],
+        when: pa.TimestampArray,
+        formula: pa.BooleanArray,
+    ) -> tuple[WrongRecord, ...]:
+        dated, texts = when.is_valid().to_pylist(), field["text"].is_valid().to_pylist()
+        found = []
+        for at, (has_date, has_text, computes) in enumerate(
+            zip(dated, texts, formula.to_pylist(), strict=True)
+        ):
+            if has_date and has_text and not computes:
+                continue
+            if not has_text:
+                reason = "no text"
+            elif computes:
+                reason = "a formula in place of a text"
+            else:
+                value = field["date"][at].as_py()
+                reason = "no date" if value is None else f"{_short(value)} is no date"
+            found.append(WrongRecord(raw.numbers[at], reason))
+        return tuple(found)
+
+
+def _without_markup(values: pa.StringArray) -> pa.StringArray:
+    """Texts written in HTML as their words; the others as they are."""
+    places = np.flatnonzero(
+        pc.fill_null(pc.match_substring_regex(values, "[<&]"), False).to_numpy(zero_copy_only=False)
+    )
+    if not len(places):
+        return values
+    texts = values.take(pa.array(places)).to_pylist()
+    mask = np.zeros(len(values), dtype=bool)
+    mask[places] = True
+    return pc.replace_with_mask(
+        values, pa.array(mask), pa.array([plain_text(text) for text in texts], pa.string())
+    )
+
+
+def _short(value: str) -> str:
+    shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value).split())
+    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
+
+
+# The corpus that an import writes: it is there whole and in order of time, or not at all.
+#
+#     .NAME.part    lines, in the order in which they came
+#     .NAME.lines   Unix seconds and length of each, float64 and int64
+#     .NAME.state   how much of both counts, and what whoever writes must know to go on
+#
+# After a kill the first two are cut to what the third says.
+_FORMAT = 1
+_LINE = np.dtype([("when", "<f8"), ("bytes", "<i8")])
+_TOGETHER = 8192
+"""Lines that are copied at once when they are brought into order."""
+
+
+class CorpusFile:
+    """A corpus that is being written; see `writing`."""
+
+    def __init__(self, path: Path, part: IO[bytes], lines: IO[bytes], state: Mapping[str, Any]):
+        self.path = path
+        self.state = state
+        """What the last `keep` was given; empty at the beginning."""
+        self.ordered = bool(state.get("ordered", True))
+        """Whether the lines came in order of time so far."""
+        self.latest = float(state.get("latest", -np.inf))
+        self._part, self._lines = part, lines
+
+    def add(self, lines: Sequence[bytes], when: TimeArray) -> None:
+        """Lines with their line ends, and the Unix seconds of each, float64 [n]."""
+        if not lines:
+            return
+        self._part.write(b"".join(lines))
+        marks = np.empty(len(lines), dtype=_LINE)
+        marks["when"] = when
+        marks["bytes"] = np.fromiter(map(len, lines), np.int64, len(lines))
+        self._lines.write(marks.tobytes())
+        times = np.concatenate([[self.latest], when])
+        self.ordered = self.ordered and bool((np.diff(times[np.isfinite(times)]) >= 0).all())
+        self.latest = max(self.latest, float(when.max()))
+
+    def keep(self, state: Mapping[str, Any]) -> None:
+        """What was added so far is on the disk, with what is to be known to go on from here."""
+        for file in (self._part, self._lines):
+            file.flush()
+            os.fsync(file.fileno())
+        self.state = {
+            **state,
+            "format": _FORMAT,
+            "bytes": self._part.tell(),
+            "marks": self._lines.tell(),
+            "ordered": self.ordered,
+            "latest": self.latest if np.isfinite(self.latest) else None,
+        }
+        with replaced(_beside(self.path, "state")) as file:
+            file.write(json.dumps(self.state, ensure_ascii=False).encode())
+
+    def finish(self) -> None:
+        """Bring the lines into order of time and put the file in its place."""
+        self._part.flush()
+        self._lines.flush()
+        if self.ordered:
+            os.fsync(self._part.fileno())
+            _beside(self.path, "part").replace(self.path)
+            sync(self.path.parent)
+        else:
+            self._sort()
+        self.drop()
+
+    def drop(self) -> None:
+        """Leave nothing of an unfinished file."""
+        for kind in ("part", "lines", "state"):
+            _beside(self.path, kind).unlink(missing_ok=True)
+
+    def _sort(self) -> None:
+        """Lines of the same time stay in the order in which they came."""
+        marks = np.memmap(_beside(self.path, "lines"), dtype=_LINE, mode="r")
+        order = np.argsort(marks["when"], kind="stable")
+        ends = np.cumsum(marks["bytes"])
+        with (
+            _beside(self.path, "part").open("rb") as part,
+            replaced(self.path) as file,
+        ):
+            os.fchmod(file.fileno(), 0o600)
+            for at in range(0, len(order), _TOGETHER):
+                some = order[at : at + _TOGETHER]
+                first = ends[some] - marks["bytes"][some]
+                places = zip(first.tolist(), marks["bytes"][some].tolist(), strict=True)
+                # Not by a map of the file: the pages around each line would count as memory.
+                file.write(b"".join([os.pread(part.fileno(), n, start) for start, n in places]))
+
+
+@contextmanager
+def writing(path: Path, marks: Mapping[str, Any]) -> Iterator[CorpusFile]:
+    """The corpus `path`, begun or gone on with; what is not finished stays for the next time.
+
+    marks  what must be the same to go on: files, columns, options; JSON-safe
+
+    Raises InputError where it cannot be written, or another process writes it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(_beside(path, "part"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    with os.fdopen(handle, "r+b") as part:
+        try:
+            fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(f"{path}: another import is writing it; wait for its end.") from error
+        state = _state(path, marks)
+        lines_path = _beside(path, "lines")
+        lines_path.touch(0o600)
+        with lines_path.open("r+b") as lines:
+            for file, key in ((part, "bytes"), (lines, "marks")):
+                file.truncate(int(state.get(key, 0)))
+                file.seek(0, os.SEEK_END)
+            yield CorpusFile(path, part, lines, state)
+
+
+def _state(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
+    """What an import of the same left; empty where there is none, or it cannot be gone on with."""
+    try:
+        found: dict[str, Any] = json.loads(_beside(path, "state").read_text(encoding="utf-8"))
+        whole = _beside(path, "part").stat().st_size >= found["bytes"]
+        whole = whole and _beside(path, "lines").stat().st_size >= found["marks"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    if not whole or found.get("format") != _FORMAT or found.get("of") != marks:
+        return {}
+    if found.get("latest") is None:
+        del found["latest"]
+    return found
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{kind}")
+
 
 NAMED = 5
 """Records left out that are named; of the others there are counts."""

@@ -97,10 +97,7 @@ def _of_line(
 def _made_out(
     text: str, of: Utf8Text, *, ends: bool = True
 ) -> Iterator[Mapping[str, str | None] | str]:
-    """The objects of a text with a fault in it, one behind the other, and why others are none.
-
-    ends  whether the file ends with the text
-    """
+    """The objects of a text with a fault in it, and why others are none; it may end the file."""
     at = faults = 0
     begin = text.find("{")
     while begin >= 0 and faults < _MOST_FAULTS:

@@ -94,7 +94,7 @@ def _rows(
         try:
             row = next(rows, None)
         except (*DAMAGED, *_DEFECTS) as error:
-            if names is None:
+            if not number:
                 raise
             yield max(number, since), f"the sheet cannot be read from here on ({error})"
             return

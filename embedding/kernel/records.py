@@ -131,7 +131,7 @@ class TokenBlock:
     priority     float32 [n_documents], initial replay priority (1.0 when unknown)
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
     offset       where its reader goes on, on the last block of a tick; "" on others and of a stream
-    voices       int64 [n_documents], by author, below 0 where unknown (`text/voices.py`);
+    voices       int64 [n_documents], by author, below 0 where unknown (`text/config.py`);
                  empty where nobody asks
     inline       int8 [n_documents], 1 for a text that its listing held, as those of comments and
                  posts do; empty where no document is one

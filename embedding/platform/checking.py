@@ -14,22 +14,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from embedding.crawl.addresses import canonical
+from embedding.crawl.addresses import canonical, item_key
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.keys import item_key
 from embedding.crawl.origins import DateOrigin, Publication, doubtful
+from embedding.crawl.runner import SourceWeb
 from embedding.crawl.services import Services
-from embedding.crawl.web import SourceWeb
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, FetchError, YeoronError
 from embedding.settings import Settings
 from embedding.sources.base import Adapter, Inline, ListedItem, Reference, event_time
 from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.registry import make_adapter
-from embedding.text.language import is_korean
+from embedding.sources.kinds import make_adapter
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
+from embedding.text.pipeline import is_korean
 
 _TRIED = 3
 """Listed pages that are tried until one holds text."""

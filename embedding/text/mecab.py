@@ -10,8 +10,8 @@ from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
+from embedding.text.mask import split_neutral
 from embedding.text.morphemes import MorphemePart, join, make_select
-from embedding.text.neutral import split_neutral
 from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 _ANALYSER_VERSION = "2"

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from embedding.text.eojeols import EojeolReading
 from embedding.text.morphemes import MARKS, TOUCHES_BEFORE, TOUCHES_BEHIND
+
+_END = re.compile(r"(?:(?<=[.!?。])|(?<=[.!?。][\"')\]”’」』]))\s+|\n+")
+_LONGEST = 60  # characters of one whitespace-delimited word; longer ones are debris
+
+
+def split_sentences(text: str) -> list[str]:
+    """Sentences without outer blanks; none is empty."""
+    return [part for part in (piece.strip() for piece in _END.split(text)) if part]
+
+
+def eojeols(sentence: str) -> list[str]:
+    """Whitespace-delimited words; overlong ones (no spaces, encoded data) are cut into pieces."""
+    words = sentence.split()
+    if len(sentence) <= _LONGEST or all(len(word) <= _LONGEST for word in words):
+        return words
+    return [word[at : at + _LONGEST] for word in words for at in range(0, len(word), _LONGEST)]
+
 
 APART, BLANK, TOUCHES = 0, 1, 2
 """How a word stands to the one before it: something lies between them, a blank alone, nothing."""

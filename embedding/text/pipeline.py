@@ -7,30 +7,254 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import Document, Phrase, TokenBlock
-from embedding.text.boilerplate import BOILERPLATE_VERSION as BOILERPLATE_VERSION
-from embedding.text.boilerplate import Boilerplate
-from embedding.text.config import TextConfig
-from embedding.text.fallback import ScriptTokenizer
+from embedding.text.config import TextConfig, contributors, voices
 from embedding.text.generations import Generations
 from embedding.text.kiwi import KiwiTokenizer
-from embedding.text.language import is_korean
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import NORMALISER_VERSION, normalise
-from embedding.text.passages import Passage
+from embedding.text.passages import Passage, split_sentences
 from embedding.text.phrases import PHRASES_VERSION as PHRASES_VERSION
 from embedding.text.phrases import Phrases
-from embedding.text.sentences import split_sentences
-from embedding.text.tokenizer import Tokenizer, make_tokenizer
-from embedding.text.tokenizers import AUTO_TOKENIZER
-from embedding.text.voices import contributors, voices
+from embedding.text.tokenizers import (
+    AUTO_TOKENIZER,
+    TOKENIZERS,
+    Tokenizer,
+    TokenizerTraits,
+    make_tokenizer,
+)
+
+_HANGUL = re.compile(r"[가-힣]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+KOREAN_SHARE = 0.2
+"""Share of Hangul among letters from which a text is Korean: news mixes in Latin names freely."""
+
+
+def hangul_share(text: str, limit: int = 4_000) -> float:
+    """Share of Hangul syllables among the letters of the first `limit` characters; 0 without."""
+    head = text[:limit]
+    letters = sum(map(len, _LETTERS.findall(head)))
+    return sum(map(len, _HANGUL.findall(head))) / letters if letters else 0.0
+
+
+def is_korean(text: str, language: str | None = None) -> bool:
+    """Whether to analyse as Korean: by script, and by the declared language where there are few
+    letters to judge from."""
+    share = hangul_share(text)
+    if share == 0.0:
+        return False
+    declared = (language or "").lower()[:2] == "ko"
+    return share >= (KOREAN_SHARE / 4 if declared else KOREAN_SHARE)
+
+
+_UNSPACED = (
+    r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_PIECE = re.compile(
+    rf"<[a-z]+>|(?P<run>[{_UNSPACED}]+)"
+    rf"|(?P<word>(?:(?![{_UNSPACED}])[^\W\d_])+(?:['’-](?:(?![{_UNSPACED}])[^\W\d_])+)*)"
+    r"|[ㄱ-ㅎㅏ-ㅣ]+|[\U0001f1e6-\U0001f1ff]{2}|[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff]"
+)
+
+
+def _digest(name: str, config: TextConfig, version: str) -> str:
+    text = f"{name} {version} {config.min_length} {config.max_length}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@TOKENIZERS.register("script", TokenizerTraits(always_runs=True))
+class ScriptTokenizer:
+    """Words by script, for any language.
+
+    Letters that belong together are a word, in lower case, with inner apostrophes and hyphens.
+    Scripts written without spaces (Han, kana, Thai, Lao, Burmese, Khmer) give overlapping pairs of
+    characters, which need no dictionary. Digits and punctuation are dropped, emoji kept.
+    """
+
+    name = "script"
+
+    def __init__(self, config: TextConfig) -> None:
+        self._least, self._most = config.min_length, config.max_length
+        self.digest = _digest(self.name, config, "1")
+        self.morphemes = 0
+
+    def renew(self) -> bool:
+        """Nothing is found here."""
+        return False
+
+    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence."""
+        return [self._words(sentence) for sentence in sentences]
+
+    def _words(self, sentence: str) -> list[str]:
+        words: list[str] = []
+        for found in _PIECE.finditer(sentence):
+            run = found["run"]
+            if run is not None and len(run) > 1:
+                words.extend(run[at : at + 2] for at in range(len(run) - 1))
+            else:
+                words.append(found[0].lower().replace("’", "'"))
+        self.morphemes += len(words)
+        return [word for word in words if self._least <= len(word) <= self._most]
+
+
+@TOKENIZERS.register("whitespace", TokenizerTraits(as_written=True, always_runs=True))
+class WhitespaceTokenizer:
+    """Words as they stand between blanks: for text that was cut into words before."""
+
+    name = "whitespace"
+
+    def __init__(self, config: TextConfig) -> None:
+        self._least, self._most = config.min_length, config.max_length
+        self.digest = _digest(self.name, config, "1")
+        self.morphemes = 0
+
+    def renew(self) -> bool:
+        """Nothing is found here."""
+        return False
+
+    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence."""
+        result: list[list[str]] = []
+        for sentence in sentences:
+            words = sentence.split()
+            self.morphemes += len(words)
+            result.append([word for word in words if self._least <= len(word) <= self._most])
+        return result
+
+
+# Sentences that a site repeats on page after page: its own words, not those of who writes there.
+#
+# A sentence of at least WORDS words is boilerplate of a source from its LEAST-th document on, if it
+# stood in at least `share` of the source's documents since its first. A document counts only where
+# at least FRESH of its characters are new: what stands on pages that otherwise differ is the
+# site's. Texts that people copy as a whole, as in a campaign, are no boilerplate, however many
+# there are. What is boilerplate is cut off a sentence that begins or ends with it, too: a site's
+# words often follow a text without a mark between them.
+BOILERPLATE_VERSION = "1"
+MIN_SENTENCE_WORDS = 5
+"""Whitespace-delimited words: shorter sentences are repeated by people, too."""
+MIN_REPEATS = 10
+_FRESH = 0.25
+MAX_SENTENCES = 50_000
+"""Sentences, at some 250 bytes each."""
+_SOURCES = 4_096
+LENGTHS = 64
+"""Lengths of boilerplate sentences of a source that sentences are looked through for."""
+
+
+class _Sentence:
+    """count: documents of the source that held it; first: how many were read before it came."""
+
+    __slots__ = ("count", "first")
+
+    def __init__(self, first: int) -> None:
+        self.count = 0
+        self.first = first
+
+
+class _Source:
+    """read: documents so far; lengths: characters of its boilerplate sentences."""
+
+    __slots__ = ("lengths", "read")
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.lengths: set[int] = set()
+
+
+class Boilerplate:
+    """Leaves out what sites repeat, in bounded memory; one instance a process.
+
+    Of a text it keeps hashes alone. What was unused for longest is forgotten first.
+    """
+
+    def __init__(self, share: float) -> None:
+        """share: of a source's documents; above 0."""
+        self._share = share
+        self._sources: Generations[str, _Source] = Generations(_SOURCES)
+        self._seen: Generations[tuple[str, int], _Sentence] = Generations(MAX_SENTENCES)
+        self.left_out = 0
+        """Sentences left out so far."""
+
+    @property
+    def sentences(self) -> int:
+        """Sentences that are remembered."""
+        return len(self._seen)
+
+    def without(self, source: str, sentences: Sequence[str]) -> list[str]:
+        """The sentences of a document of a source, in order, without what the site repeats."""
+        place = self._sources.get(source)
+        if place is None:
+            place = _Source()
+            self._sources.put(source, place)
+        new = total = 0
+        known: dict[int, _Sentence] = {}
+        parts = [part for one in sentences for part in self._parts(source, place, one)]
+        for sentence, mark in parts:
+            total += len(sentence)
+            sentence_count = self._seen.get((source, mark)) if mark else None
+            if sentence_count is None:
+                new += len(sentence)
+            if mark and sentence_count is None:
+                sentence_count = _Sentence(place.read)
+                self._seen.put((source, mark), sentence_count)
+            if sentence_count is not None:
+                known[mark] = sentence_count
+        place.read += 1
+        if new >= _FRESH * total:
+            for sentence_count in known.values():
+                sentence_count.count += 1
+        repeated = {
+            mark
+            for mark, sentence_count in known.items()
+            if self._is_repeated(sentence_count, place.read)
+        }
+        if not repeated:
+            return [sentence for sentence, _ in parts]
+        kept = []
+        for sentence, mark in parts:
+            if mark not in repeated:
+                kept.append(sentence)
+            elif len(place.lengths) < LENGTHS:
+                place.lengths.add(len(sentence))
+        self.left_out += len(parts) - len(kept)
+        return kept
+
+    def _parts(self, source: str, place: _Source, sentence: str) -> Iterator[tuple[str, int]]:
+        """A sentence, or boilerplate in it and the rest, with marks; 0 of what is too short."""
+        for length in sorted(place.lengths, reverse=True):
+            for own, rest in (
+                (sentence[-length:], sentence[:-length].rstrip()),
+                (sentence[:length], sentence[length:].lstrip()),
+            ):
+                if not rest or own != own.strip():
+                    continue
+                sentence_count = self._seen.get((source, hash(own)))
+                if sentence_count is not None and self._is_repeated(sentence_count, place.read):
+                    yield rest, _mark(rest)
+                    yield own, hash(own)
+                    return
+        yield sentence, _mark(sentence)
+
+    def _is_repeated(self, sentence_count: _Sentence, read: int) -> bool:
+        return sentence_count.count >= MIN_REPEATS and sentence_count.count >= self._share * (
+            read - sentence_count.first
+        )
+
+
+def _mark(sentence: str) -> int:
+    """What a sentence is remembered by; 0 of one that is too short to be boilerplate."""
+    return hash(sentence) if sentence.count(" ") + 1 >= MIN_SENTENCE_WORDS else 0
+
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from embedding.models.making import check_gpu_model
 from embedding.models.traits import COUNT_MODELS, MODELS
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
-from embedding.text.tokenizer import make_tokenizer
-from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
+from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
 from embedding.training.topologies import refuse

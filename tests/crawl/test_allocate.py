@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.crawl.allocate import allocate, imbalance, node_loads
+from embedding.crawl.lease import allocate, imbalance, node_loads
 
 NODES = ("a", "b", "c", "d")
 RATES = st.dictionaries(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from embedding.crawl.arrivals import ArrivalQueue, ReadDocument
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rows import Fetched
+from embedding.crawl.services import ArrivalQueue, ReadDocument
 from embedding.crawl.shingles import NearDuplicates, signature
 
 

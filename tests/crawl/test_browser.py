@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium import chromium_flags, find_chromium
-from embedding.crawl.chromium_process import ChromiumProcess
+from embedding.crawl.chromium_process import ChromiumProcess, chromium_flags, find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
@@ -304,9 +303,9 @@ async def test_a_page_is_shown_now_and_then_whatever_its_parts_say(
             pages.append(pool.browser.pages)
         return pages
 
-    monkeypatch.setattr("embedding.crawl.unchanged.TRUSTED", 2)
+    monkeypatch.setattr("embedding.crawl.page_requests.TRUSTED", 2)
     assert await shows() == [1, 1, 1, 1], "half an hour is not over"
-    monkeypatch.setattr("embedding.crawl.unchanged.TRUSTED_S", 0.0)
+    monkeypatch.setattr("embedding.crawl.page_requests.TRUSTED_S", 0.0)
     assert (await shows())[:3] == [2, 2, 2]
 
 

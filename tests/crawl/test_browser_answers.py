@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium import find_chromium
+from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig

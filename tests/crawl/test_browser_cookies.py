@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from embedding.crawl.browser import BrowserPool
-from embedding.crawl.chromium import find_chromium
+from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.fetcher import Fetcher
-from embedding.crawl.web import SourceWeb
+from embedding.crawl.runner import SourceWeb
 from embedding.sources.config import SourceConfig
 
 pytestmark = [

@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from crawling import crawl
-from embedding.crawl.chromium import find_chromium
+from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.replay import read_clock
+from embedding.crawl.services import read_clock
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document

@@ -19,7 +19,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.runner import SourceRunner
 from embedding.crawl.services import Services, make_pseudonyms
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import make_adapter
+from embedding.sources.kinds import make_adapter
 
 STEPS = range(8)
 """How many turns of the event loop pass between the end of a wait and the cancellation."""

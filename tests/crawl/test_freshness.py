@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.crawl.freshness import ChangeRates, poll_rates, price_of
+from embedding.crawl.schedule import ChangeRates, poll_rates, price_of
 
 RATES = st.lists(st.tuples(st.floats(1e-3, 50), st.floats(0.1, 10)), min_size=1, max_size=30)
 

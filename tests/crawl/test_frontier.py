@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from embedding.crawl.addresses import LONGEST_KEY
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.keys import LONGEST_KEY
 from embedding.crawl.lease import LeaseConfig
 from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.crawl.guard import AddressGuard, is_public
+from embedding.crawl.fetcher import AddressGuard, is_public
 from embedding.kernel.errors import FetchError
 
 

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 import pytest
 
 from crawling import crawl
-from embedding.crawl.chromium import find_chromium
+from embedding.crawl.chromium_process import find_chromium
 from embedding.crawl.crawler import Crawler
+from embedding.crawl.fetcher import SystemResolver
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.guard import SystemResolver
 from embedding.sources.config import SourceConfig
 
 TEXT = "시민들은 새로 문을 연 도서관을 찾아 책을 읽고 이야기를 나누었다. " * 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embedding.crawl.keys import item_key, storable
+from embedding.crawl.addresses import item_key, storable
 
 SOURCE = "https://social.example/api/v1/timelines/public"
 ARTICLE = "https://press.example.kr/politics/1"

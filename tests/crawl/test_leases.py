@@ -11,10 +11,9 @@ from random import Random
 
 import pytest
 
-from embedding.crawl.frontier import Frontier
-from embedding.crawl.keys import key_digest
+from embedding.crawl.addresses import key_digest
+from embedding.crawl.frontier import Frontier, Leases
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
-from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched
 from embedding.sources.config import SourceConfig
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.crawl.limiter import Gate, HostLimiter
+from embedding.crawl.fetcher import Gate, HostLimiter
 from embedding.kernel.errors import FetchError
 
 

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract_worker import ask_listing
-from embedding.crawl.extractor import Extractor
+from embedding.crawl.extractor import Extractor, shortened
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.shorten import shortened
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import read_listing
+from embedding.sources.kinds import read_listing
 from waiting import until
 
 BASE = "https://example.org"

@@ -13,11 +13,11 @@ import pytest
 import sqlalchemy as sa
 
 from embedding.crawl import patience
-from embedding.crawl.arrivals import ArrivalQueue, ReadDocument
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import LONGEST, Outage, Patience, opened
 from embedding.crawl.rows import Fetched
+from embedding.crawl.services import ArrivalQueue, ReadDocument
 from embedding.crawl.shingles import NearDuplicates
 from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from embedding.crawl.erasing import erase_address, erase_source
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
-from embedding.crawl.rewinding import rewind
+from embedding.crawl.rewinding import erase_address, erase_source, rewind
 from embedding.crawl.rows import Fetched
 from embedding.crawl.tables import LEASES, USES
 
@@ -102,7 +101,7 @@ def test_who_is_told_late_that_documents_were_learnt_notes_by_whom(frontier) -> 
     frontier.claim("s", 9, 10.0, 100.0)
     frontier.record([Fetched("x", "s", published=5.0)], [], 11.0)
     held(frontier, B, "s")
-    from embedding.crawl.keys import key_digest
+    from embedding.crawl.addresses import key_digest
 
     frontier.recover(["s"], {key_digest("x")}, "a")
     assert frontier.read_again("s", "a", 0.0) == 1

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from embedding.crawl.assetcache import StaticFiles
 from embedding.crawl.browser import Slots
 from embedding.crawl.fetcher import Response
+from embedding.crawl.page_requests import StaticFiles
 
 
 async def test_one_alone_waits_for_the_others_and_holds_the_next_back() -> None:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from embedding.crawl.chromium import chromium_flags, sandboxed
+from embedding.crawl.chromium_process import chromium_flags, sandboxed
 
 
 @pytest.mark.parametrize(("user", "on"), [(1000, True), (0, False)])
@@ -15,7 +15,7 @@ def test_a_browser_without_a_sandbox_is_said_once(monkeypatch, caplog, user: int
     sandboxed.cache_clear()
     monkeypatch.setattr(os, "geteuid", lambda: user)
     try:
-        with caplog.at_level(logging.WARNING, logger="embedding.crawl.chromium"):
+        with caplog.at_level(logging.WARNING, logger="embedding.crawl.chromium_process"):
             assert [sandboxed() for _ in range(3)] == [on] * 3
             assert ("--no-sandbox" in chromium_flags()) is not on
         said = [line for line in caplog.messages if "without its sandbox" in line]

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.diurnal import DiurnalRate
-from embedding.crawl.staleness import Event, YieldWatch
+from embedding.crawl.staleness import DiurnalRate, Event, YieldWatch
 from generated import examples
 
 DAY = 86400.0

@@ -14,8 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.importing.dates import DateReading
-from embedding.importing.importing import ImportRequest, ImportResult, plan_import, run_import
+from embedding.importing.importing import (
+    DateReading,
+    ImportRequest,
+    ImportResult,
+    plan_import,
+    run_import,
+)
 from embedding.kernel.errors import ConfigError, InputError, YeoronError
 
 KOREAN = "작성일,제목,본문\n" + "".join(

@@ -20,9 +20,8 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from embedding.cli import app
-from embedding.crawl.erasing import erase_address, erase_before
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.rewinding import blocked
+from embedding.crawl.rewinding import blocked, erase_address, erase_before
 from embedding.database.config import DatabaseConfig
 from embedding.evaluation import registry, runs
 from embedding.evaluation.config import EvaluationConfig

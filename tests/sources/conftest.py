@@ -10,7 +10,7 @@ from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Found, ListingPage
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import read_listing
+from embedding.sources.kinds import read_listing
 
 
 class CannedWeb:

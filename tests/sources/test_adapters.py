@@ -18,7 +18,8 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Found, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
-from embedding.sources.registry import make_adapter
+from embedding.sources.kinds import make_adapter
+from embedding.sources.page import read_links
 from embedding.sources.sitemap import read_sitemap
 from generated import examples
 
@@ -33,6 +34,38 @@ def adapter(kind: str, **more: Any) -> Any:
 
 async def keys(one: Any, web: Any) -> list[str]:
     return [getattr(item, "url", None) or item.key async for item in one.poll(web)]
+
+
+LISTED = "/bbs/list?id=%C0%DA&page=3"
+FORM = '<form action="/l.do" method="post"><input name="{}" value="1"><input name="q" value="글">'
+
+
+@pytest.mark.parametrize(
+    ("link", "form", "expected"),
+    [
+        ('href="?pg=3"', "", "/bbs/list?pg=3"),
+        ('href="javascript:goPage(3)"', "", LISTED),
+        (
+            "href=\"#\" onclick=\"fn_link_page('3', 'x'); return false\"",
+            "",
+            LISTED,
+        ),
+        ('href="javascript:fn(3)"', FORM.format("pageIndex"), "/l.do?pageIndex=3&q=%B1%DB"),
+        ('href="javascript:fn(3)"', FORM.format("nttId"), LISTED),
+        ('href="javascript:history.back()"', FORM.format("pageIndex"), None),
+        ('href="javascript:void(0)"', "", None),
+        ('href="#"', "", None),
+    ],
+)
+def test_the_next_page_of_a_board_may_be_a_scripts(
+    link: str, form: str, expected: str | None
+) -> None:
+    url = f"{BASE}/bbs/list?id=%C0%DA&page=2"
+    html = f'<html>{form}</form><a href="/read?no=1">글</a><a class="n" {link}>3</a></html>'
+    source = SourceConfig(name="s", kind="page", url=url, links="read", next="a.n")
+    found = read_links(source, FetchedPage(url, html, html.encode(), {}, encoding="cp949"))
+    assert found.next == (expected and BASE + expected)
+    assert [one.url for one in found.references] == [f"{BASE}/read?no=1"]
 
 
 async def test_a_sitemap_index_reads_only_changed_children(web: Any) -> None:

@@ -5,8 +5,7 @@ import pytest
 from embedding.kernel.errors import ConfigError
 from embedding.sources.base import Pseudonyms
 from embedding.sources.config import SourceConfig, load_sources
-from embedding.sources.kinds import SOURCES
-from embedding.sources.registry import make_adapter
+from embedding.sources.kinds import SOURCES, make_adapter
 
 FEED = '[[source]]\nname = "뉴스"\nkind = "feed"\nurl = "https://example.org/rss"\n'
 

@@ -16,8 +16,7 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import Adapter, Found, Inline, Pseudonyms, Reference
 from embedding.sources.config import SourceConfig
 from embedding.sources.kafka import KafkaAdapter
-from embedding.sources.kinds import SOURCES
-from embedding.sources.registry import make_adapter
+from embedding.sources.kinds import SOURCES, make_adapter
 from memorytopic import MemoryTopic
 from redisserver import redis_server
 

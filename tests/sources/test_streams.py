@@ -36,14 +36,15 @@ def redis(url: str, **more: Any) -> RedisAdapter:
 
 
 def test_a_record_whose_time_cannot_be_read_has_none_and_not_that_of_its_arrival() -> None:
-    source = SourceConfig(name="s", kind="redis", url="redis://h", stream="posts")
+    source = SourceConfig(name="s", kind="redis", url="redis://h", stream="posts", timezone="UTC")
     records = StreamedRecords(source, Pseudonyms(b"key"))
     arrived = datetime(2024, 3, 5, 3, tzinfo=UTC)
     times = {"2024-03-01": datetime(2024, 3, 1, tzinfo=UTC), "": arrived, "언젠가": None}
     times["2h ago"] = datetime(2024, 3, 5, 1, tzinfo=UTC)
     for stated, expected in times.items():
         item = records.item("1", {"text": "글", "date": stated}, arrived)
-        assert item is not None and item.published_at == expected
+        assert item is not None
+        assert item.published_at == expected
 
 
 async def test_a_redis_stream_goes_on_where_the_last_poll_ended(web: Any, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from embedding.text.mask import mask
-from embedding.text.neutral import NEUTRAL
+from embedding.text.mask import NEUTRAL, mask
 from embedding.text.normalise import normalise
 
 _TELLING = re.compile(r"[0-9A-Za-z]|[공일이삼사오육칠팔구]")

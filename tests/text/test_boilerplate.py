@@ -8,9 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import Document
-from embedding.text.boilerplate import MAX_SENTENCES, MIN_REPEATS, MIN_SENTENCE_WORDS, Boilerplate
 from embedding.text.config import TextConfig
-from embedding.text.pipeline import TextPipeline
+from embedding.text.pipeline import (
+    MAX_SENTENCES,
+    MIN_REPEATS,
+    MIN_SENTENCE_WORDS,
+    Boilerplate,
+    TextPipeline,
+)
 
 FOOTER = "본 게시물은 운영 원칙에 따라 관리자가 일부 수정하였습니다"
 SHORT = "긴 글 읽어 주셔서"

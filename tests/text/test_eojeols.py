@@ -6,11 +6,10 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text.compose import Analysed, EojeolComposer
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import EojeolCache, EojeolReading
 from embedding.text.generations import Generations
-from embedding.text.kiwi import Readings, _gaps
+from embedding.text.kiwi import Analysed, EojeolComposer, Readings, _gaps
 from embedding.text.morphemes import Piece
 
 

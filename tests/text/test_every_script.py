@@ -17,8 +17,8 @@ from embedding.text.eojeols import EojeolReading
 from embedding.text.kiwi import shared_kiwi
 from embedding.text.morphemes import MORPHEME_TAGS, TOUCHES_BEFORE, TOUCHES_BEHIND
 from embedding.text.normalise import normalise
+from embedding.text.passages import eojeols, split_sentences
 from embedding.text.pipeline import TextPipeline
-from embedding.text.sentences import eojeols, split_sentences
 from embedding.text.tokenizers import TOKENIZERS
 from generated import examples
 

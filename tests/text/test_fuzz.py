@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
-from embedding.text.mask import mask
-from embedding.text.neutral import NEUTRAL
+from embedding.text.mask import NEUTRAL, mask
 from embedding.text.normalise import normalise
 from embedding.text.pipeline import TextPipeline
 from generated import examples

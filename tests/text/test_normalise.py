@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text.language import hangul_share, is_korean
 from embedding.text.normalise import normalise
-from embedding.text.sentences import eojeols, split_sentences
+from embedding.text.passages import eojeols, split_sentences
+from embedding.text.pipeline import hangul_share, is_korean
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from embedding.kernel.errors import ConfigError
 from embedding.text import kiwi as kiwi_module
 from embedding.text.config import TextConfig
-from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.morphemes import MORPHEME_TAGS
-from embedding.text.tokenizer import Tokenizer, make_tokenizer
-from embedding.text.tokenizers import TOKENIZERS
+from embedding.text.pipeline import ScriptTokenizer, WhitespaceTokenizer
+from embedding.text.tokenizers import TOKENIZERS, Tokenizer, make_tokenizer
 from generated import examples
 
 MECAB = importlib.util.find_spec("mecab") is not None

@@ -6,13 +6,13 @@ import subprocess
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from embedding.crawl.chromium import find_chromium
+from embedding.crawl.chromium_process import find_chromium
 from embedding.kernel.errors import FetchError
 from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
 from embedding.sources.config import load_sources
 from embedding.sources.kinds import SOURCES
 from embedding.text.config import TextConfig
-from embedding.text.tokenizer import make_tokenizer
+from embedding.text.tokenizers import make_tokenizer
 
 _SENTENCE = "마스크 여론이 바뀌었다."
 _START_S = 30

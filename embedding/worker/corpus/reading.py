@@ -26,12 +26,11 @@ from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
-from embedding.text.config import TextConfig
+from embedding.text.config import TextConfig, voices
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.pool import PooledText
 from embedding.text.tokenizers import as_written
-from embedding.text.voices import voices
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import (
     DatedLines,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.crawl.keys import key_digest
+from embedding.crawl.addresses import key_digest
 from embedding.kernel.errors import InputError
 
 

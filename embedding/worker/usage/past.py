@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from embedding.crawl.keys import key_digest
+from embedding.crawl.addresses import key_digest
 from embedding.exchange.pasttexts import PastDocuments, PastWindows, of_corpus
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock

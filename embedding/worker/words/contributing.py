@@ -10,8 +10,8 @@ import numpy as np
 from embedding.exchange.contributors import Contributors, contributor_id
 from embedding.exchange.protocol import Welcome
 from embedding.kernel.records import IntArray, TokenBlock
+from embedding.text.config import UnknownAuthors, contributors
 from embedding.text.generations import Generations
-from embedding.text.voices import UnknownAuthors, contributors
 
 REMEMBERED = 200_000
 """Words without a row of which a node remembers who used them."""

@@ -129,7 +129,7 @@ def test_documents_and_authors_agree_with_counting_by_hand(
 ) -> None:
     """Of any documents in blocks of any size; below 0 the author is not known."""
     authors, sums = Authors(), Counter[tuple[str, int]]()
-    # Unknown authors are told apart, as `text/voices.py` does.
+    # Unknown authors are told apart, as `text/config.py` does.
     named = [(who if who >= 0 else -1 - at, words) for at, (who, words) in enumerate(texts)]
     for first in range(0, len(named), size):
         part = named[first : first + size]
