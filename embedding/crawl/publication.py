@@ -79,10 +79,11 @@ def published(
     blocks   its JSON-LD (`jsonld.blocks`)
     read_at  when it was fetched, for times such as `5분 전`; None: those mean nothing
 
-    The first of: its meta elements, JSON-LD that describes the page, its own `<time>`, a labelled
-    date in its text (`입력 2024.03.01. 10:30`), metadata that is only called a date, such a time
-    relative to `read_at`, and a guess of a day: the only one that stands alone in the text, or what
-    htmldate finds and the page says in full.
+    The first of: its meta elements (or the day of its article in JSON-LD, where only that is one
+    that readers see, or the earlier one), JSON-LD that describes the page, its own `<time>`, a
+    labelled date in its text (`입력 2024.03.01. 10:30`), metadata that is only called a date, such
+    a time relative to `read_at`, and a guess of a day: the only one that stands alone in the
+    text, or what htmldate finds and the page says in full.
     """
     named = _metadata(tree)
     own = (named.get(name) for name in _META)
@@ -96,7 +97,7 @@ def published(
         for value in values:
             when = parse_time(value, zone, day_first=True)
             if when is not None:
-                return Publication(when, origin)
+                return Publication(_as_shown(tree, blocks, when, zone), origin)
     if read_at is not None:
         for value in chain(_of_elements(tree), _labelled(tree)):
             when = parse_time(value, zone, read_at)
@@ -161,6 +162,24 @@ def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
     for value in dated:
         for key in _DATE_KEYS:
             yield from texts_of(value.get(key))
+
+
+def _as_shown(tree: Any, blocks: list[Any], when: datetime, zone: str) -> datetime:
+    """`when`, or the time of the one article in JSON-LD where readers are shown that one's day.
+
+    Some sites write into the meta element when they changed a page, or published it again.
+    """
+    articles = (value for block in blocks for value in described(block) if _is_article(value))
+    dates = {text for value in articles for text in texts_of(value.get("datePublished"))}
+    other = parse_time(dates.pop(), zone, day_first=True) if len(dates) == 1 else None
+    here = ZoneInfo(zone)
+    if other is None or other.astimezone(here).date() == when.astimezone(here).date():
+        return when
+    shown = " ".join(tree.xpath("//body//text()[not(ancestor::script or ancestor::style)]"))
+    ours, theirs = (
+        _day_in_full(one.astimezone(here).date()).search(shown) for one in (when, other)
+    )
+    return other if theirs and (not ours or other < when) else when
 
 
 def _is_article(value: dict[str, Any]) -> bool:

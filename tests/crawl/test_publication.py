@@ -41,9 +41,23 @@ def test_metadata_goes_before_the_text_and_the_text_before_a_guess() -> None:
 
 
 def test_the_meta_element_of_the_publication_goes_before_json_ld() -> None:
-    script = JSON.format('{"@type": "NewsArticle", "datePublished": "2024-02-27"}')
+    script = JSON.format('{"@type": "NewsArticle", "datePublished": "2024-03-07"}')
     meta = '<meta property="article:published_time" content="2024-03-01">'
     assert read(script + meta) == read(meta + script) == Publication(MARCH, "metadata")
+
+
+def test_the_day_that_readers_see_tells_a_publication_from_a_change() -> None:
+    meta = '<meta property="article:published_time" content="2024-04-07T09:00:00Z">'
+    article = '{"@type": "NewsArticle", "datePublished": "2024-03-01"}'
+    april = Publication(datetime(2024, 4, 7, 9, tzinfo=UTC), "metadata")
+    march = Publication(MARCH, "metadata")
+    seen = {"2024-03-01": march, "2024.4.7": april, "April 7, 2024 / March 1, 2024": march}
+    for shown, expected in {**seen, "": april}.items():
+        assert read(meta + JSON.format(article), f"<p>{shown}</p>" + BODY) == expected
+    both = JSON.format(f"[{article}, {article.replace('03-01', '03-02')}]")
+    video = JSON.format('{"@type": "VideoObject", "uploadDate": "2024-03-01"}')
+    for script in (both, video):
+        assert read(meta + script, "<p>2024-03-01</p>" + BODY) == april
 
 
 @pytest.mark.parametrize(
