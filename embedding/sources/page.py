@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from lxml import html
 from lxml.cssselect import CSSSelector, SelectorError
@@ -15,6 +16,11 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
+
+_CALL = re.compile(r"""\w\(\s*['"]?([1-9]\d{0,5})['"]?\s*[,)]""")
+_NUMBER_OF_PAGE = re.compile(
+    r"(?:(?:cur(?:rent)?|go|now|c|n|s)?_?page(?:_?(?:no|num(?:ber)?|index|idx))?|pg|p|cp|pn)", re.I
+)
 
 
 def check_selectors(source: SourceConfig) -> None:
@@ -107,7 +113,11 @@ class _Reader:
             for reference in self._references(row, base, page):
                 seen.setdefault(reference.url, reference)
         following = self._next(root) if self._next else []
-        next_url = join(base, following[0].get("href"), page.encoding) if following else None
+        next_url = None
+        if following:
+            linked = join(base, following[0].get("href"), page.encoding)
+            next_url = linked if linked.partition("#")[0] != page.url else ""
+            next_url = next_url or _by_script(following[0], base, page)
         return ListingPage(tuple(seen.values()), next_url if next_url != page.url else None)
 
     def _references(self, row: html.HtmlElement, base: str, page: FetchedPage) -> list[Reference]:
@@ -121,6 +131,24 @@ class _Reader:
                 when = parse_time(time, self._zone, page.read_at)
                 found.append(Reference(link, when, title or _content(anchor)))
         return found
+
+
+def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | None:
+    """The address that a link such as `javascript:goPage(3)` leads to, where a form of the page or
+    its address has a field for the number of a page. A form that is posted is asked for all the
+    same; a server that does not answer gives the first page again, which is known."""
+    call = _CALL.search(f"{link.get('href') or ''} {link.get('onclick') or ''}")
+    forms = [
+        (join(base, form.get("action"), page.encoding) or page.url, form.form_values())
+        for form in link.getroottree().getroot().forms
+    ]
+    own = urlsplit(page.url)
+    forms.append((page.url, parse_qsl(own.query, True, encoding=page.encoding)))
+    for address, fields in forms if call else ():
+        if any(_NUMBER_OF_PAGE.fullmatch(name) for name, _ in fields):
+            sent = [(n, call[1] if _NUMBER_OF_PAGE.fullmatch(n) else v) for n, v in fields]
+            return join(address, "?" + urlencode(sent, encoding=page.encoding, errors="replace"))
+    return None
 
 
 def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
