@@ -138,13 +138,15 @@ def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | No
     its address has a field for the number of a page. A form that is posted is asked for all the
     same; a server that does not answer gives the first page again, which is known."""
     call = _CALL.search(f"{link.get('href') or ''} {link.get('onclick') or ''}")
+    if call is None:
+        return None
     forms = [
         (join(base, form.get("action"), page.encoding) or page.url, form.form_values())
         for form in link.getroottree().getroot().forms
     ]
     own = urlsplit(page.url)
     forms.append((page.url, parse_qsl(own.query, True, encoding=page.encoding)))
-    for address, fields in forms if call else ():
+    for address, fields in forms:
         if any(_NUMBER_OF_PAGE.fullmatch(name) for name, _ in fields):
             sent = [(n, call[1] if _NUMBER_OF_PAGE.fullmatch(n) else v) for n, v in fields]
             return join(address, "?" + urlencode(sent, encoding=page.encoding, errors="replace"))

@@ -10,7 +10,7 @@ import pytest
 
 import embedding.training.checks as checks
 import embedding.training.running as running
-from embedding.text import tokenizer
+from embedding.text import tokenizers
 
 PLAIN = "one two three\n" * 10
 PASSES = "dated.jsonl --dated --window day --rehearsal-passes 2"
@@ -213,7 +213,7 @@ def test_mecab_that_is_not_installed(yeoron, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(running, "train", no_server)
     monkeypatch.setattr("importlib.import_module", missing)
-    assert tokenizer  # imported before its way to import is taken away
+    assert tokenizers  # imported before its way to import is taken away
     done = yeoron("train", "text.txt", "--tokenizer", "mecab")
     assert done.code == 2
     assert "python-mecab-ko" in done.err
