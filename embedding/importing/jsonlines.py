@@ -27,7 +27,7 @@ _CUT = "the file ends in the middle of it"
 _BETWEEN = b" \t\r\n,\x1e\xef\xbb\xbf"
 """What may stand around a line: a comma of a list, marks of RFC 7464 or of an encoding."""
 _DECODER = json.JSONDecoder(strict=False)
-_FOLLOWING = re.compile(r"(?:[\[},]|\n)\s*\{")
+_FOLLOWING = re.compile(r"[\[},]\s*\{|\n[ \t]*\{")
 """Where, behind a fault, another object may begin."""
 _MOST_FAULTS = 1_000
 

@@ -25,8 +25,10 @@ _SHORT = "of at most 200 characters"
 PROVED: dict[str, str] = {
     "embedding/commands/extras.py:_LINE": "reads the metadata of the package itself",
     "embedding/crawl/charset.py:_DECLARED": "of the first 4,096 bytes of a page",
+    "embedding/crawl/jsonld.py:_TOKEN": "matches wherever it begins, and gives nothing back",
     "embedding/importing/gdelt.py:_TITLE": "stops at the next mark, and gives nothing back",
     "embedding/sources/answers.py:_HINTS['author']": _SHORT,
+    "embedding/sources/times.py:_CLOCK_ALONE": _SHORT,
     "embedding/sources/times.py:_THIS_YEAR": _SHORT,
     "embedding/text/mask.py:_ACCOUNTS[3][2]": "begins at no comma that follows a digit",
     "embedding/text/mask.py:_LAST_WORD": "of a run of at most 20 digits and what is between them",
