@@ -18,7 +18,7 @@ _DOUBTFUL = ("guess", "lastmod", "fetched")
 
 
 def doubtful(dated: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts by reason (`check_table.py`) of dates that neither a page nor its listing gave.
+    """Counts by reason (`reasons.py`) of dates that neither a page nor its listing gave.
 
     dated  by origin
     """

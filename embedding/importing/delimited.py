@@ -200,15 +200,11 @@ def _record_pattern(lines: Sequence[str], delimiter: str, columns: int) -> str:
     for at in range(columns if columns > 1 else 0):
         dates = [row[at] for row in rows if len(row[at]) <= _LONGEST_DATE and _is_date(row[at])]
         if dates and 2 * len(dates) >= len(rows) - 1:
-            shapes = {re.sub(r"[0-9]+", _digits, re.escape(date)) for date in dates}
+            shapes = {re.sub("[0-9]", "[0-9]", re.escape(date)) for date in dates}
             value = f"[^\n{delimiter}]*[{delimiter}]"
             behind = f"[{delimiter}]" if at < columns - 1 else "(?:[\r\n]|$)"
             return f'\n(?:{value}){{{at}}}"?(?:{"|".join(sorted(shapes))})"?{behind}'
     return ""
-
-
-def _digits(found: re.Match[str]) -> str:
-    return "[0-9]{1,2}" if len(found[0]) < 3 else f"[0-9]{{{len(found[0])}}}"
 
 
 def _is_date(cell: str) -> bool:

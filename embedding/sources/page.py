@@ -144,8 +144,7 @@ def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | No
         (join(base, form.get("action"), page.encoding) or page.url, form.form_values())
         for form in link.getroottree().getroot().forms
     ]
-    own = urlsplit(page.url)
-    forms.append((page.url, parse_qsl(own.query, True, encoding=page.encoding)))
+    forms.append((page.url, parse_qsl(urlsplit(page.url).query, True, encoding=page.encoding)))
     for address, fields in forms:
         if any(_NUMBER_OF_PAGE.fullmatch(name) for name, _ in fields):
             sent = [(n, call[1] if _NUMBER_OF_PAGE.fullmatch(n) else v) for n, v in fields]

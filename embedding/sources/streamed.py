@@ -41,10 +41,7 @@ class StreamedRecords:
         self._source, self._pseudonyms = source, pseudonyms
 
     def item(self, place: str, record: Any, arrived: datetime | None) -> Inline | None:
-        """A record; `place` is its own in the stream, `arrived` counts where it has no time.
-
-        A time that cannot be read is none: the record then has no date.
-        """
+        """A record; `place` is its own in the stream, `arrived` counts where it states no time."""
         source = self._source
         text = plain_text(dotted_text(record, source.text))
         if not text:

@@ -26,7 +26,7 @@ from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Pseudonyms
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import make_adapter, read_listing
+from embedding.sources.kinds import make_adapter, read_listing
 from generated import examples
 
 TEXT = "시민들은 새로 문을 연 도서관을 찾아 책을 읽고 이야기를 나누었다. " * 6
@@ -53,8 +53,8 @@ async def test_all_faults_of_the_simulated_web_at_once_and_a_good_host_beside_it
 ) -> None:
     """`/fault/` links a page of each kind; each kind is polled as a listing, too."""
     # A host that fails this often would be left alone for minutes.
-    monkeypatch.setattr("embedding.crawl.limiter._COOL_DOWN", 0.01)
-    monkeypatch.setattr("embedding.crawl.limiter._LONGEST", 0.02)
+    monkeypatch.setattr("embedding.crawl.fetcher._COOL_DOWN", 0.01)
+    monkeypatch.setattr("embedding.crawl.fetcher._LONGEST", 0.02)
     hasty("/fault/hang", "/fault/slow")
     good = [f"/a/{n}" for n in range(30)]
     site.answers["/list"] = reply("".join(f'<a href="{path}">글</a>' for path in good))
