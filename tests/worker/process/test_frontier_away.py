@@ -82,8 +82,8 @@ def test_nodes_outlive_a_frontier_that_cannot_be_written(
         all_is_learnt_once(server, work, database.address, before)
     for name in NODES:
         told = (tmp_path / f"{name}.log").read_text(encoding="utf-8")
-        away, back = (told.count(words) for words in ("does not answer", "answers again"))
-        assert away <= back + 1, "one line, not one for each try"
+        begun, ended = (told.count(words) for words in ("does not answer", "answers again"))
+        assert begun <= ended + 1, "one line, not one for each try"
 
 
 def test_nodes_work_with_a_slow_database(server: ParameterServer, tmp_path: Path) -> None:
