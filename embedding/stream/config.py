@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +12,10 @@ from embedding.kernel.config import Config
 
 class StreamConfig(Config):
     """Queue between crawler and gradients, and the replay memory behind it."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("replay_anneal", "replay_mix"), "leave it out: replay has one value of it"
+    )
 
     queue_tokens: int = Field(default=200_000, ge=1_000)
     """Tokens that may wait between crawler and gradients; the crawler pauses when it is full."""
