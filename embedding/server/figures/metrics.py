@@ -115,7 +115,7 @@ _NODE_GAUGES: Figures = {
     "last_seen_seconds": ("last_seen_s", "Seconds since the node's last heartbeat"),
     "active": (lambda node: int(node["state"] == "active"), "Whether the node takes part"),
     "queue_tokens": (
-        lambda node: q.get("depth") if isinstance(q := node["report"].get("queue"), dict) else None,
+        lambda node: node["report"].get("queue"),
         "Tokens waiting in the node's queue",
     ),
     "frontier_away_seconds": (
