@@ -43,7 +43,13 @@ class ReplayedAdapter:
         self._waiting: Inline | None = None
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
-        """The lines whose time has come since the last poll, at most `max_items`."""
+        """The lines whose time has come since the last poll, at most `max_items`.
+
+        All from the first on, where some that were listed before wait to be listed again.
+        """
+        if self.complete and not web.all_known(()):
+            self.close()
+            self._lines = self._waiting = None
         self.complete = False
         left = self.source.max_items
         while left > 0:

@@ -118,11 +118,6 @@ def test_a_poisoned_source_is_unlearnt_and_stays_away(place, dag_bag):
     assert registry.holder(client, "yeoron", "newest").tags["yeoron.snapshot"] == good.id
 
 
-@pytest.mark.xfail(
-    run=False,
-    reason="a fault: after `rollback --to` the node has documents to read again that are never put "
-    "into its queue, and the next window waits for it without end",
-)
 def test_back_to_a_snapshot_what_came_after_it_is_learnt_again_onto_what_it_holds(place, dag_bag):
     from embedding.snapshots.store import SnapshotStore
 

@@ -268,6 +268,20 @@ async def test_a_missing_file_is_a_fetch_error(web: Any, tmp_path: Path) -> None
         await keys(adapter("replayed", path=tmp_path / "gone.jsonl"), web)
 
 
+async def test_a_played_file_is_listed_again_where_documents_wait_for_it(
+    web: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [{"id": n, "date": f"2020-01-0{n}T00:00:00Z", "text": "글"} for n in (1, 2, 3)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    one = adapter("replayed", path=path, timezone="UTC", max_items=2)
+    every = [f"replayed://s/{n}" for n in (1, 2, 3)]
+    assert await keys(one, web) + await keys(one, web) == every
+    assert await keys(one, web) == []
+    web.all_known = lambda asked: False  # a dead process had read some, and they are read again
+    assert await keys(one, web) + await keys(one, web) == every
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
