@@ -115,7 +115,7 @@ _NODE_GAUGES: Figures = {
     "last_seen_seconds": ("last_seen_s", "Seconds since the node's last heartbeat"),
     "active": (lambda node: int(node["state"] == "active"), "Whether the node takes part"),
     "queue_tokens": (
-        lambda node: node["report"].get("queue"),
+        lambda node: _depth(node["report"].get("queue")),
         "Tokens waiting in the node's queue",
     ),
     "frontier_away_seconds": (
@@ -377,6 +377,11 @@ def _transports(topology: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     ):
         sent = topology[name].items()
         yield labelled(CounterMetricFamily, f"transport_{name}", text, "transport", sent)
+
+
+def _depth(queue: Any) -> Any:
+    """Tokens that wait, as a number or in a record of the queue."""
+    return queue.get("depth") if isinstance(queue, dict) else queue
 
 
 def render(status: dict[str, Any], meters: Meters) -> bytes:
