@@ -23,6 +23,7 @@ from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.flight.listening import listen
+from embedding.server.flight.sharing import SharingCalls
 from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.grouping import GROUPS, Followers, LeaderLink, needed_groups
 from embedding.server.recovery.checkpoint import CheckpointFolder
@@ -386,6 +387,7 @@ class ParameterServer:
         extras = [
             *(partial(part.stream, self.state) for part in self.state.parts.values()),
             partial(LeavingCalls, self.state),
+            partial(SharingCalls, self.state),
         ]
         if self._grouping is not None:
             asks = self.snapshotter.asks

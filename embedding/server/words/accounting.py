@@ -19,6 +19,7 @@ from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
 from embedding.server.words.readers import WindowReaders
+from embedding.server.words.sharedcounts import SharedCounts
 from embedding.server.words.shifts import ContextShifts
 from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
@@ -66,6 +67,7 @@ class Accounts:
 
     readers     who read text of a window, and has handed in how it used words
     peers       what the nodes of a corpus remember
+    shared      what the nodes of a stream counted in their texts
     rare        what stood around words that were read only a few times
     cut         starts of windows that are published, or are being published
     published   of those of them whose counts are kept for amendments: documents by source in
@@ -78,6 +80,7 @@ class Accounts:
         self.readers = WindowReaders(moves=not config.in_step)
         self.shifts = ContextShifts(wanted=config.usage)
         self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
+        self.shared = SharedCounts()
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.calendar,

@@ -88,6 +88,10 @@ class WindowReaders:
             if any((life, source) not in self._heirs.get(window, {}) for source in one.open)
         }
 
+    def of_window(self, window: int) -> set[str]:
+        """Nodes that read text of a window."""
+        return {one.node for one in self._windows.get(window, {}).values()}
+
     def greet(self, node: str, life: str) -> None:
         """A process speaks for its node from now on; the one before it is dead."""
         self._lives[node] = life

@@ -49,6 +49,8 @@ class Observer:
         usage, close = self.usage, prepared.close
         if usage is None or close is None:
             return ()
+        if usage.others is not None:
+            words.refresh()  # what all nodes counted has words that this one has not heard of
         if usage.peers is not None:
             words.refresh()
             usage.past.find_late_words(words.lexicon.rows)

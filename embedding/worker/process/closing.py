@@ -38,6 +38,7 @@ class Closings:
     reads     whether it reads any window again
     seen      documents of a window that were read
     inherits  whose text else it has read
+    ready     whether the other nodes of the stream let it read a window now
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class Closings:
         reads: bool,
         seen: Callable[[int], int] = lambda _: 0,
         inherits: Inherits = lambda _: (),
+        ready: Callable[[Ask, Sequence[Inherited]], bool] = lambda *_: True,
     ) -> None:
         self._reads = reads
         self._seen = seen
         self._inherits = inherits
+        self._ready = ready
         self._asks: Sequence[Ask] = ()
         self._given: dict[int, _Given] = {}
 
@@ -65,7 +68,9 @@ class Closings:
         """
         for ask in self._asks if self._reads else ():
             rehearsed = unconverged is None or unconverged > ask.window
-            if (rehearsed or ask.overdue) and (close := self._close(ask)) is not None:
+            if not (rehearsed or ask.overdue) or (close := self._close(ask)) is None:
+                continue
+            if self._ready(ask, close.inherited):
                 return close
         return None
 

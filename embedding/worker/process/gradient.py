@@ -140,7 +140,9 @@ class GradientProcess:
         self.closings = (
             Closings(reads=False)
             if usage is None
-            else Closings(reads=True, seen=usage.past.seen, inherits=self._inherits)
+            else Closings(
+                reads=True, seen=usage.past.seen, inherits=self._inherits, ready=self._ready
+            )
         )
         self.acknowledgements = Acknowledgements(
             queue, self.client, welcome.offset, self.learner.turn.unacknowledged
@@ -273,6 +275,11 @@ class GradientProcess:
             (life, source) for life, source, at in again["gone"] if calendar.start(at) == ask.window
         )
         return [Inherited(*text, usage.past.seen(ask.window, *text), gone[text]) for text in lost]
+
+    def _ready(self, ask: Ask, inherited: Sequence[Inherited]) -> bool:
+        """Whether the other nodes have said what a window is read by."""
+        usage, lexicon = self.learner.observer.usage, self.learner.lexicon
+        return usage is None or usage.ready(ask.window, lexicon, inherited, overdue=ask.overdue)
 
     def _remembered_since(self, asks: Sequence[Ask]) -> float | None:
         """Event time (Unix seconds) from which on text is remembered; None: nobody knows yet."""

@@ -32,6 +32,7 @@ from embedding.worker.learning.training import TRAININGS, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.peers import CorpusPeers
+from embedding.worker.usage.sharing import StreamPeers
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
@@ -97,7 +98,13 @@ def make_learner(
         lexicon=_lexicon(spec, welcome, calendar, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=_rounds(spec, client, stop),
-        usage=UsageReader.of(model, welcome.usage, past, peers),
+        usage=UsageReader.of(
+            model,
+            welcome.usage,
+            past,
+            peers,
+            StreamPeers(client.session) if spec.corpus is None else None,
+        ),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
     on_gpu = welcome.shared is not None and welcome.shared.on_gpu

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from embedding.exchange.textcounts import TextCounts
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.jit import kernel
 
@@ -27,6 +28,26 @@ class PairCounts:
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    @classmethod
+    def of_sum(cls, counts: TextCounts) -> PairCounts:
+        """Those of several nodes added up, all in the first part."""
+        apart = counts.first != counts.second
+        words = np.concatenate([counts.first, counts.second[apart]])
+        contexts = np.concatenate([counts.second, counts.first[apart]])
+        order = np.lexsort((contexts, words))
+        starts = np.searchsorted(words[order], np.arange(len(counts.ids) + 1))
+        both = np.concatenate([counts.pairs, counts.pairs[apart]])[order]
+        sums = np.stack([both, np.zeros_like(both)], axis=1)
+        return cls(starts, contexts[order].astype(np.int32), sums)
+
+    def counted(self, ids: IntArray, seen: npt.NDArray[np.floating]) -> TextCounts:
+        """To be added to those of other nodes. ids int64 [v], row ids; seen [v]: mentions."""
+        first = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        once = first <= self.contexts
+        first, second = first[once], self.contexts[once].astype(np.int64)
+        pairs = self.counts[once].sum(axis=1)
+        return TextCounts(ids, seen.astype(np.float32), first, second, pairs)
 
     def totals(self) -> npt.NDArray[np.float64]:
         """float64 [v, 2], the pairs of each word."""

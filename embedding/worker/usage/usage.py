@@ -2,9 +2,9 @@
 
 A node remembers the text of the last windows as row ids (`past.py`). When a window has been learnt
 to the end it reads them all once, by vectors from the counts of all these texts
-(`countvectors.py`), which know no time better than another; and the window itself by the rows of
-that moment, which all nodes share, for what compares sources. A document that uses a word gives one
-unit vector x/|x| of it:
+(`countvectors.py`), of several nodes by the sum of their counts (ADR 46), which know no time better
+than another; and the window itself by the rows of that moment, which all nodes share, for what
+compares sources. A document that uses a word gives one unit vector x/|x| of it:
 
     x = Σ_c (W + 1 - d_c) w_c (u_c - ū),    w = a / (a + p)
 
@@ -27,23 +27,25 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.pasttexts import PastDocuments, joined, of_corpus
 from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, Inherited, WindowUse
+from embedding.exchange.textcounts import TextCounts
 from embedding.kernel.positions import positions
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.snapshots.nearness import unit_rows
 from embedding.worker.corpus.authors import name_marks
 from embedding.worker.usage.contexts import add_contexts, without_repeats
 from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
-from embedding.worker.usage.paircounts import pair_counts
+from embedding.worker.usage.paircounts import PairCounts, pair_counts
 from embedding.worker.usage.past import PastTexts, of_busiest
 from embedding.worker.usage.peers import CorpusPeers
+from embedding.worker.usage.sharing import StreamPeers
 from embedding.worker.words.lexicon import NodeLexicon
 
 FREQUENT = 1e-3
 """a: a word with this share of all words counts half as a context."""
-LEAST_DOCUMENTS = 3
-"""Documents of a source in which a word is used, below which its use is not sent."""
+LEAST_MENTIONS = 12
+"""Of a word by all nodes together, below which its use is not sent: too few to judge it."""
 BUSIEST_SHARE = 0.01
 """Of the known authors of a window, those who wrote most: their documents are sent once more, so
 that a change can be judged without them."""
@@ -52,7 +54,7 @@ PULLED = 8_192
 _BITS = (12, 24)
 """Least and most bits of a place in the table of passages."""
 
-_UseCounts = npt.NDArray[np.float64]
+_UseCounts = npt.NDArray[np.floating]
 Rows = Callable[[IntArray], FloatArray]
 """Rows float32 [n, dim] of `in` of some ids, as they are now."""
 
@@ -63,14 +65,22 @@ class UsageReader:
     Text may be remembered by one thread while another closes a window.
     """
 
-    def __init__(self, window: int, past: PastTexts, peers: CorpusPeers | None = None) -> None:
+    def __init__(
+        self,
+        window: int,
+        past: PastTexts,
+        peers: CorpusPeers | None = None,
+        others: StreamPeers | None = None,
+    ) -> None:
         """window: words on each side that are contexts; peers: None: no other node's text is read.
 
-        Of the nodes of a corpus the last one that leaves a window reads it, for all of them.
+        Of the nodes of a corpus the last one that leaves a window reads it, for all of them. Those
+        of a stream, `others`, each read their own text, by what all of them counted in it.
         """
         self.window = window
         self.past = past
         self.peers = peers
+        self.others = others
         self._lock = threading.Lock()
 
     @classmethod
@@ -80,11 +90,12 @@ class UsageReader:
         wanted: bool,
         past: PastTexts | None,
         peers: CorpusPeers | None = None,
+        others: StreamPeers | None = None,
     ) -> UsageReader | None:
         """None when the server does not want it, or the model's rows do not say it."""
         if not wanted or past is None or not model.traits.usage:
             return None
-        return cls(model.window, past, peers)
+        return cls(model.window, past, peers, others)
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember text; tables: for each block int64 [W], the row id of each word."""
@@ -99,6 +110,26 @@ class UsageReader:
         if self.peers is None:
             return [(window, self.past)]
         return self.peers.leave(window, until, self.past)
+
+    def ready(
+        self,
+        window: int,
+        lexicon: NodeLexicon,
+        inherited: Sequence[Inherited] = (),
+        *,
+        overdue: bool = False,
+    ) -> bool:
+        """Whether a window of a stream can be read: each other node has handed in its counts.
+
+        inherited  as in `close`; overdue: the server waits for the others no longer
+        """
+
+        def counts() -> TextCounts | None:
+            with self._lock:
+                found = self._text(window, lexicon, self.past, inherited)
+            return None if found is None else found.pairs.counted(found.ids, found.seen)
+
+        return self.others is None or self.others.ready(window, overdue, counts)
 
     def close(
         self,
@@ -130,8 +161,64 @@ class UsageReader:
         past: PastTexts,
         inherited: Sequence[Inherited],
     ) -> WindowUse:
-        ours = {(one.life, one.source) for one in inherited}
         use = WindowUse(window, tuple(inherited))
+        text = self._text(window, lexicon, past, inherited)
+        if text is None:
+            return use
+        ids, whole = text.ids, text.documents
+        shared = None if self.others is None else self.others.sum(window)
+        words, seen, pairs = ids, text.seen, text.pairs
+        if shared is not None:
+            words, seen, pairs = shared.ids, shared.seen, PairCounts.of_sum(shared)
+        every = np.union1d(ids, words[positions(lexicon.ids, words) >= 0])
+        vectors = [rows(every[at : at + PULLED]) for at in range(0, len(every), PULLED)]
+        model = np.concatenate(vectors).astype(np.float32)
+        mentions = lexicon.counts[lexicon.places(every)]
+        by_rows = Contexts.of(every, mentions, lexicon.counts.sum(), model).take(ids)
+        by_counts = Contexts.of(
+            words,
+            seen,
+            seen.sum(),
+            count_vectors(pairs, name_marks(lexicon.names(words)), model.shape[1]),
+        ).take(ids)
+        groups: dict[tuple[str, int], list[IntArray]] = {}
+        # The documents of the window stand behind all others.
+        busiest = np.zeros(len(whole.units), dtype=bool)
+        window_begin = sum(len(stretch.units) for time, stretch in text.read if time != 1)
+        busiest[window_begin:] = of_busiest(whole.voices[window_begin:], BUSIEST_SHARE)
+        first = 0
+        for time, stretch in text.read:
+            stop = first + len(stretch.units)
+            for each in (0, 1) if time == 1 else (time,):
+                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
+            if busiest[first:stop].any():
+                theirs = first + np.flatnonzero(busiest[first:stop])
+                groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
+            first = stop
+        often = lexicon.counts[lexicon.places(ids)] >= LEAST_MENTIONS
+        sums = tuple(
+            part
+            for (source, time), documents in sorted(groups.items())
+            for part in self._sums(
+                ContextSums.none(window, source, time * UNITS),
+                whole,
+                np.concatenate(documents),
+                by_counts if time else by_rows,
+                often,
+            )
+        )
+        shift = context_shift(window, text.pairs, ids, by_counts.says)
+        return replace(use, sums=sums, shifts=() if shift is None else (shift,))
+
+    def _text(
+        self,
+        window: int,
+        lexicon: NodeLexicon,
+        past: PastTexts,
+        inherited: Sequence[Inherited],
+    ) -> _Text | None:
+        """A window and those before it, without passages that were read twice; None: nothing."""
+        ours = {(one.life, one.source) for one in inherited}
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
@@ -145,7 +232,7 @@ class UsageReader:
             )
         ]
         if not any(time == 1 for time, _ in read):
-            return use
+            return None
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
@@ -153,7 +240,7 @@ class UsageReader:
         ids = np.flatnonzero(place[:-1])  # the last place is that of -1
         ids = ids[positions(lexicon.ids, ids) >= 0]
         if not len(ids):
-            return use
+            return None
         place[:] = -1
         place[ids] = np.arange(len(ids))
         tokens = place[whole.ids]
@@ -162,73 +249,61 @@ class UsageReader:
         # always did, the last window would have less text, and the times would not be exchangeable.
         order = np.random.default_rng(window).permutation(len(whole.documents) - 1)
         tokens = without_repeats(tokens, whole.sentences, whole.documents, order, bits)
-        vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
-        model = np.concatenate(vectors).astype(np.float32)
         older = sum(len(stretch.units) for time, stretch in read if time > 1)
         border = int(whole.sentences[whole.documents[older]])
         pairs = pair_counts(tokens, whole.sentences, border, self.window, len(ids))
-        counted = count_vectors(pairs, name_marks(lexicon.names(ids)), model.shape[1])
         seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
-        by_counts = Contexts.of(ids, seen, seen.sum(), counted)
-        by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)
-        groups: dict[tuple[str, int], list[IntArray]] = {}
-        # The documents of the window stand behind all others.
-        busiest = np.zeros(len(whole.units), dtype=bool)
-        window_begin = sum(len(stretch.units) for time, stretch in read if time != 1)
-        busiest[window_begin:] = of_busiest(whole.voices[window_begin:], BUSIEST_SHARE)
-        first = 0
-        for time, stretch in read:
-            stop = first + len(stretch.units)
-            for each in (0, 1) if time == 1 else (time,):
-                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
-            if busiest[first:stop].any():
-                theirs = first + np.flatnonzero(busiest[first:stop])
-                groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
-            first = stop
-        sums = tuple(
-            part
-            for (source, time), documents in sorted(groups.items())
-            for part in self._sums(
-                ContextSums.none(window, source, time * UNITS),
-                replace(whole, ids=tokens),
-                np.concatenate(documents),
-                by_counts if time else by_rows,
-            )
-        )
-        shift = context_shift(window, pairs, ids, by_counts.says)
-        return replace(use, sums=sums, shifts=() if shift is None else (shift,))
+        return _Text(read, replace(whole, ids=tokens), ids, seen, pairs)
 
     def _sums(
-        self, empty: ContextSums, texts: PastDocuments, documents: IntArray, contexts: Contexts
+        self,
+        empty: ContextSums,
+        texts: PastDocuments,
+        documents: IntArray,
+        contexts: Contexts,
+        chosen: npt.NDArray[np.bool_],
     ) -> Iterator[ContextSums]:
         """The sums of the documents int64 [k] of one source and time, unit by unit.
 
-        texts  tokens are rows of `contexts`
+        texts   tokens are rows of `contexts`
+        chosen  bool [v], the words that are sent
         """
         units = texts.units[documents]
-        found: list[tuple[int, IntArray, HalfArray, FloatArray]] = []
-        every = np.zeros(len(contexts.ids), dtype=np.float32)
-        sums, counts = np.zeros_like(contexts.says), np.zeros_like(every)
+        sums = np.zeros_like(contexts.says)
+        counts = np.zeros(len(contexts.ids), dtype=np.float32)
         for unit in np.unique(units).tolist():
             add_contexts(
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
                 *(contexts.says, self.window, sums, counts),
             )
             used = np.flatnonzero(counts)
-            found.append((unit, used, narrow(sums[used]), counts[used]))
-            every += counts
-            # Fresh memory of every unit would cost more than the sums.
-            sums[used], counts[used] = 0.0, 0.0
-        for unit, used, values, documents_of in found:
-            often = every[used] >= LEAST_DOCUMENTS
-            if often.any():
+            sent = used[chosen[used]]
+            if len(sent):
                 yield replace(
                     empty,
                     part=empty.part + unit,
-                    ids=contexts.ids[used[often]],
-                    sums=values[often],
-                    documents=documents_of[often],
+                    ids=contexts.ids[sent],
+                    sums=narrow(sums[sent]),
+                    documents=counts[sent],
                 )
+            # Fresh memory of every unit would cost more than the sums.
+            sums[used], counts[used] = 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A window's text and that before it, to be read once more.
+
+    read       times of `SourceUsage` and stretches of documents, in the order of `documents`
+    documents  all of them; tokens are places in `ids`, the words int64 [v]
+    seen       float64 [v], mentions; pairs of words in both parts
+    """
+
+    read: list[tuple[int, PastDocuments]]
+    documents: PastDocuments
+    ids: IntArray
+    seen: _UseCounts
+    pairs: PairCounts
 
 
 @dataclass(frozen=True)
@@ -254,3 +329,8 @@ class Contexts:
         centre = heavy @ units / max(float(heavy.sum()), 1e-12)
         says = np.ascontiguousarray((units - centre) * weights[:, None], dtype=np.float32)
         return cls(ids, says)
+
+    def take(self, ids: IntArray) -> Contexts:
+        """Of these words; one that is not among them says nothing."""
+        at = positions(self.ids, ids)
+        return Contexts(ids, np.where((at >= 0)[:, None], self.says[at], np.float32(0.0)))
