@@ -34,7 +34,7 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
-PROTOCOL_VERSION = 15
+PROTOCOL_VERSION = 16
 """Version of the wire protocol. A server speaks with nodes of this version and of the one before,
 so that servers are brought up to date first; it refuses others at the greeting."""
 

@@ -1,7 +1,7 @@
 """What nodes counted in their texts of a window, and its sum: how each word's contexts are weighed.
 
-Text that was crawled stays on its node. How often words occur in all of it, and beside each other,
-is added up, so that every node reads its own documents by the same vectors (ADR 46).
+Text stays on its node. How often words occur in all of it, and beside each other, is added up, so
+that every node reads its own documents by the same vectors (ADR 46).
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import numpy as np
 
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 SHARE_COUNTS = "share_counts"
-OWN, SEND, WAIT, READY = "own", "send", "wait", "ready"
-"""What a server answers: nobody else reads the window; hand in counts; others have yet to; take the
-sum."""
+_PAIR_BYTES = 16
+"""What a pair takes in a message at most, and a word."""
+SEND, WAIT, READY = "send", "wait", "ready"
+"""What a server answers: hand in counts; others have yet to; read the window, by the sum or, where
+nobody else reads it, by one's own counts."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +29,21 @@ class TextCounts:
 
     ids     int64 [v], row ids, increasing
     seen    float32 [v], how often each occurs
-    first, second  int64 [m], places in `ids` of two words that stand beside each other, first ≤
+    first, second  int32 [m], places in `ids` of two words that stand beside each other, first ≤
             second; in order, each pair once
     pairs   float32 [m], how often they do
     """
 
     ids: IntArray
     seen: FloatArray
-    first: IntArray
-    second: IntArray
+    first: CodeArray
+    second: CodeArray
     pairs: FloatArray
 
 
-def added_up(parts: Sequence[TextCounts]) -> TextCounts:
-    """The sum of at least one part."""
+def added_up(parts: Sequence[TextCounts], most_bytes: int) -> TextCounts:
+    """The sum of at least one part; pairs that do not fit into a message of so many bytes are left
+    out, those that were counted least."""
     ids = np.unique(np.concatenate([part.ids for part in parts]))
     places = [np.searchsorted(ids, part.ids) for part in parts]
     seen = np.bincount(
@@ -58,18 +61,21 @@ def added_up(parts: Sequence[TextCounts]) -> TextCounts:
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     keys = keys[starts]
     sums = np.add.reduceat(pairs, starts) if len(starts) else pairs
-    whole = max(len(ids), 1)
-    return TextCounts(ids, seen.astype(np.float32), keys // whole, keys % whole, sums)
+    if (most := max(most_bytes // _PAIR_BYTES - len(ids), 0)) < len(sums):
+        kept = np.sort(np.argsort(-sums, kind="stable")[:most])
+        keys, sums = keys[kept], sums[kept]
+    first, second = (each.astype(np.int32) for each in np.divmod(keys, max(len(ids), 1)))
+    return TextCounts(ids, seen.astype(np.float32), first, second, sums)
 
 
 def written(counts: TextCounts) -> dict[str, Array]:
     """Arrays of a message."""
     return {
-        "count_ids": counts.ids.astype(np.int64),
-        "count_seen": counts.seen.astype(np.float32),
-        "count_first": counts.first.astype(np.int32),
-        "count_second": counts.second.astype(np.int32),
-        "count_pairs": counts.pairs.astype(np.float32),
+        "count_ids": counts.ids,
+        "count_seen": counts.seen,
+        "count_first": counts.first,
+        "count_second": counts.second,
+        "count_pairs": counts.pairs,
     }
 
 
@@ -92,4 +98,4 @@ def read(message: Message) -> TextCounts | None:
             f"{SHARE_COUNTS}: ids that increase from 0 on, places among them with first ≤ second, "
             "and counts that are finite and not negative are accepted, in columns of one length."
         )
-    return TextCounts(ids, seen, first.astype(np.int64), second.astype(np.int64), pairs)
+    return TextCounts(ids, seen, first, second, pairs)

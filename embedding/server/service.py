@@ -21,7 +21,6 @@ from embedding.server.controls import Controls
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
-from embedding.server.flight.leaving import LeavingCalls
 from embedding.server.flight.listening import listen
 from embedding.server.flight.sharing import SharingCalls
 from embedding.server.flight.shell import FlightService, NodeSession
@@ -386,7 +385,6 @@ class ParameterServer:
     def _session(self) -> NodeSession:
         extras = [
             *(partial(part.stream, self.state) for part in self.state.parts.values()),
-            partial(LeavingCalls, self.state),
             partial(SharingCalls, self.state),
         ]
         if self._grouping is not None:

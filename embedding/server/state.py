@@ -407,6 +407,11 @@ class ServerState:
             self.reports.put(node, report, now)
             self.accounts.tracker.report(node, pending, now=now, event_now=event_now)
 
+    def present(self) -> set[str]:
+        """Nodes of this server that take part or rest (under the lock)."""
+        members = self.machine.board.members
+        return {name for name, one in members.items() if one.present} - self.reports.servers
+
     def living(self) -> set[str]:
         """Nodes that take part or rest, those of other servers too (under the lock)."""
         return self.reports.living(self.machine.board.members)

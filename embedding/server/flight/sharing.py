@@ -1,9 +1,10 @@
-"""What a node of a stream counted in its text, and what all of them did."""
+"""What a node counted in its text, and what all nodes that read a window did."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from embedding.exchange.headers import whole
-from embedding.exchange.pasttexts import END
 from embedding.exchange.textcounts import SHARE_COUNTS, added_up, read, written
 from embedding.exchange.wire import Message
 from embedding.server.flight.shell import Call, Who
@@ -23,13 +24,26 @@ class SharingCalls:
     def share(self, message: Message) -> Message:
         """What this node is to do before it reads a window, and the sum if it is to take that."""
         header, state, (node, _) = message.header, self._state, self._who()
-        window = whole(header, "window", least=-END, most=END, of=SHARE_COUNTS)
+        window = whole(header, "window", least=-(10**10), most=10**10, of=SHARE_COUNTS)
+        nodes = whole(header, "nodes", of=SHARE_COUNTS)
         counts = read(message)
         with state.lock:
-            shared, readers = state.accounts.shared, state.accounts.readers
-            if counts is not None:
-                shared.hand_in(window, node, counts)
-            awaited = () if header.get("overdue") is True else state.wait([window]).readers
-            answer, parts = shared.answer(window, node, readers.of_window(window), awaited)
-        arrays = written(added_up(parts)) if parts else {}
+            accounts = state.accounts
+            if nodes:
+                readers = awaited = self._behind(window, node, nodes)
+            else:
+                readers = accounts.readers.of_window(window)
+                awaited = () if header.get("overdue") is True else state.wait([window]).readers
+            answer, parts = accounts.shared.answer(window, node, counts, readers, awaited)
+        most = state.config.max_message_bytes
+        arrays = written(added_up(parts, most)) if parts else {}
         return Message({"status": "ok", "answer": answer}, arrays)
+
+    def _behind(self, window: int, node: str, nodes: int) -> Collection[str]:
+        """Nodes beside `node` that have yet to come to the end of a window (under the lock).
+
+        nodes  that read the corpus; one that never came is waited for by no name
+        """
+        state, tracker = self._state, self._state.accounts.tracker
+        behind = tracker.behind(window, (state.present() | tracker.expected) - {node})
+        return behind if len({node, *state.ledger.nodes}) >= nodes else {"", *behind}

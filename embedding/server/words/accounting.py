@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
@@ -17,7 +16,6 @@ from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters, SourceMeter
 from embedding.server.words.counts import WindowCounts
 from embedding.server.words.inferred import InferredVectors
-from embedding.server.words.peertexts import MOST_TOKENS, PeerTexts
 from embedding.server.words.readers import WindowReaders
 from embedding.server.words.sharedcounts import SharedCounts
 from embedding.server.words.shifts import ContextShifts
@@ -66,8 +64,7 @@ class Accounts:
     """Everything counted. Not thread-safe: the server's lock guards it.
 
     readers     who read text of a window, and has handed in how it used words
-    peers       what the nodes of a corpus remember
-    shared      what the nodes of a stream counted in their texts
+    shared      what nodes counted in their texts of a window
     rare        what stood around words that were read only a few times
     cut         starts of windows that are published, or are being published
     published   of those of them whose counts are kept for amendments: documents by source in
@@ -79,7 +76,6 @@ class Accounts:
         self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
         self.readers = WindowReaders(moves=not config.in_step)
         self.shifts = ContextShifts(wanted=config.usage)
-        self.peers = PeerTexts(min(MOST_TOKENS, config.max_message_bytes // TOKEN_BYTES))
         self.shared = SharedCounts()
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
@@ -120,10 +116,7 @@ class Accounts:
         self.usage.learnt(push, forgotten)
         self.shifts.learnt(push, forgotten)
         for one in push.hand_ins:
-            theirs = self.readers.hand_in(push.node, push.life, one)
-            if self.tracker.in_step and not self.usage.says(one.window, push.node, push.life):
-                continue  # of the nodes of a corpus one speaks for all
-            for life, source in theirs:
+            for life, source in self.readers.hand_in(push.node, push.life, one):
                 self.usage.drop(one.window, life, source)
                 self.shifts.drop(one.window, life)
         self.rare.learnt(push)

@@ -209,10 +209,6 @@ class UsageSums:
     def __len__(self) -> int:
         return sum(words.get(0, 0) for words in self._words.values())
 
-    def windows(self) -> set[int]:
-        """Those of which anything was handed in whole that says how a word was used."""
-        return {owner[0] for owner, handed in self._handed.items() if handed.parts}
-
     def describe(self) -> dict[str, int]:
         """As the status shows it."""
         before = sum(sum(words.values()) for words in self._words.values()) - len(self)
@@ -276,11 +272,6 @@ class UsageSums:
         """A process speaks for its node: portions of the one before it will not be completed."""
         for owner in [one for one in self._portions if one[1] == node and one[2] != life]:
             del self._portions[owner]
-
-    def says(self, window: int, node: str, life: str) -> bool:
-        """Whether a process handed in how a word was used."""
-        handed = self._handed.get((window, node, life))
-        return handed is not None and bool(handed.parts)
 
     def drop(self, window: int, life: str, source: str) -> None:
         """Another process speaks now for what this one read of a source."""

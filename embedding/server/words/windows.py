@@ -204,6 +204,11 @@ class WindowTracker:
         end = self.window(start).end.timestamp()
         return self.watermark is not None and end <= self.watermark - self.lateness_s
 
+    def behind(self, start: int, nodes: Iterable[str]) -> set[str]:
+        """Nodes that were not heard from behind the window that starts at `start`."""
+        end, heard = self.window(start).end.timestamp(), _joined(self.sources.values()).heard
+        return {node for node in nodes if heard.get(node, -math.inf) < end}
+
     def window(self, start: int) -> Window:
         """The window that starts at `start` (Unix seconds)."""
         return self.calendar.window(start)

@@ -42,23 +42,13 @@ class Observer:
             self.usage.keep(prepared.blocks, prepared.tables)
 
     def close(self, prepared: Prepared, words: WordTables, rows: Rows) -> tuple[WindowUse, ...]:
-        """How words were used in a window that is over, and before it.
-
-        Empty where another node will say it; of several windows where this one left them last.
-        """
+        """How words were used in a window that is over, and before it."""
         usage, close = self.usage, prepared.close
         if usage is None or close is None:
             return ()
-        if usage.others is not None:
-            words.refresh()  # what all nodes counted has words that this one has not heard of
         if usage.peers is not None:
             words.refresh()
             usage.past.find_late_words(words.lexicon.rows)
-        over = usage.leave(close.window, close.until)
-        if over and usage.peers is not None:
-            words.refresh()  # their text may hold words that this node has not heard of
-        speaks = close.inherited
-        uses = [usage.close(window, words.lexicon, rows, past, speaks) for window, past in over]
-        if all(window != close.window for window, _ in over):
-            uses.append(WindowUse(close.window, speaks))
-        return tuple(uses)
+            usage.wait(close.window, words.lexicon)
+            words.refresh()  # what all nodes counted has words that this one has not heard of
+        return (usage.close(close.window, words.lexicon, rows, close.inherited),)

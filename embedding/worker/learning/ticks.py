@@ -44,13 +44,11 @@ EXPLODED = 20.0
 class Close:
     """A window is over and learnt: read how its words were used.
 
-    window, until  that one, and the one that is read next (Unix seconds of their starts); None:
-                   there is none, or nobody knows
-    inherited      text of dead processes that this one speaks for
+    window     its start (Unix seconds)
+    inherited  text of dead processes that this one speaks for
     """
 
     window: int
-    until: int | None = None
     inherited: tuple[Inherited, ...] = ()
 
 

@@ -98,12 +98,6 @@ class Closings:
             del self._given[next(iter(self._given))]
         return close
 
-    def of_corpus(self, window: int | None, until: int | None) -> Close | None:
-        """The window of a corpus that is over, to be read now; until: the next one, if any."""
-        if not self._reads or window is None:
-            return None
-        return Close(window, until)
-
     def go_back(self, refused: RefusedError) -> None:
         """The server refused something: what it may not have is read again; raises `refused` when
         that was tried often enough."""

@@ -216,7 +216,7 @@ class GradientProcess:
                 self._idle = False
                 window = window_of(blocks, self.learner.setup.calendar)
                 if corpus and window != self.rehearsals.window:
-                    yield from self._ended(window)
+                    yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
                 self._traces.taken((key for block in blocks for key in block.keys), window)
                 yield blocks
@@ -229,7 +229,7 @@ class GradientProcess:
             elif blocks is not None:
                 self._rest()
         if corpus:
-            yield from self._ended(None)
+            yield from self._ended()
 
     def _fresh(self, blocks: Sequence[TokenBlock] | None) -> Sequence[TokenBlock] | None:
         """Those to learn; what is read again for how it uses words is remembered."""
@@ -245,15 +245,11 @@ class GradientProcess:
         self._again += sum(block.n_documents for block in again)
         return [block for block in blocks or () if not block.life]
 
-    def _ended(self, until: int | None) -> Iterator[Order | Close]:
-        """A window of a corpus is over: learn it to the end, then read it once more.
-
-        until  the window that comes next; None: none does
-        """
+    def _ended(self) -> Iterator[Order | Close]:
+        """A window of a corpus is over: learn it to the end, then read it once more."""
         yield from self._rehearsals()
-        close = self.closings.of_corpus(self.rehearsals.window, until)
-        if close is not None:
-            yield close
+        if self.learner.observer.usage is not None and self.rehearsals.window is not None:
+            yield Close(self.rehearsals.window)
 
     def _closing(self) -> Close | None:
         """The window of a stream to read once more: complete, as the server says, and converged."""

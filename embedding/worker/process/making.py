@@ -6,7 +6,6 @@ import os
 import threading
 
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.pasttexts import TOKEN_BYTES
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay, aggregation
 from embedding.exchange.shards.columns import ColumnsOnShards
@@ -31,8 +30,7 @@ from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.training import TRAININGS, MakeTraining
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
-from embedding.worker.usage.peers import CorpusPeers
-from embedding.worker.usage.sharing import StreamPeers
+from embedding.worker.usage.sharing import LOOK_S, Peers
 from embedding.worker.usage.usage import UsageReader
 from embedding.worker.words.contributing import ContributorCollector
 from embedding.worker.words.evidence import EvidenceKeeper
@@ -88,23 +86,16 @@ def make_learner(
     model, calendar = spec.model, Calendar.of(welcome.window_unit)
     remembers = spec.node.replay_ratio or rehearses
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
-    peers = _peers(spec, client)
-    past = (
-        PastTexts.of(spec.node, calendar, names_late_words=peers is not None)
-        if spec.ring is None
-        else None
-    )
+    peers = _peers(spec, client, stop)
+    late = spec.corpus is not None and peers is not None
+    past = None
+    if spec.ring is None:
+        past = PastTexts.of(spec.node, calendar, names_late_words=late)
     extras = Extras(
         lexicon=_lexicon(spec, welcome, calendar, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=_rounds(spec, client, stop),
-        usage=UsageReader.of(
-            model,
-            welcome.usage,
-            past,
-            peers,
-            StreamPeers(client.session) if spec.corpus is None else None,
-        ),
+        usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
     on_gpu = welcome.shared is not None and welcome.shared.on_gpu
@@ -129,13 +120,18 @@ def make_learner(
     )
 
 
-def _peers(spec: NodeSpec, client: ParameterClient) -> CorpusPeers | None:
-    """Of a corpus that several nodes share: its text may leave a node, that of a stream may not."""
+def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Peers | None:
+    """None of a node that reads a whole corpus alone."""
+    line, most_bytes = client.session, spec.exchange.max_message_bytes
     if spec.corpus is None:
-        return None
+        return Peers(line, most_bytes)
+
+    def rest() -> bool:
+        client.idle()  # no barrier of the others waits for this node meanwhile
+        return stop.wait(LOOK_S)
+
     nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
-    most = spec.exchange.max_message_bytes // TOKEN_BYTES
-    return CorpusPeers(client.session, nodes, most) if nodes > 1 else None
+    return Peers(line, most_bytes, nodes=nodes, rest=rest) if nodes > 1 else None
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:

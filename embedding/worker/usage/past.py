@@ -10,18 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.crawl.addresses import key_digest
-from embedding.exchange.pasttexts import PastDocuments, PastWindows, of_corpus
 from embedding.exchange.payload import UNITS
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import mixed
 from embedding.worker.corpus.corpus import line_numbers
 from embedding.worker.corpus.counting import window_starts
+from embedding.worker.usage.pastdocuments import PastDocuments
 
 _LATE = -2
 """Of the first word without a row; the others' follow downwards."""
-_STRETCH = 16
-"""Documents of a corpus that are forgotten at a time."""
 
 
 class PastTexts:
@@ -107,31 +105,6 @@ class PastTexts:
         return sorted((start for start in self._held if start < window), reverse=True)[
             : self.windows
         ]
-
-    def of_all(self, windows: PastWindows) -> PastTexts:
-        """What one node would remember that had read all these documents."""
-        found = PastTexts(self._calendar, self.most, self.windows)
-        for window, parts in sorted(windows.items()):
-            found._held[window] = deque(
-                part.take(np.arange(first, min(first + _STRETCH, len(part.units))))
-                for part in of_corpus(parts)
-                for first in range(0, len(part.units), _STRETCH)
-            )
-            found.tokens += sum(len(part.ids) for part in parts)
-        found._shorten()
-        return found
-
-    def held(self, most: int) -> PastWindows:
-        """What is remembered by window, the latest ones, of at most `most` tokens."""
-        found: dict[int, list[PastDocuments]] = {}
-        tokens = 0
-        for window in sorted(self._held, reverse=True):
-            found[window] = of_corpus(self._held[window])
-            tokens += sum(len(part.ids) for part in found[window])
-            if tokens > most:
-                del found[window]
-                break
-        return found
 
     def _rows(self, block: TokenBlock, table: IntArray) -> CodeArray:
         """int32 [W]: rows of a block's words; of one without a row -1, or _LATE less its place."""

@@ -1,27 +1,44 @@
-"""The other nodes of a stream: what all of them counted, so that they read alike."""
+"""The other nodes that read a window: what all of them counted, so that they read alike."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
+from embedding.exchange import textcounts
 from embedding.exchange.session import Requests
-from embedding.exchange.textcounts import READY, SEND, SHARE_COUNTS, WAIT, TextCounts, read, written
+from embedding.exchange.textcounts import SHARE_COUNTS, TextCounts
 from embedding.exchange.wire import Message
 
-LOOK_S = 0.5
+LOOK_S = 0.2
 """Between two questions whether the others are there."""
+_KEPT = 2
+"""Sums, the latest: one window may be asked for while another is read."""
 
 
-class StreamPeers:
+class Peers:
     """Of one node.
 
-    look_s  seconds between two questions whether the others have handed in
+    most_bytes  of a message
+    nodes       that share a corpus, with this one; 0: of a stream
+    rest        called between two questions while the node waits; returns whether it is to stop
+    look_s      seconds between two questions whether the others have handed in
     """
 
-    def __init__(self, line: Requests, look_s: float = LOOK_S) -> None:
+    def __init__(
+        self,
+        line: Requests,
+        most_bytes: int,
+        *,
+        nodes: int = 0,
+        rest: Callable[[], bool] = lambda: True,
+        look_s: float = LOOK_S,
+    ) -> None:
         self._line = line
+        self._most_bytes = most_bytes
+        self._nodes = nodes
         self._look_s = look_s
+        self.rest = rest
         self._asked: float | None = None
         self._sums: dict[int, TextCounts | None] = {}
 
@@ -38,11 +55,13 @@ class StreamPeers:
             return False
         self._asked = now
         answer = self._ask(window, overdue, None)
-        if answer.header["answer"] == SEND and (own := counts()) is not None:
+        if answer.header["answer"] == textcounts.SEND and (own := counts()) is not None:
             answer = self._ask(window, overdue, own)
-        if answer.header["answer"] == WAIT:
+        if answer.header["answer"] == textcounts.WAIT:
             return False
-        self._sums = {window: read(answer) if answer.header["answer"] == READY else None}
+        self._sums[window] = textcounts.read(answer)
+        for old in list(self._sums)[:-_KEPT]:
+            del self._sums[old]
         return True
 
     def sum(self, window: int) -> TextCounts | None:
@@ -50,5 +69,8 @@ class StreamPeers:
         return self._sums.get(window)
 
     def _ask(self, window: int, overdue: bool, counts: TextCounts | None) -> Message:
-        header = {"op": SHARE_COUNTS, "window": window, "overdue": overdue}
-        return self._line.request(Message(header, {} if counts is None else written(counts)))
+        header = {"op": SHARE_COUNTS, "window": window, "overdue": overdue, "nodes": self._nodes}
+        if counts is None:
+            return self._line.request(Message(header))
+        most = textcounts.added_up([counts], self._most_bytes)
+        return self._line.request(Message(header, textcounts.written(most)))

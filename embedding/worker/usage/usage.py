@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.pasttexts import PastDocuments, joined, of_corpus
 from embedding.exchange.payload import BUSIEST, UNITS, ContextSums, Inherited, WindowUse
 from embedding.exchange.textcounts import TextCounts
 from embedding.kernel.positions import positions
@@ -38,14 +37,15 @@ from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
 from embedding.worker.usage.paircounts import PairCounts, pair_counts
 from embedding.worker.usage.past import PastTexts, of_busiest
-from embedding.worker.usage.peers import CorpusPeers
-from embedding.worker.usage.sharing import StreamPeers
+from embedding.worker.usage.pastdocuments import PastDocuments, joined, of_corpus
+from embedding.worker.usage.sharing import Peers
 from embedding.worker.words.lexicon import NodeLexicon
 
 FREQUENT = 1e-3
 """a: a word with this share of all words counts half as a context."""
 LEAST_MENTIONS = 12
-"""Of a word by all nodes together, below which its use is not sent: too few to judge it."""
+"""Of a word in the text that all nodes remember, below which its use is not sent: too few to judge
+it."""
 BUSIEST_SHARE = 0.01
 """Of the known authors of a window, those who wrote most: their documents are sent once more, so
 that a change can be judged without them."""
@@ -65,51 +65,29 @@ class UsageReader:
     Text may be remembered by one thread while another closes a window.
     """
 
-    def __init__(
-        self,
-        window: int,
-        past: PastTexts,
-        peers: CorpusPeers | None = None,
-        others: StreamPeers | None = None,
-    ) -> None:
-        """window: words on each side that are contexts; peers: None: no other node's text is read.
+    def __init__(self, window: int, past: PastTexts, peers: Peers | None = None) -> None:
+        """window: words on each side that are contexts; peers: None: no other node reads text.
 
-        Of the nodes of a corpus the last one that leaves a window reads it, for all of them. Those
-        of a stream, `others`, each read their own text, by what all of them counted in it.
+        Each of several nodes reads its own text, by what all of them counted in theirs.
         """
         self.window = window
         self.past = past
         self.peers = peers
-        self.others = others
         self._lock = threading.Lock()
 
     @classmethod
     def of(
-        cls,
-        model: ModelConfig,
-        wanted: bool,
-        past: PastTexts | None,
-        peers: CorpusPeers | None = None,
-        others: StreamPeers | None = None,
+        cls, model: ModelConfig, wanted: bool, past: PastTexts | None, peers: Peers | None = None
     ) -> UsageReader | None:
         """None when the server does not want it, or the model's rows do not say it."""
         if not wanted or past is None or not model.traits.usage:
             return None
-        return cls(model.window, past, peers, others)
+        return cls(model.window, past, peers)
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember text; tables: for each block int64 [W], the row id of each word."""
         with self._lock:
             self.past.add(blocks, tables)
-
-    def leave(self, window: int, until: int | None) -> list[tuple[int, PastTexts]]:
-        """A window is over: those to read now, each with the text to read.
-
-        window, until  as in `CorpusPeers.leave`
-        """
-        if self.peers is None:
-            return [(window, self.past)]
-        return self.peers.leave(window, until, self.past)
 
     def ready(
         self,
@@ -119,29 +97,31 @@ class UsageReader:
         *,
         overdue: bool = False,
     ) -> bool:
-        """Whether a window of a stream can be read: each other node has handed in its counts.
+        """Whether a window can be read: each other node has handed in its counts.
 
         inherited  as in `close`; overdue: the server waits for the others no longer
         """
 
         def counts() -> TextCounts | None:
-            with self._lock:
-                found = self._text(window, lexicon, self.past, inherited)
+            found = self._text(window, lexicon, inherited)
             return None if found is None else found.pairs.counted(found.ids, found.seen)
 
-        return self.others is None or self.others.ready(window, overdue, counts)
+        return self.peers is None or self.peers.ready(window, overdue, counts)
+
+    def wait(self, window: int, lexicon: NodeLexicon) -> None:
+        """Until a window of a corpus can be read, or the node is told to stop.
+
+        A stream is asked for a window that is ready.
+        """
+        while self.peers is not None and not self.ready(window, lexicon):
+            if self.peers.rest():
+                return
 
     def close(
-        self,
-        window: int,
-        lexicon: NodeLexicon,
-        rows: Rows,
-        past: PastTexts | None = None,
-        inherited: Sequence[Inherited] = (),
+        self, window: int, lexicon: NodeLexicon, rows: Rows, inherited: Sequence[Inherited] = ()
     ) -> WindowUse:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
-        past       the text; None: what this node remembers
         inherited  text of dead processes that it speaks for: what others handed in of the window
                    is read with later windows alone
 
@@ -149,24 +129,12 @@ class UsageReader:
         vectors from counts, the window, the one before it, all older ones, and what its busiest
         authors wrote in the window. And which contexts pulled the words (`contextshift.py`).
         """
-        past = self.past if past is None else past
-        with self._lock:
-            return self._close(window, lexicon, rows, past, inherited)
-
-    def _close(
-        self,
-        window: int,
-        lexicon: NodeLexicon,
-        rows: Rows,
-        past: PastTexts,
-        inherited: Sequence[Inherited],
-    ) -> WindowUse:
         use = WindowUse(window, tuple(inherited))
-        text = self._text(window, lexicon, past, inherited)
+        text = self._text(window, lexicon, inherited)
         if text is None:
             return use
         ids, whole = text.ids, text.documents
-        shared = None if self.others is None else self.others.sum(window)
+        shared = None if self.peers is None else self.peers.sum(window)
         words, seen, pairs = ids, text.seen, text.pairs
         if shared is not None:
             words, seen, pairs = shared.ids, shared.seen, PairCounts.of_sum(shared)
@@ -195,7 +163,7 @@ class UsageReader:
                 theirs = first + np.flatnonzero(busiest[first:stop])
                 groups.setdefault((stretch.source, BUSIEST), []).append(theirs)
             first = stop
-        often = lexicon.counts[lexicon.places(ids)] >= LEAST_MENTIONS
+        often = np.isin(ids, words[seen >= LEAST_MENTIONS])
         sums = tuple(
             part
             for (source, time), documents in sorted(groups.items())
@@ -211,25 +179,20 @@ class UsageReader:
         return replace(use, sums=sums, shifts=() if shift is None else (shift,))
 
     def _text(
-        self,
-        window: int,
-        lexicon: NodeLexicon,
-        past: PastTexts,
-        inherited: Sequence[Inherited],
+        self, window: int, lexicon: NodeLexicon, inherited: Sequence[Inherited]
     ) -> _Text | None:
         """A window and those before it, without passages that were read twice; None: nothing."""
         ours = {(one.life, one.source) for one in inherited}
+        with self._lock:
+            held = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
+        held[window] = [
+            one for one in held[window] if not one.life or (one.life, one.source) in ours
+        ]
         # In the order of the documents' own numbers: the sums do not depend on when each was read.
         read = [
             (min(1 + at, BUSIEST - 1), stretch)
-            for at, start in enumerate([window, *past.before(window)])
-            for stretch in of_corpus(
-                [
-                    one
-                    for one in past.of_window(start)
-                    if start != window or not one.life or (one.life, one.source) in ours
-                ]
-            )
+            for at, parts in enumerate(held.values())
+            for stretch in of_corpus(parts)
         ]
         if not any(time == 1 for time, _ in read):
             return None

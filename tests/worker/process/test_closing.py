@@ -103,9 +103,9 @@ def test_a_node_hands_in_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
                 put(tick)
             until(lambda: process.counters.documents == 5)
             assert state.wait([0]).readers == ("n0",)
-            assert not usage.windows()
+            assert not usage.held([0])
             asked.set()
-            until(lambda: usage.windows() == {0})
+            until(lambda: bool(usage.held([0])))
             assert server.status()["usage"]["held"] == 20
             assert not state.wait([0])
             put(5)

@@ -1,5 +1,5 @@
-"""Nodes of a stream read their documents by what all of them counted: together they say what one
-node says that reads all of it."""
+"""Nodes read their documents by what all of them counted: together they say what one node says that
+reads all of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.exchange.payload import WindowUse
+from embedding.exchange.payload import HandIn, WindowUse
 from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.exchange.textcounts import (
-    OWN,
     READY,
     SEND,
     WAIT,
@@ -34,10 +33,11 @@ from embedding.server.state import ServerState
 from embedding.server.words.sharedcounts import SharedCounts
 from embedding.worker.usage.paircounts import PairCounts, pair_counts
 from embedding.worker.usage.past import PastTexts
-from embedding.worker.usage.sharing import StreamPeers
+from embedding.worker.usage.sharing import Peers
 from embedding.worker.usage.usage import UsageReader
 
 DIM, DAY, WORDS, DAYS = 8, 86_400, 40, 3
+LAST, MOST = (DAYS - 1) * DAY, 10**9
 LEXICON: Any = SimpleNamespace(
     ids=np.arange(WORDS),
     counts=np.full(WORDS, 100.0),
@@ -63,18 +63,19 @@ class Line:
         return self._calls[str(message.header["op"])](message)
 
 
-def stream(nodes: int, last: int = DAYS) -> tuple[list[UsageReader], list[Line], ServerState]:
+def reading(
+    nodes: int, *, corpus: bool = False
+) -> tuple[list[UsageReader], list[Line], ServerState]:
     """Nodes that have read their documents of some days: half of the words are one node's habit."""
-    state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM))
+    config = ServerConfig(in_step=corpus)
+    state = ServerState(config, SyncConfig(policy="asp"), RowShape(DIM))
     lines = [Line(state, f"n{node}") for node in range(nodes)]
-    readers = [
-        UsageReader(
-            2, PastTexts(Calendar(WindowUnit.DAY), 100_000, 6), None, StreamPeers(line, look_s=0.0)
-        )
-        for line in lines
-    ]
+    readers = []
+    for line in lines:
+        peers = Peers(line, MOST, nodes=nodes if corpus else 0, look_s=0.0)
+        readers.append(UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), 100_000, 6), peers))
     random = np.random.default_rng(2)
-    for at in range(60 * last):
+    for at in range(60 * DAYS):
         node, day = at % nodes, at // 60
         habit = np.arange(WORDS) if at % 4 < 2 else np.arange(WORDS // 2)
         text = [[f"말{word}" for word in random.choice(habit, 12)]]
@@ -83,7 +84,13 @@ def stream(nodes: int, last: int = DAYS) -> tuple[list[UsageReader], list[Line],
         readers[node].keep([block], [table])
         state.accounts.readers.greet(f"n{node}", f"life{node}")
         state.accounts.readers.read(day * DAY, f"n{node}", f"life{node}", "s", 1)
+        reaches(state, node, day * DAY)
     return readers, lines, state
+
+
+def reaches(state: ServerState, node: int, at: float) -> None:
+    """A node pushes text of this time."""
+    state.accounts.tracker.progress("s", float(at), now=0.0, node=f"n{node}")
 
 
 def sums(uses: list[WindowUse]) -> dict[tuple[str, int, int], np.ndarray]:
@@ -101,61 +108,135 @@ def said(readers: list[UsageReader], window: int) -> list[WindowUse]:
     return [reader.close(window, LEXICON, rows) for reader in readers]
 
 
+@pytest.mark.parametrize("corpus", [False, True])
 @pytest.mark.parametrize("nodes", [2, 4])
-def test_nodes_say_together_what_one_says_alone(nodes: int) -> None:
-    window = (DAYS - 1) * DAY
-    (alone,), (line,), _ = stream(1)
-    assert alone.ready(window, LEXICON)
+def test_nodes_say_together_what_one_says_alone(nodes: int, corpus: bool) -> None:
+    (alone,), (line,), _ = reading(1)
+    assert alone.ready(LAST, LEXICON)
     assert line.sent == 0, "one node sends no counts"
-    readers, _, _ = stream(nodes)
-    assert [reader.ready(window, LEXICON) for reader in readers] == [False] * (nodes - 1) + [True]
-    assert all(reader.ready(window, LEXICON) for reader in readers)
-    one, together = sums(said([alone], window)), sums(said(readers, window))
+    readers, _, _ = reading(nodes, corpus=corpus)
+    assert [reader.ready(LAST, LEXICON) for reader in readers] == [False] * (nodes - 1) + [True]
+    assert all(reader.ready(LAST, LEXICON) for reader in readers)
+    one, together = sums(said([alone], LAST)), sums(said(readers, LAST))
     assert one.keys() == together.keys()
     for key, each in one.items():
         np.testing.assert_allclose(together[key], each, atol=0.02)
 
 
 def test_without_the_others_a_node_says_something_else() -> None:
-    window = (DAYS - 1) * DAY
-    (alone,), _, _ = stream(1)
-    alone.ready(window, LEXICON)
-    readers, _, _ = stream(2)
-    one, apart = sums(said([alone], window)), sums(said(readers, window))
+    (alone,), _, _ = reading(1)
+    alone.ready(LAST, LEXICON)
+    readers, _, _ = reading(2)
+    one, apart = sums(said([alone], LAST)), sums(said(readers, LAST))
     assert max(np.abs(apart[key] - each).max() for key, each in one.items()) > 0.2
 
 
 def test_nobody_waits_for_a_dead_node_or_when_the_server_does_not() -> None:
-    window = (DAYS - 1) * DAY
-    readers, _, state = stream(3)
-    assert not readers[0].ready(window, LEXICON)
-    assert readers[0].ready(window, LEXICON, overdue=True)
-    readers, _, state = stream(2)
-    assert not readers[0].ready(window, LEXICON)
-    state.leave("n1", state.ledger.of("n1").session)
-    assert readers[0].ready(window, LEXICON)
+    readers, _, state = reading(3)
+    assert not readers[0].ready(LAST, LEXICON)
+    assert readers[0].ready(LAST, LEXICON, overdue=True)
+    for corpus in (False, True):
+        readers, _, state = reading(2, corpus=corpus)
+        assert not readers[0].ready(LAST, LEXICON)
+        state.leave("n1", state.ledger.of("n1").session)
+        assert readers[0].ready(LAST, LEXICON)
+
+
+def test_a_node_that_hands_in_its_use_without_counts_is_waited_for_no_longer() -> None:
+    """One of the protocol before does not know of counts."""
+    readers, _, state = reading(2)
+    assert not readers[0].ready(LAST, LEXICON)
+    state.accounts.readers.hand_in("n1", "life1", HandIn(LAST, 1, ()))
+    assert readers[0].ready(LAST, LEXICON)
+
+
+def test_nodes_of_a_corpus_wait_for_those_that_are_behind() -> None:
+    readers, _, state = reading(2, corpus=True)
+    assert not readers[0].ready(LAST, LEXICON), "the other has handed nothing in"
+    reaches(state, 1, LAST + DAY)
+    assert readers[0].ready(LAST, LEXICON), "it has read on"
+
+
+def test_a_node_of_a_corpus_that_never_came_is_waited_for() -> None:
+    (reader,), (line,), state = reading(1, corpus=True)
+    reader.peers = Peers(line, MOST, nodes=2, look_s=0.0)
+    assert not reader.ready(LAST, LEXICON)
+    Line(state, "n1")
+    assert not reader.ready(LAST, LEXICON)
+    reaches(state, 1, LAST + DAY)
+    assert reader.ready(LAST, LEXICON)
+
+
+def test_a_node_of_a_corpus_that_was_killed_is_waited_for_until_it_has_read_on() -> None:
+    readers, _, state = reading(2, corpus=True)
+    state.lost("n1", state.ledger.of("n1").session)
+    assert not readers[0].ready(LAST, LEXICON)
+    Line(state, "n1")
+    state.accounts.greet("n1", "another life")
+    assert not readers[0].ready(LAST, LEXICON)
+    assert readers[1].ready(LAST, LEXICON), "what it remembers, read again"
+    assert readers[0].ready(LAST, LEXICON)
+
+
+def test_what_a_node_counted_stays_when_it_is_killed() -> None:
+    readers, _, state = reading(2, corpus=True)
+    assert not readers[1].ready(LAST, LEXICON)
+    state.lost("n1", state.ledger.of("n1").session)
+    Line(state, "n1")
+    assert readers[0].ready(LAST, LEXICON)
+    assert readers[1].ready(LAST, LEXICON)
+    shared = [reader.peers.sum(LAST) for reader in readers if reader.peers is not None]
+    assert [None if each is None else each.seen.sum() for each in shared] == [60.0 * 12 * DAYS] * 2
+
+
+def test_a_server_that_was_restarted_asks_for_counts_again() -> None:
+    readers, lines, state = reading(2, corpus=True)
+    assert not readers[0].ready(LAST, LEXICON)
+    state.accounts.shared = SharedCounts()
+    state.accounts.tracker.expect(["n1"], until=1e12)
+    assert not readers[0].ready(LAST, LEXICON)
+    assert readers[1].ready(LAST, LEXICON)
+    assert readers[0].ready(LAST, LEXICON)
+    assert [line.sent // 5 for line in lines] == [2, 1]
+
+
+def test_a_node_of_a_corpus_rests_until_the_others_are_there_or_it_is_told_to_stop() -> None:
+    readers, _, _ = reading(2, corpus=True)
+    peers, rests = readers[0].peers, list[int]()
+    assert peers is not None
+
+    def rest() -> bool:
+        rests.append(1)
+        if len(rests) == 3:
+            readers[1].ready(LAST, LEXICON)
+        return False
+
+    peers.rest = rest
+    readers[0].wait(LAST, LEXICON)
+    assert len(rests) == 3
+    assert peers.sum(LAST) is not None
+    peers.rest = lambda: True
+    readers[0].wait(0, LEXICON)
 
 
 def test_the_sum_of_a_window_stays_when_more_is_read_of_it() -> None:
     shared = SharedCounts()
-    one, other = counts([[0, 1]]), counts([[1, 2]])
-    assert shared.answer(DAY, "a", ["a", "b"], ["a", "b"])[0] == SEND
-    shared.hand_in(DAY, "a", one)
-    assert shared.answer(DAY, "a", ["a", "b"], ["a", "b"])[0] == WAIT
-    shared.hand_in(DAY, "b", other)
-    answer, parts = shared.answer(DAY, "b", ["a", "b"], ["a", "b"])
-    assert (answer, parts) == (READY, (one, other))
-    shared.hand_in(DAY, "a", other)
-    assert shared.answer(DAY, "a", ["a", "b"], ["a"]) == (READY, (one, other))
+    one, other, both = counts([[0, 1]]), counts([[1, 2]]), ["a", "b"]
+    assert shared.answer(DAY, "a", None, both, both) == (SEND, ())
+    assert shared.answer(DAY, "a", one, both, both) == (WAIT, ())
+    assert shared.answer(DAY, "b", other, both, both) == (READY, (one, other))
+    assert shared.answer(DAY, "a", other, both, ["a"]) == (READY, (one, other))
 
 
 def test_a_node_alone_goes_on_alone_and_old_windows_are_forgotten() -> None:
     shared = SharedCounts()
-    assert shared.answer(DAY, "a", ["a"], ["a"]) == (OWN, ())
-    assert shared.answer(DAY, "b", ["a", "b"], ["b"]) == (OWN, ()), "the first one read by its own"
+    assert shared.answer(DAY, "a", None, ["a"], ["a"]) == (READY, ())
+    late = shared.answer(DAY, "b", None, ["a", "b"], ["b"])
+    assert late == (READY, ()), "the first one read by its own"
     for window in range(2, 100):
-        shared.answer(window * DAY, "a", ["a"], ["a"])
-    assert len(shared._given) == len(shared._fixed) < 9
+        shared.answer(window * DAY, "a", None, ["a"], ["a"])
+    assert shared.answer(DAY, "b", None, ["a", "b"], ["b"]) == (SEND, ())
+    assert len(shared._windows) < 9
 
 
 def counts(sentences: list[list[int]]) -> TextCounts:
@@ -173,7 +254,7 @@ TEXTS = st.lists(st.lists(st.integers(0, WORDS - 1), max_size=9), max_size=9)
 def test_counts_of_parts_add_up_to_those_of_the_whole(texts: list[list[list[int]]]) -> None:
     parts = [read(Message({}, written(counts(text)))) for text in texts]
     whole = counts([sentence for text in texts for sentence in text])
-    found = added_up([part for part in parts if part is not None])
+    found = added_up([part for part in parts if part is not None], MOST)
     np.testing.assert_array_equal(found.seen, whole.seen)
     for mine, its in zip(
         vars(PairCounts.of_sum(found)).values(),
@@ -181,6 +262,22 @@ def test_counts_of_parts_add_up_to_those_of_the_whole(texts: list[list[list[int]
         strict=True,
     ):
         np.testing.assert_array_equal(mine, its)
+
+
+def test_of_more_than_a_message_holds_the_pairs_that_were_counted_least_are_left_out() -> None:
+    found = added_up([counts([[0, 1], [0, 1], [2, 3], [4, 5], [4, 5]])], 16 * (WORDS + 2))
+    assert (found.first.tolist(), found.second.tolist()) == ([0, 4], [1, 5])
+    assert found.pairs.tolist() == [2.0, 2.0]
+
+
+def test_a_question_that_is_none_is_refused() -> None:
+    state = ServerState(ServerConfig(), SyncConfig(policy="asp"), RowShape(DIM))
+    whole = {"op": "share_counts", "window": DAY, "nodes": 0}
+    line = Line(state, "n0")
+    assert line.request(Message(whole)).header["answer"] == READY
+    for change in ({"window": "x"}, {"window": 2**50}, {"nodes": -1}):
+        with pytest.raises(RefusedError, match="share_counts"):
+            line.request(Message({**whole, **change}))
 
 
 @pytest.mark.parametrize(

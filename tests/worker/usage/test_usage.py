@@ -119,11 +119,11 @@ def test_times_lie_apart():
     assert {part.window for part in parts} == {int(8 * DAY)}
 
 
-def test_words_that_all_nodes_read_seldom_are_not_sent():
-    usage, lexicon = reader(), Lexicon()
-    lexicon.counts = np.where(np.isin(lexicon.ids, [IDS["c"], IDS["d"]]), LEAST_MENTIONS, 11.0)
+def test_words_that_are_remembered_seldom_are_not_sent():
+    usage = reader()
+    keep(usage, block([f"cd/{letter}" for letter in LETTERS[4:][: LEAST_MENTIONS - 1]], 8))
     keep(usage, block(["ab", "cd"], 9))
-    parts = usage.close(int(9 * DAY), lexicon, rows).sums
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     assert {int(at) for part in parts for at in part.ids} == {IDS["c"], IDS["d"]}
 
 
