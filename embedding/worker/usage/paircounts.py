@@ -43,9 +43,9 @@ class PairCounts:
 
     def counted(self, ids: IntArray, seen: npt.NDArray[np.floating]) -> TextCounts:
         """To be added to those of other nodes. ids int64 [v], row ids; seen [v]: mentions."""
-        first = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        once = first <= self.contexts
-        first, second = first[once].astype(np.int32), self.contexts[once]
+        words = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        once = words <= self.contexts
+        first, second = words[once].astype(np.int32), self.contexts[once]
         pairs = self.counts[once].sum(axis=1)
         return TextCounts(ids, seen.astype(np.float32), first, second, pairs)
 
