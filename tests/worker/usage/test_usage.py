@@ -45,6 +45,12 @@ def block(documents: list[str], day: int, source: str = "s", voices: list[int] |
     return found
 
 
+@pytest.fixture(autouse=True)
+def small_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of words is compared here, of those too that nobody would judge."""
+    monkeypatch.setattr("embedding.worker.usage.usage.LEAST_MENTIONS", 1)
+
+
 def reader(most: int = 10_000, windows: int = 6) -> UsageReader:
     return UsageReader(2, PastTexts(Calendar(WindowUnit.DAY), most, windows))
 
@@ -119,7 +125,8 @@ def test_times_lie_apart():
     assert {part.window for part in parts} == {int(8 * DAY)}
 
 
-def test_words_that_are_remembered_seldom_are_not_sent():
+def test_words_that_are_remembered_seldom_are_not_sent(monkeypatch):
+    monkeypatch.setattr("embedding.worker.usage.usage.LEAST_MENTIONS", LEAST_MENTIONS)
     usage = reader()
     keep(usage, block([f"cd/{letter}" for letter in LETTERS[4:][: LEAST_MENTIONS - 1]], 8))
     keep(usage, block(["ab", "cd"], 9))
