@@ -188,9 +188,9 @@ def test_nodes_say_together_how_one_node_would_have_seen_words_used(
     assert [len(window) > 100 for window in alone] == [True, True]
     for one, other in zip(alone, together, strict=True):
         assert one.keys() == other.keys()
-        # Row ids differ, and with them which passages share a place in the table of repeated ones.
+        # A passage that both nodes hold counts once on each.
         same = [one[word] == other[word] for word in one]
-        assert sum(same) / len(same) > 0.8
+        assert sum(same) / len(same) > 0.6
         documents, others = (sum(map(sum, each.values())) for each in (one, other))
         assert documents == pytest.approx(others, rel=0.01)
 
