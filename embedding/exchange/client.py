@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +78,7 @@ class ParameterClient:
             incarnation=incarnation,
             resume=self._resume,
         )
+        self.greeted: list[Callable[[Channel, Welcome], None]] = []
         self.path = path(PathSetup(self.session, self.log, self._taken), self.feedback)
         self.rows = self.path.view
         self.calls = ServerCalls(self.session)
@@ -297,6 +298,8 @@ class ParameterClient:
         at all. So all after the last that it knows are sent, in order, before any new one.
         """
         self.path.links.bring(welcome)
+        for tell in self.greeted:
+            tell(channel, welcome)
         self.log.confirm(welcome.durable)
         lost = self.log.after(welcome.sequence)
         if lost:

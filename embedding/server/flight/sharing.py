@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from embedding.exchange.headers import whole
 from embedding.exchange.textcounts import SHARE_COUNTS, added_up, read, written
 from embedding.exchange.wire import Message
@@ -29,17 +27,22 @@ class SharingCalls:
         counts = read(message)
         with state.lock:
             accounts = state.accounts
+            if header.get("summed") is True:
+                accounts.shared.fix(window, counts)
+                return Message({"status": "ok"})
+            readers = accounts.readers.of_window(window)
+            # One that has yet to come back to a restarted server may have read by a sum already.
+            away = accounts.readers.away(window) & (state.present() | accounts.tracker.expected)
             if nodes:
-                readers = awaited = self._behind(window, node, nodes)
+                readers = awaited = self._behind(window, node, nodes) | away
             else:
-                readers = accounts.readers.of_window(window)
-                awaited = () if header.get("overdue") is True else state.wait([window]).readers
+                awaited = {*state.wait([window]).readers, *away}
             answer, parts = accounts.shared.answer(window, node, counts, readers, awaited)
         most = state.config.max_message_bytes
         arrays = written(added_up(parts, most)) if parts else {}
         return Message({"status": "ok", "answer": answer}, arrays)
 
-    def _behind(self, window: int, node: str, nodes: int) -> Collection[str]:
+    def _behind(self, window: int, node: str, nodes: int) -> set[str]:
         """Nodes beside `node` that have yet to come to the end of a window (under the lock).
 
         nodes  that read the corpus; one that never came is waited for by no name

@@ -92,6 +92,10 @@ class WindowReaders:
         """Nodes that read text of a window."""
         return {one.node for one in self._windows.get(window, {}).values()}
 
+    def away(self, window: int) -> set[str]:
+        """Those of them that this server was not greeted by since it was started."""
+        return self.of_window(window) - self._greeted
+
     def greet(self, node: str, life: str) -> None:
         """A process speaks for its node from now on; the one before it is dead."""
         self._lives[node] = life

@@ -4,7 +4,7 @@ Each node hands its counts in when it has read a window, and waits with reading 
 more until the others have, too. The sum is fixed then: whoever reads documents of this window again
 reads them by the same vectors. Who dies is waited for no longer.
 
-The state is in memory alone: after a restart the sum is that of nodes that have yet to hand in.
+The state is in memory alone: after a restart the nodes that have a sum bring it back.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class SharedCounts:
         readers  nodes that read text of the window, or may have yet to
         awaited  those of them that are waited for
         """
-        one = self._windows.setdefault(window, _Window())
-        for old in sorted(self._windows)[:-_KEPT]:
-            del self._windows[old]
+        one = self._of(window)
         if one.fixed is None:
             if counts is not None:
                 one.given[node] = counts
@@ -62,3 +60,16 @@ class SharedCounts:
                 one.fixed = tuple(counts for _, counts in sorted(one.given.items()))
             one.given.clear()
         return READY, one.fixed
+
+    def fix(self, window: int, total: TextCounts | None) -> None:
+        """A node has read a window by this sum; None: by its own counts, as nobody else read it."""
+        one = self._of(window)
+        if one.fixed is None:
+            one.fixed = () if total is None else (total,)
+            one.given.clear()
+
+    def _of(self, window: int) -> _Window:
+        one = self._windows.setdefault(window, _Window())
+        for old in sorted(self._windows)[:-_KEPT]:
+            del self._windows[old]
+        return one

@@ -275,7 +275,7 @@ class GradientProcess:
     def _ready(self, ask: Ask, inherited: Sequence[Inherited]) -> bool:
         """Whether the other nodes have said what a window is read by."""
         usage, lexicon = self.learner.observer.usage, self.learner.lexicon
-        return usage is None or usage.ready(ask.window, lexicon, inherited, overdue=ask.overdue)
+        return usage is None or usage.ready(ask.window, lexicon, inherited)
 
     def _remembered_since(self, asks: Sequence[Ask]) -> float | None:
         """Event time (Unix seconds) from which on text is remembered; None: nobody knows yet."""

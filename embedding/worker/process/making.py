@@ -122,16 +122,20 @@ def make_learner(
 
 def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Peers | None:
     """None of a node that reads a whole corpus alone."""
-    line, most_bytes = client.session, spec.exchange.max_message_bytes
-    if spec.corpus is None:
-        return Peers(line, most_bytes)
+    nodes = 0
+    if spec.corpus is not None:
+        nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
+        if nodes < 2:
+            return None
 
     def rest() -> bool:
         client.idle()  # no barrier of the others waits for this node meanwhile
         return stop.wait(LOOK_S)
 
-    nodes = spec.corpus.count if spec.corpus.peers is None else spec.corpus.peers
-    return Peers(line, most_bytes, nodes=nodes, rest=rest) if nodes > 1 else None
+    most_bytes = spec.exchange.max_message_bytes
+    peers = Peers(client.session, most_bytes, nodes=nodes, rest=rest)
+    client.greeted.append(peers.greeted)
+    return peers
 
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from embedding.exchange import textcounts
+from embedding.exchange.channel import Channel
+from embedding.exchange.protocol import Welcome
 from embedding.exchange.session import Requests
 from embedding.exchange.textcounts import SHARE_COUNTS, TextCounts
 from embedding.exchange.wire import Message
@@ -40,13 +42,13 @@ class Peers:
         self._look_s = look_s
         self.rest = rest
         self._asked: float | None = None
+        self._epoch = 0
         self._sums: dict[int, TextCounts | None] = {}
 
-    def ready(self, window: int, overdue: bool, counts: Callable[[], TextCounts | None]) -> bool:
+    def ready(self, window: int, counts: Callable[[], TextCounts | None]) -> bool:
         """Whether a window (Unix seconds of its start) can be read now; else ask again later.
 
-        overdue  the server waits for the others no longer
-        counts   what this node counts in its text; asked for where there are other nodes alone
+        counts  what this node counts in its text; asked for where there are other nodes alone
         """
         if window in self._sums:
             return True
@@ -54,9 +56,9 @@ class Peers:
         if self._asked is not None and now < self._asked + self._look_s:
             return False
         self._asked = now
-        answer = self._ask(window, overdue, None)
+        answer = self._line.request(self._message(window, None))
         if answer.header["answer"] == textcounts.SEND and (own := counts()) is not None:
-            answer = self._ask(window, overdue, own)
+            answer = self._line.request(self._message(window, own))
         if answer.header["answer"] == textcounts.WAIT:
             return False
         self._sums[window] = textcounts.read(answer)
@@ -68,9 +70,14 @@ class Peers:
         """What all nodes counted; None: there is this one alone, or nobody asked."""
         return self._sums.get(window)
 
-    def _ask(self, window: int, overdue: bool, counts: TextCounts | None) -> Message:
-        header = {"op": SHARE_COUNTS, "window": window, "overdue": overdue, "nodes": self._nodes}
-        if counts is None:
-            return self._line.request(Message(header))
-        most = textcounts.added_up([counts], self._most_bytes)
-        return self._line.request(Message(header, textcounts.written(most)))
+    def greeted(self, channel: Channel, welcome: Welcome) -> None:
+        """A server that was restarted does not know the sums by which this node has read."""
+        if self._epoch != welcome.epoch:
+            for window, found in list(self._sums.items()):
+                channel.request(self._message(window, found, summed=True))
+        self._epoch = welcome.epoch
+
+    def _message(self, window: int, counts: TextCounts | None, *, summed: bool = False) -> Message:
+        header = {"op": SHARE_COUNTS, "window": window, "nodes": self._nodes, "summed": summed}
+        most = None if counts is None else textcounts.added_up([counts], self._most_bytes)
+        return Message(header, {} if most is None else textcounts.written(most))

@@ -94,19 +94,17 @@ class UsageReader:
         window: int,
         lexicon: NodeLexicon,
         inherited: Sequence[Inherited] = (),
-        *,
-        overdue: bool = False,
     ) -> bool:
         """Whether a window can be read: each other node has handed in its counts.
 
-        inherited  as in `close`; overdue: the server waits for the others no longer
+        inherited  as in `close`
         """
 
         def counts() -> TextCounts | None:
             found = self._text(window, lexicon, inherited)
             return None if found is None else found.pairs.counted(found.ids, found.seen)
 
-        return self.peers is None or self.peers.ready(window, overdue, counts)
+        return self.peers is None or self.peers.ready(window, counts)
 
     def wait(self, window: int, lexicon: NodeLexicon) -> None:
         """Until a window of a corpus can be read, or the node is told to stop.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -131,10 +131,7 @@ def test_without_the_others_a_node_says_something_else() -> None:
     assert max(np.abs(apart[key] - each).max() for key, each in one.items()) > 0.2
 
 
-def test_nobody_waits_for_a_dead_node_or_when_the_server_does_not() -> None:
-    readers, _, state = reading(3)
-    assert not readers[0].ready(LAST, LEXICON)
-    assert readers[0].ready(LAST, LEXICON, overdue=True)
+def test_nobody_waits_for_a_dead_node() -> None:
     for corpus in (False, True):
         readers, _, state = reading(2, corpus=corpus)
         assert not readers[0].ready(LAST, LEXICON)
@@ -198,6 +195,44 @@ def test_a_server_that_was_restarted_asks_for_counts_again() -> None:
     assert readers[1].ready(LAST, LEXICON)
     assert readers[0].ready(LAST, LEXICON)
     assert [line.sent // 5 for line in lines] == [2, 1]
+
+
+@pytest.mark.parametrize("corpus", [False, True])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_server_that_was_restarted_waits_for_the_sum_by_which_a_node_has_read(
+    corpus: bool, alone: bool
+) -> None:
+    """A checkpoint says who handed in, and a node that has yet to come back holds the sum."""
+    readers, lines, state = reading(2, corpus=corpus)
+    first, second = (reader.peers for reader in readers)
+    assert first is not None
+    assert second is not None
+    if alone:
+        state.accounts.shared.answer(LAST, "n0", None, ["n0"], ["n0"])
+        first.ready(LAST, lambda: None)
+    else:
+        assert not readers[1].ready(LAST, LEXICON)
+        assert readers[0].ready(LAST, LEXICON)
+    state.accounts.readers.hand_in("n0", "life0", HandIn(LAST, 1, ()))
+    reaches(state, 0, LAST + DAY)
+    state.accounts.shared = SharedCounts()
+    state.accounts.readers._greeted = {"n1"}
+    state.accounts.tracker.expect(["n0"], until=1e12)
+    assert not readers[1].ready(LAST, LEXICON)
+    assert not readers[1].ready(LAST, LEXICON)
+    channel, welcome = cast("Any", lines[0]), cast("Any", SimpleNamespace(epoch=2))
+    first.greeted(channel, welcome)
+    sent = lines[0].sent
+    first.greeted(channel, welcome)
+    assert lines[0].sent == sent, "this server knows it"
+    assert readers[1].ready(LAST, LEXICON)
+    mine, its = first.sum(LAST), second.sum(LAST)
+    if mine is None or its is None:
+        assert mine is its is None
+        assert alone
+    else:
+        for name, each in vars(mine).items():
+            np.testing.assert_array_equal(each, vars(its)[name])
 
 
 def test_a_node_of_a_corpus_rests_until_the_others_are_there_or_it_is_told_to_stop() -> None:
