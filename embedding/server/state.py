@@ -406,6 +406,9 @@ class ServerState:
             self.machine.seen(node, now=now)
             self.reports.put(node, report, now)
             self.accounts.tracker.report(node, pending, now=now, event_now=event_now)
+            if node in self.living():
+                # Before it has greeted it may hold pushes that this server lost.
+                self.accounts.tracker.back(node)
 
     def present(self) -> set[str]:
         """Nodes of this server that take part or rest (under the lock)."""

@@ -93,6 +93,10 @@ class WindowTracker:
         """
         self._expected.update(dict.fromkeys(nodes, until))
 
+    def back(self, node: str) -> None:
+        """One that was expected is here again."""
+        self._expected.pop(node, None)
+
     @property
     def expected(self) -> set[str]:
         """Those who are waited for so."""
@@ -120,7 +124,6 @@ class WindowTracker:
 
         pending  None: it does not say which sources it reads
         """
-        self._expected.pop(node, None)
         # A source that it reads no longer is another node's: nobody waits for this one there, not
         # even where it pushed the rest of the source after it had reported that it gave it up.
         own = self._read_by.setdefault(node, set())

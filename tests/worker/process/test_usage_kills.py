@@ -39,8 +39,9 @@ def used(snapshot: Snapshot) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
     }
 
 
-def learnt(found: Crawl) -> None:
-    found.start("n0")
+def learnt(found: Crawl, *nodes: str) -> None:
+    for node in nodes or ("n0",):
+        found.start(node)
     found.until(lambda: found.learnt() == 270, "all is learnt")
     found.until(lambda: found.open() == 0, "everything is acknowledged")
 
@@ -107,3 +108,44 @@ def test_the_use_of_words_is_that_of_an_undisturbed_run(
             # Words may have other row ids, and are then added up in another order.
             assert np.allclose(sums, theirs[key][1], atol=0.01 * n + 0.01), key
         assert found.learnt() == 270, "what is read again is not counted"
+
+
+def unlike() -> list[dict[str, object]]:
+    """No passage twice, and each source has words of its own beside those of all."""
+    draw, found = random.Random(5), documents()
+    for each in found:
+        own = [f"{each['part']}{at}" for at in range(8)]
+        words = [f"말{at}" for at in range(25)] + own
+        each["title"] = each["text"] = " ".join(draw.choices(words, k=14)) + "."
+    return found
+
+
+def test_two_nodes_say_what_one_says_though_the_server_is_killed_while_one_waits(
+    tmp_path: Path,
+) -> None:
+    with running(None, unlike()) as base:
+        with crawling_at(base, tmp_path / "one", READER, window=WindowUnit.MONTH) as found:
+            learnt(found)
+            one = used(snapshot_of(found))
+        with (
+            crawling_at(base, tmp_path / "two", READER, window=WindowUnit.MONTH) as found,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            learnt(found, "n0", "n1")
+            assert all(each["tokens"] for each in found.client.status()["nodes"].values())
+            for each in found.processes("n1"):
+                each.send_signal(signal.SIGSTOP)
+            cut = pool.submit(snapshot_of, found)
+            found.until(lambda: bool(found.client.status()["waits"]), "it says for whom it waits")
+            time.sleep(1)  # n0 hands in its counts
+            found.kill_server()
+            found.serve()
+            for each in found.processes("n1"):
+                each.send_signal(signal.SIGCONT)
+            snapshot = cut.result(600)
+            assert snapshot.manifest.missing == ()
+            two = used(snapshot)
+    assert two.keys() == one.keys()
+    for key, (n, sums) in one.items():
+        assert two[key][0] == n, key
+        assert np.allclose(two[key][1], sums, atol=0.01 * n + 0.01), key
