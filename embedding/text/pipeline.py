@@ -65,13 +65,36 @@ _PIECE = re.compile(
 )
 
 
-def _digest(name: str, config: TextConfig, version: str) -> str:
-    text = f"{name} {version} {config.min_length} {config.max_length}"
-    return hashlib.sha256(text.encode()).hexdigest()
+class _Cut:
+    """Words of a sentence alone, those that are too short or too long left out."""
+
+    name: str
+
+    def __init__(self, config: TextConfig) -> None:
+        self._least, self._most = config.min_length, config.max_length
+        text = f"{self.name} 1 {config.min_length} {config.max_length}"
+        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.morphemes = 0
+
+    def renew(self) -> bool:
+        """Nothing is found here."""
+        return False
+
+    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence."""
+        found = [self._words(sentence) for sentence in sentences]
+        self.morphemes += sum(map(len, found))
+        return [[word for word in words if self._fits(word)] for words in found]
+
+    def _fits(self, word: str) -> bool:
+        return self._least <= len(word) <= self._most
+
+    def _words(self, sentence: str) -> list[str]:
+        raise NotImplementedError
 
 
 @TOKENIZERS.register("script", TokenizerTraits(always_runs=True))
-class ScriptTokenizer:
+class ScriptTokenizer(_Cut):
     """Words by script, for any language.
 
     Letters that belong together are a word, in lower case, with inner apostrophes and hyphens.
@@ -81,19 +104,6 @@ class ScriptTokenizer:
 
     name = "script"
 
-    def __init__(self, config: TextConfig) -> None:
-        self._least, self._most = config.min_length, config.max_length
-        self.digest = _digest(self.name, config, "1")
-        self.morphemes = 0
-
-    def renew(self) -> bool:
-        """Nothing is found here."""
-        return False
-
-    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        """Words of each sentence."""
-        return [self._words(sentence) for sentence in sentences]
-
     def _words(self, sentence: str) -> list[str]:
         words: list[str] = []
         for found in _PIECE.finditer(sentence):
@@ -102,33 +112,17 @@ class ScriptTokenizer:
                 words.extend(run[at : at + 2] for at in range(len(run) - 1))
             else:
                 words.append(found[0].lower().replace("’", "'"))
-        self.morphemes += len(words)
-        return [word for word in words if self._least <= len(word) <= self._most]
+        return words
 
 
 @TOKENIZERS.register("whitespace", TokenizerTraits(as_written=True, always_runs=True))
-class WhitespaceTokenizer:
+class WhitespaceTokenizer(_Cut):
     """Words as they stand between blanks: for text that was cut into words before."""
 
     name = "whitespace"
 
-    def __init__(self, config: TextConfig) -> None:
-        self._least, self._most = config.min_length, config.max_length
-        self.digest = _digest(self.name, config, "1")
-        self.morphemes = 0
-
-    def renew(self) -> bool:
-        """Nothing is found here."""
-        return False
-
-    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        """Words of each sentence."""
-        result: list[list[str]] = []
-        for sentence in sentences:
-            words = sentence.split()
-            self.morphemes += len(words)
-            result.append([word for word in words if self._least <= len(word) <= self._most])
-        return result
+    def _words(self, sentence: str) -> list[str]:
+        return sentence.split()
 
 
 # Sentences that a site repeats on page after page: its own words, not those of who writes there.

@@ -36,8 +36,7 @@ from embedding.worker.usage.contexts import add_contexts, without_repeats
 from embedding.worker.usage.contextshift import context_shift
 from embedding.worker.usage.countvectors import count_vectors
 from embedding.worker.usage.paircounts import PairCounts, pair_counts
-from embedding.worker.usage.past import PastTexts, of_busiest
-from embedding.worker.usage.pastdocuments import PastDocuments, joined, of_corpus
+from embedding.worker.usage.past import PastDocuments, PastTexts, joined, of_busiest, of_corpus
 from embedding.worker.usage.sharing import Peers
 from embedding.worker.words.lexicon import NodeLexicon
 

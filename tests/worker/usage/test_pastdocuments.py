@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from embedding.exchange.payload import UNITS
-from embedding.worker.usage.pastdocuments import PastDocuments, of_corpus
+from embedding.worker.usage.past import PastDocuments, of_corpus
 
 
 def documents(source: str, *lines: int) -> PastDocuments:
