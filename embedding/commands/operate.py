@@ -1,11 +1,15 @@
-"""`yeoron up`, `down`, `status`: running the platform on one machine."""
+"""`yeoron up`, `down`, `status`, `doctor`, `rotate`: the platform on one machine."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from embedding.commands.common import (
     Json,
@@ -17,10 +21,12 @@ from embedding.commands.common import (
     print_line,
     settings,
     settings_of,
+    silent,
 )
 from embedding.kernel.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
+    from embedding.platform.doctor.diagnosis import Diagnosis
     from embedding.settings import Settings
 
 
@@ -34,6 +40,11 @@ def register(app: typer.Typer) -> None:
     app.command(hidden=True)(mlflow)
     app.command()(down)
     app.command()(status)
+    app.command()(rotate)
+    app.command()(doctor)
+
+
+_STYLES = {"ok": "green", "warn": "yellow", "wrong": "red"}
 
 
 def up(
@@ -227,3 +238,51 @@ def _server_status(chosen: Settings) -> dict[str, Any]:
             "checkpoint; ask again in a moment."
         )
     return dict(server)
+
+
+def rotate(as_json: Json = False) -> None:
+    """Replace the tokens and certificates of the platform while it runs.
+
+    Nodes, server and Dask start again with the new ones. Pages, Airflow and MLflow stay up.
+    Nodes pause for some seconds, and nothing is lost.
+
+    Example: `yeoron rotate`
+    """
+    from embedding.platform.rotation import rotate as replace
+
+    begun = replace(settings_of(), silent if as_json else print_line)
+    if as_json:
+        print_json({"begun_again": list(begun)})
+    elif not begun:
+        print_line("No platform runs; services read them when they start.")
+
+
+def doctor(as_json: Json = False) -> None:
+    """Check the machine, the settings and the stores, and say what to do about each fault.
+
+    While a demo runs, its home is checked. No service is started. The exit code is 1 if
+    something is wrong.
+
+    Examples: `yeoron doctor` · `yeoron doctor --json`
+    """
+    from embedding.platform.doctor.examining import examine
+
+    # Settings that cannot be read are themselves what it has to tell.
+    with suppress(ConfigError):
+        settings_of()
+    found = examine()
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    else:
+        console.print(_table(found))
+    raise typer.Exit(1 if any(one.state == "wrong" for one in found) else 0)
+
+
+def _table(found: Sequence[Diagnosis]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for one in found:
+        sentences = Text(one.found, overflow="fold")
+        if one.advice:
+            sentences.append(f"\n→ {one.advice}", style=_STYLES[one.state])
+        table.add_row(Text(one.state, style=_STYLES[one.state]), Text(one.check), sentences)
+    return table

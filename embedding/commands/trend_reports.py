@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embedding.commands.common import console, errors, print_line
+from embedding.kernel.errors import InputError, SnapshotError
 
 if TYPE_CHECKING:
+    from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
+    from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
@@ -22,6 +29,120 @@ _COMPUTED = (
     "`yeoron trends report --all` keeps those of all windows."
 )
 _BETWEEN = "Two windows of one's choice are compared each time they are asked for."
+
+
+_NOTHING = ("one_snapshot", "empty_window")
+"""Notes of a report that has nothing to rank."""
+SPELLINGS = 5
+COMPUTED = 3
+"""Windows whose reports are computed for it; of those further back finished ones are read."""
+_WORDS = {
+    "moved": "a word changed in meaning",
+    "born": "a new word",
+    "risen": "a word used more often",
+    "fallen": "a word used less often",
+}
+"""Findings of a ranking."""
+
+
+def last_found(
+    report: TrendReport, name: str, snapshots: Path | None, store: SnapshotStore, chosen: Settings
+) -> str:
+    """Which window before that of `report` had findings last, and the command that shows it.
+
+    name       `stories` for findings of any kind, or a ranking for those in it
+    snapshots  as the call named the store
+
+    Empty where `report` has some or no window was before it.
+    """
+    from embedding.trends.findings import LOOKED_BACK, findings_of, last_with_findings
+    from embedding.trends.finished import FinishedReports
+    from embedding.trends.rows import RANKINGS
+
+    rankings = RANKINGS if name == "stories" else (name,)
+    start, refs = datetime.fromisoformat(report.snapshot.start), store.list()
+    before = [ref for ref in refs if ref.window_start < start]
+    if findings_of(report, rankings) or not before:
+        return ""
+    finished = FinishedReports(refs, chosen.trends, chosen.paths.trends)
+
+    @cache
+    def known(ref: SnapshotRef) -> TrendReport | None:
+        found = finished.report(ref.id)
+        if found is not None or ref not in before[-COMPUTED:]:
+            return found
+        from embedding.trends.report import build_report
+
+        with suppress(SnapshotError):
+            found = build_report(store, ref.id, chosen.trends, chosen.paths.trends)
+        return found
+
+    def shown(found: TrendReport, command: str, counted: Sequence[str]) -> str:
+        own = "" if snapshots is None else f" --snapshots {shlex.quote(str(snapshots))}"
+        return (
+            f"{found.snapshot.label} ({findings_of(found, counted):,}): yeoron trends {command}"
+            f"{own} --id {found.snapshot.id}"
+        )
+
+    what = _WORDS.get(name, "a finding")
+    found = last_with_findings(before, known, lambda one: findings_of(one, rankings))
+    if found is not None:
+        return f"The last window with {what} is {shown(found, name, rankings)}"
+    missing = any(known(ref) is None for ref in before[-LOOKED_BACK:])
+    whose = " whose report is known" if missing else ""
+    sentences = [f"No window before {report.snapshot.label}{whose} has {what}."]
+    if other := last_with_findings(before, known):
+        sentence = f"The last one with another finding is {shown(other, 'stories', RANKINGS)}"
+        sentences.append(sentence)
+    if missing:
+        sentences.append("yeoron trends report --all writes those of all windows.")
+    return " ".join(sentences)
+
+
+def read_words(path: Path) -> list[str]:
+    """Words of a file, one a line, in Unicode NFC; empty lines are skipped.
+
+    Raises InputError when it cannot be read, holds none or repeats one.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; one word a line is expected.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: it is not UTF-8 text; one word a line is expected.") from error
+    except OSError as error:
+        raise InputError(f"{path}: it cannot be read: {error.strerror}.") from error
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        word = unicodedata.normalize("NFC", line.strip())
+        if word in found:
+            raise InputError(
+                f"{path}, line {number}: {word[:80]!r} stands in line {found[word]} too; each word "
+                "is listed once."
+            )
+        if word:
+            found[word] = number
+    if not found:
+        raise InputError(f"{path}: it holds no word; one word a line is expected.")
+    return list(found)
+
+
+def refuse_unknown(word: str, snapshot: Snapshot, *, known: bool) -> None:
+    """InputError with the nearest spellings unless the word is known."""
+    if known:
+        return
+    from embedding.web.search import SearchVocabulary
+
+    near = SearchVocabulary(snapshot.words, snapshot.counts).nearest_spellings(word, SPELLINGS)
+    about = f"the nearest spellings are {', '.join(near)}" if near else "no spelling is near it"
+    raise InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
+
+
+def refuse_nothing(report: TrendReport) -> None:
+    """InputError when there was nothing to compare."""
+    for note in report.notes:
+        if note.code in _NOTHING:
+            raise InputError(note.text)
 
 
 def report_of(

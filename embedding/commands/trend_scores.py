@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedding.commands.trend_input import refuse_nothing
-from embedding.commands.trend_reports import report_between, report_of
+from embedding.commands.trend_reports import refuse_nothing, report_between, report_of
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -131,7 +130,7 @@ def named_report(
     chosen: Settings,
 ) -> tuple[TrendReport, list[str], dict[str, str]]:
     """The report, the words of the file, and why those that were not compared were not."""
-    from embedding.commands.trend_input import read_words
+    from embedding.commands.trend_reports import read_words
     from embedding.trends.between import TwoSnapshots
     from embedding.trends.material import Snapshots, gather
     from embedding.trends.scores import why_not

@@ -11,7 +11,7 @@ import typer
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
 from embedding.commands.store_options import SnapshotStoreOption, open_store
-from embedding.commands.trend_input import refuse_nothing, refuse_unknown
+from embedding.commands.trend_reports import refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.snapshots.lookup import WholeStore
@@ -362,7 +362,7 @@ def _last(
     name: str,
 ) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
-    from embedding.commands.trend_quiet import last_found
+    from embedding.commands.trend_reports import last_found
 
     if id != "latest":
         return ""

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.late import judge_late
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.pair import SnapshotPair, pair_of
-from embedding.trends.permutation import Grounds
-from embedding.trends.pulling import pulling
-from embedding.trends.rows import Support, TrendRow
+from embedding.trends.permutation import REFINED, Grounds, permutations, refined
+from embedding.trends.replicas import Labels, Units
+from embedding.trends.rows import ContextPull, Support, TrendRow
 from embedding.trends.scores import word_scores
 from embedding.trends.scoretable import WordScores
 from embedding.trends.shift import shift
 from embedding.trends.significance import TestArray, benjamini_hochberg
-from embedding.trends.support import support
-from embedding.trends.touched import touched_words
 from embedding.trends.writer import RowWriter
+
+_SHARE = 0.25
+"""Of a part's occurrences: fewer that may have gone to whole words do not change its company."""
+_MOST_PARTS = 4
+_LONGEST = 24
 
 
 @dataclass(frozen=True)
@@ -256,3 +261,118 @@ def usable(pair: SnapshotPair, readable: bool = True) -> list[str]:
         if not lacks and (equal or not traits.needs_equal_dimensions):
             found.append(name)
     return sorted(found)
+
+
+def support(grounds: Grounds, word: int) -> Support | None:
+    """Who moved a word, by its place among those that were judged; None without a change.
+
+    With R_k the residuals of `permutation.py` and A their sum over the units of the window, a set
+    of these units brought the share Σ_k R_k·A / |A|², so the shares of all sources add up to 1. A
+    unit holds all that its authors wrote. The call is judged again without each source, without the
+    unit that brought most (a change that one author made does not stand without that unit), and
+    without what the busiest authors of the window wrote, where its nodes knew them
+    (`worker/usage`).
+    """
+    units = grounds.compared.units(np.array([word], dtype=np.int64))
+    rest, _ = units.residuals()
+    change = rest[0, units.later].sum(axis=0)
+    if grounds.common.shape[1]:
+        change = change - (change @ grounds.common) @ grounds.common.T
+    total = float(change @ change)
+    if total <= 0.0:
+        return None
+    shares = np.where(units.later, rest[0] @ change / total, 0.0)
+    most = int(np.argmax(shares))
+    supporting = [
+        at for at in range(len(grounds.sources)) if (rest[0, units.source == at] != 0).any()
+    ]
+    without: dict[str, float] = {}
+    if len(supporting) > 1:
+        without = {
+            grounds.sources[at]: _judged(grounds, units, units.source != at) for at in supporting
+        }
+    calm = grounds.compared.without_busiest(np.array([word], dtype=np.int64))
+    return Support(
+        sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in supporting},
+        without_source=without,
+        authors=float(shares[most]),
+        without_authors=_judged(grounds, units, np.arange(len(shares)) != most),
+        without_busiest=None if calm is None else _judged(grounds, calm, np.isfinite(shares)),
+    )
+
+
+def _judged(grounds: Grounds, units: Units, chosen: Labels) -> float:
+    """p by some of the units; 1 where they say nothing."""
+    some = units.take(chosen)
+    found = refined(some, grounds.common, grounds.usual, permutations(some, REFINED[0]))[0]
+    return float(found) if np.isfinite(found) else 1.0
+
+
+def touched_words(before: Mapping[str, int], after: Mapping[str, int]) -> set[str]:
+    """Words that a change of the tokenizer or its dictionary may have touched.
+
+    When a dictionary gains a word, texts that were cut into its parts hold the whole word from then
+    on: it seems to be born, and its parts lose company that they had. When it loses one, the other
+    way round. Which words that were is seen by their spelling: words of one window alone that are
+    made of two or more words of the other one, and the parts they are made of. Any new word can be
+    spelt with short words, so a part counts as touched only where such words may have taken a good
+    share of its occurrences.
+
+    before, after  occurrences of the words that were read in each window
+    """
+    found: set[str] = set()
+    for one, other in ((after, before), (before, after)):
+        whole: Counter[str] = Counter()
+        for word in one.keys() - other.keys():
+            if parts := _parts(word, other):
+                found.add(word)
+                whole.update(dict.fromkeys(parts, one[word]))
+        found.update(part for part, count in whole.items() if count >= _SHARE * other[part])
+    return found
+
+
+def _parts(word: str, known: Collection[str], most: int = _MOST_PARTS) -> tuple[str, ...]:
+    """The fewest known words that the word is made of, at least two; () when there are none."""
+    if not 2 <= len(word) <= _LONGEST:
+        return ()
+    best: dict[int, tuple[str, ...]] = {0: ()}
+    for end in range(1, len(word) + 1):
+        matches = (_extended(best, word[start:end], start, known) for start in _starts(word, end))
+        options = [match for match in matches if match]
+        if options:
+            best[end] = min(options, key=lambda match: (len(match), match))
+    whole = best.get(len(word), ())
+    return whole if 2 <= len(whole) <= most else ()
+
+
+def _starts(word: str, end: int) -> Iterable[int]:
+    """Where a part may begin: the whole word is no part."""
+    return range(1 if end == len(word) else 0, end)
+
+
+def _extended(
+    best: dict[int, tuple[str, ...]], part: str, start: int, known: Collection[str]
+) -> tuple[str, ...]:
+    return (*best[start], part) if start in best and part in known else ()
+
+
+def pulling(snapshot: Snapshot, word: str) -> tuple[ContextPull, ...]:
+    """The contexts that pulled a word in a snapshot's window, the largest shares first.
+
+    Empty where the snapshot does not say it: of one that was cut before 2026-11-25, and of words
+    that hardly shifted.
+    """
+    row = snapshot.index(word)
+    if row is None or snapshot.pulls is None:
+        return ()
+    pulls = snapshot.pulls
+    found = [
+        ContextPull(
+            snapshot.words[int(pulls.contexts[at])],
+            float(pulls.share[at]),
+            float(pulls.before[at]),
+            float(pulls.after[at]),
+        )
+        for at in pulls.of(row)
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.share, one.word)))

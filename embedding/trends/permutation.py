@@ -77,7 +77,7 @@ _SURE = 1e-300
 
 @dataclass(frozen=True)
 class Grounds:
-    """What words were judged by, to look at single ones again (`support.py`).
+    """What words were judged by, to look at single ones again (`moved.support`).
 
     compared  whose units they are; source `at` of them is sources[at]
     common    float32 [dim, c], directions that were taken out; usual: d

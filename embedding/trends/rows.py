@@ -42,7 +42,7 @@ _UNSURE = 0.05
 
 @dataclass(frozen=True)
 class Support:
-    """Who moved a word (support.py).
+    """Who moved a word (`moved.support`).
 
     sources          share of the change that each source brought; they add up to 1
     without_source   p of the change without each of them; empty where there is one
@@ -104,7 +104,7 @@ class TrendRow:
     log_odds, spread   born, risen, fallen: see emergence.py
     since              moved only, if significant: the window in which it changed (late.py)
     burst              born, risen: weight of the burst that this window is part of, in nats, times
-                       the spread over sources (bursts.py); 0 outside of one
+                       the spread over sources (`arrivals.bursts`); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
     authors_*          known authors of these documents; None where none is known
     documents_deduplicated*   one document of each author, and of copies of a text (copies.py), as

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from fastapi.params import Depends
@@ -16,15 +17,15 @@ from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.bias import SourceBias
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.findings import findings_of
+from embedding.trends.findings import findings_of, last_with_findings
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport, WindowFigures
 from embedding.web import brief
+from embedding.web.brief import headline
 from embedding.web.changeview import change_view
 from embedding.web.handout.writing import FORMATS
 from embedding.web.plain import plain_disagreement, plain_history, plain_report
 from embedding.web.site import Site
-from embedding.web.timeline import WindowTimeline, timeline
 from embedding.web.wordview import history_sentences, word_view
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,68 @@ SOON_S = 0.3
 """A brief waits so long for what its sources disagree on."""
 LATER_S = 10.0
 """The script of a brief without it asks again behind so long."""
+
+
+_SHOWN = 12
+"""Windows in the line."""
+
+
+@dataclass(frozen=True)
+class TimelineStop:
+    """One window: its findings (None: not known yet), its words, whether it is the one shown."""
+
+    id: str
+    label: str
+    findings: int | None
+    words: tuple[str, ...]
+    shown: bool
+
+
+@dataclass(frozen=True)
+class WindowTimeline:
+    """The line, the neighbours of the window shown, and the last one before it with a finding."""
+
+    line: tuple[TimelineStop, ...]
+    previous: TimelineStop | None
+    next: TimelineStop | None
+    last: TimelineStop | None
+
+
+ReportOf = Callable[[SnapshotRef], TrendReport | None]
+"""The report of a snapshot as it is shown; None while it is not known."""
+
+
+def timeline(refs: Sequence[SnapshotRef], shown: str, report_of: ReportOf) -> WindowTimeline:
+    """The windows of `refs` around the snapshot `shown`; the line ends with the latest that has
+    it. Reports that are known are read; none is computed for it.
+    """
+    ids = [ref.id for ref in refs]
+    at = ids.index(shown) if shown in ids else len(ids) - 1
+    end = min(len(refs), max(at + 1 + _SHOWN // 2, _SHOWN))
+    line = [_stop(report_of, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
+    return WindowTimeline(
+        line=tuple(line),
+        previous=_stop(report_of, refs[at - 1], shown) if at > 0 else None,
+        next=_stop(report_of, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
+        last=_last(report_of, refs[: max(0, at)]),
+    )
+
+
+def _last(report_of: ReportOf, before: Sequence[SnapshotRef]) -> TimelineStop | None:
+    known = {ref.id: ref for ref in before}
+    found = last_with_findings(before, report_of)
+    return None if found is None else _stop(report_of, known[found.snapshot.id], "")
+
+
+def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:
+    report = report_of(ref)
+    return TimelineStop(
+        id=ref.id,
+        label=ref.id.rpartition("-")[0],
+        findings=None if report is None else findings_of(report),
+        words=() if report is None else tuple(headline(report)),
+        shown=ref.id == shown,
+    )
 
 
 def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from embedding.commands import train_bar as command
+from embedding.commands import training as command
 from embedding.training.nodes import ProgressReader
 from embedding.training.request import TrainProgress
 

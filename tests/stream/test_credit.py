@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.kernel.errors import InputError
 from embedding.stream import frames
-from embedding.stream.credit import ReceiverState, SenderState, cost
 from embedding.stream.frames import FrameKind
+from embedding.stream.queue import ReceiverState, SenderState, cost
 from generated import examples
 
 CAPACITY = 100

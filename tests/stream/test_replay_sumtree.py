@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.stream.sumtree import SumTree
+from embedding.stream.prioritised import SumTree
 from generated import examples
 
 weight = st.one_of(st.just(0.0), st.floats(1e-6, 1e6))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from embedding.kernel.records import Calendar, TokenBlock, WindowUnit
-from embedding.trends.bursts import bursts
+from embedding.trends.arrivals import bursts
 from embedding.trends.emergence import emergence
 from embedding.trends.frequency import Frequency
 from embedding.worker.corpus.authors import Authors

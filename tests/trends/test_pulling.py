@@ -11,7 +11,7 @@ from rich.console import Console
 from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
-from embedding.trends.pulling import pulling
+from embedding.trends.moved import pulling
 from embedding.trends.report import build_report
 from embedding.trends.rows import ContextPull, TrendReport
 from embedding.trends.table import ranking_table

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from embedding.snapshots.usage import Usage
+from embedding.trends.moved import support
 from embedding.trends.permutation import between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Support
-from embedding.trends.support import support
 from embedding.trends.table import _resting
 
 DIM, UNITS, WORDS, DOCUMENTS = 20, 16, 80, 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embedding.snapshots.store import SnapshotStore
+from embedding.trends.moved import touched_words
 from embedding.trends.report import build_report
-from embedding.trends.touched import touched_words
 
 
 def test_a_new_whole_word_and_its_parts_are_touched_and_others_are_not():

@@ -15,8 +15,8 @@ from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
 from embedding.web import reader
 from embedding.web.config import WebConfig
+from embedding.web.pages import ReportOf, timeline
 from embedding.web.reader import Reader
-from embedding.web.timeline import ReportOf, timeline
 from waiting import until
 
 BORN = 3
