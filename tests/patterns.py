@@ -57,6 +57,8 @@ class Reading:
         self._flags = flags
         tree = parser.parse(text, flags & ~re.DEBUG)
         self._alphabet = sorted(set(_USUAL) | set(_characters(tree)))
+        self._dotall, self._ignorecase = bool(flags & re.DOTALL), bool(flags & re.IGNORECASE)
+        self._seen: dict[str, frozenset[str]] = {}
         self.automaton = Automaton()
         empty, first, last = self._sequence(list(tree))
         self.automaton.follow[0] = first
@@ -108,7 +110,7 @@ class Reading:
             return False, looked[1] | none[1], none[2]
         if op is ops.GROUPREF:
             return self._position(frozenset(self._alphabet))
-        return self._position(frozenset(c for c in self._alphabet if self._matches(node, c)))
+        return self._position(self._matched(node))
 
     def _repeat(self, least: int, most: Any, body: Any) -> Part:
         endless = most is ops.MAXREPEAT or most > LARGE
@@ -141,11 +143,18 @@ class Reading:
             others = parser.SubPattern(body.state, nodes[:at] + nodes[at + 1 :])
             yield inner and others.getwidth()[0] == 0
 
+    def _matched(self, node: Any) -> frozenset[str]:
+        """Characters of the alphabet; an expression repeats the same few classes."""
+        key = repr(node)
+        if key not in self._seen:
+            self._seen[key] = frozenset(c for c in self._alphabet if self._matches(node, c))
+        return self._seen[key]
+
     def _matches(self, node: Any, character: str) -> bool:
         if node[0] is ops.ANY:
-            return bool(self._flags & re.DOTALL) or character != "\n"
+            return self._dotall or character != "\n"
         tried = {character}
-        if self._flags & re.IGNORECASE:
+        if self._ignorecase:
             tried |= {character.lower(), character.upper()}
         return any(_holds(node, each) for each in tried if len(each) == 1)
 
@@ -257,12 +266,10 @@ def _without_assertions(
 
 def _reachable(steps: dict[int, set[int]], start: int) -> set[int]:
     seen: set[int] = set()
-    left = [*steps[start]]
-    while left:
-        at = left.pop()
-        if at not in seen:
-            seen.add(at)
-            left += steps[at]
+    new = steps[start]
+    while new:
+        seen |= new
+        new = set().union(*(steps[at] for at in new)) - seen
     return seen
 
 

@@ -40,10 +40,15 @@ PROVED: dict[str, str] = {
 
 
 @cache
-def sources() -> dict[str, ast.Module]:
+def texts() -> dict[str, str]:
     """Every module by its path from the root."""
     files = [file for name in ROOTS for file in sorted((ROOT / name).rglob("*.py"))]
-    return {str(f.relative_to(ROOT)): ast.parse(f.read_text(encoding="utf-8")) for f in files}
+    return {str(f.relative_to(ROOT)): f.read_text(encoding="utf-8") for f in files}
+
+
+@cache
+def parsed(path: str) -> ast.Module:
+    return ast.parse(texts()[path])
 
 
 def module_of(path: str) -> ModuleType:
@@ -86,7 +91,7 @@ def held(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
 def asked(path: str) -> dict[str, set[str]]:
     """By name the attributes that a module asks of it."""
     found: dict[str, set[str]] = defaultdict(set)
-    for node in ast.walk(sources()[path]):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             whose = node.func.value
             known = getattr(whose, "id", None) or getattr(whose, "attr", None)
@@ -99,7 +104,7 @@ def asked(path: str) -> dict[str, set[str]]:
 
 def uses(name: str, path: str) -> set[str]:
     """How a pattern under this name is asked: a name with a line before it in its own module."""
-    where = [path] if name.startswith("_") else sources()
+    where = [path] if name.startswith("_") else (p for p, t in texts().items() if name in t)
     return set().union(*(asked(each).get(name, set()) for each in where))
 
 
@@ -121,8 +126,8 @@ def within_functions(
 def patterns() -> dict[str, tuple[re.Pattern[Any], frozenset[str]]]:
     """Every pattern of the tree by where it is, with how it is asked."""
     found: dict[str, tuple[re.Pattern[Any], frozenset[str]]] = {}
-    for path, tree in sources().items():
-        if not makes_patterns(tree):
+    for path, text in texts().items():
+        if "import re" not in text or not makes_patterns(tree := parsed(path)):
             continue
         for name, pattern, used in within_functions(path, tree):
             found[name] = pattern, frozenset(used)
