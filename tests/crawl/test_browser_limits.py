@@ -186,7 +186,7 @@ async def test_the_browser_is_renewed_by_pages_and_by_memory(pages: Any, quick: 
         assert pool.started == 3
         first = pool.browser.processes()
         pool._config = pool._config.model_copy(
-            update={"recycle_pages": 100, "browser_memory_mb": pool.browser.measure() / 1e6 * 0.9}
+            update={"recycle_pages": 100, "browser_memory_mb": pool.browser.measure() / 2e6}
         )
         await render(pool, f"{pages.base}/good")
         assert pool.started == 4
