@@ -55,8 +55,8 @@ def test_each_way_to_train_rehearses_and_counts_each_word_once(
 ) -> None:
     told = trained(yeoron, posts, tmp_path / "store", *options.split())
     assert told["tokens_trained"] == 2 * WORDS
-    # Of two nodes each may have one of the windows alone, and rehearse it as its first.
-    assert 0 < told["replayed_tokens"] <= 2 * PASSES * WORDS
+    # Both as a first window, or half as many passes over both; and the words that are held out.
+    assert 0 < told["replayed_tokens"] <= 2.2 * PASSES * WORDS
     store = SnapshotStore(str(tmp_path / "store"))
     for ref in store.list():
         snapshot = store.open(ref.id)

@@ -13,6 +13,7 @@ pairs under the tables (`heldout.py`), measured at each rehearsal before it trai
              leave its start. Fresh text changes what is held out: looks begin again with it
     a window that another one follows has what is left of its own budget rehearsed first, and is
              `unconverged` until then; what windows before it had left is forgotten
+    the last window of a corpus has LAST of the passes over all that is remembered, none given up
 
 `read` is what was read of all windows: the more is known already, the less there is to learn. The
 first window starts at FIRST times the learning rate, for a model without any text leaves its start
@@ -32,6 +33,8 @@ FIRST = 2.0
 """How many times larger than the learning rate the first rehearsals of a model are."""
 _SHORTEST = 3.0
 """A window is rehearsed for this part of the passes at least."""
+LAST = 0.5
+"""Part of the passes that the last window of a corpus is rehearsed for, over all windows."""
 LEFT = 0.9
 """Part of the loss of frequencies alone below which a model has left its start."""
 MIN_TOKENS = 64
@@ -47,12 +50,14 @@ would keep the model there."""
 class Order:
     """What to learn next from the memory: so many tokens, at this part of the learning rate.
 
-    decay  by which part of itself, times its rate, a row shrinks in a pass over all that is held
+    decay   by which part of itself, times its rate, a row shrinks in a pass over all that is held
+    evenly  drawn from all that is remembered, of the window under way no more than of others
     """
 
     tokens: int
     rate: float
     decay: float = 0.0
+    evenly: bool = False
 
 
 class _Looks:
@@ -73,13 +78,12 @@ class _Looks:
         if loss is not None:
             self._losses.append(loss)
 
-    def due(self, tokens: int) -> bool:
-        """Whether so many tokens were rehearsed since the last look, and a loss was measured."""
-        return self._tokens >= tokens and bool(self._losses)
-
-    def take(self) -> tuple[float, bool]:
+    def take(self, tokens: int) -> tuple[float, bool] | None:
         """The mean loss (nats a pair) since the last look, and whether it is ENOUGH below the one
-        before; always so at the first look."""
+        before; always so at the first look. None: fewer tokens were rehearsed, or no loss is known.
+        """
+        if self._tokens < tokens or not self._losses:
+            return None
         mean, before = sum(self._losses) / len(self._losses), self._last
         self._last, self._tokens, self._losses = mean, 0, []
         return mean, before is None or before - mean >= ENOUGH * before
@@ -104,6 +108,7 @@ class Convergence:
         self._budget = self._left = 0.0
         self._before: int | None = None
         self._owed = 0.0
+        self._over = False
         self._looks = _Looks()
 
     @property
@@ -141,6 +146,12 @@ class Convergence:
         self._left += self.passes * tokens * known
         self._budget = max(self._budget, self._left)
 
+    def end(self, remembered: int) -> None:
+        """No more text comes of a corpus; so many tokens of it are remembered."""
+        if self._fresh < self._read:
+            self._left = self._budget = max(self._left, LAST * self.passes * remembered)
+            self._over = True
+
     def order(self) -> Order | None:
         """The next rehearsal; None: rest."""
         if self.converged:
@@ -150,7 +161,7 @@ class Convergence:
         rate = start * (self._left - tokens / 2) / self._budget
         self._spend(tokens)
         left = self._lately is not None and self._lately < LEFT * self.start
-        return Order(tokens, max(rate, 0.01), DECAY if left else 0.0)
+        return Order(tokens, max(rate, 0.01), DECAY if left else 0.0, self._over)
 
     def measured(self, loss: float | None, tokens: int) -> None:
         """A rehearsal of so many tokens began at this held-out loss; None: it was not measured."""
@@ -159,10 +170,10 @@ class Convergence:
         if loss is not None:
             self._lately = loss
             self.first_loss = loss if self.first_loss is None else self.first_loss
-        if not self._looks.due(max(self._fresh, self.tick)):
+        if (look := self._looks.take(max(self._fresh, self.tick))) is None:
             return
-        self.loss, gained = self._looks.take()
-        if self.loss < self.start and not gained:
+        self.loss, gained = look
+        if self.loss < self.start and not gained and not self._over:
             self._spend(self._left * GIVEN_UP)
 
     def _spend(self, tokens: float) -> None:

@@ -109,18 +109,20 @@ class Rehearsal:
             for block, part in zip(blocks, fresh, strict=True):
                 first = of_sentences(block.priority, block.documents)
                 keys = self._memory.add(self._late.coded(block, part), part.sentences, first)
-                self._note(keys, len(part.codes))
+                known = keys[keys >= 0]
+                if self._since < 0 and len(known):
+                    self._since = int(known[0])
+                self._fresh += len(part.codes)
                 self._mixing.remember(block.source, keys, len(self._memory))
             factors = self._mixing.past(sample.keys)
         past = [CodedText.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
-        drawn = sample.keys if past else sample.keys[:0]
         track, alike = _TRACKED[self._memory.measure], self._mixing.fresh(blocks)
         if track is Track.NONE and alike is None:
             return past, Rehearsed()
         n_fresh = sum(len(part.sentences) - 1 for part in fresh)
         alike = np.ones(n_fresh, dtype=np.float32) if alike is None else alike
-        keys = np.concatenate([np.full(n_fresh, -1, dtype=np.int64), drawn])
-        weights = np.concatenate([alike, (sample.weights * factors)[: len(drawn)]])
+        keys = np.concatenate([np.full(n_fresh, -1, dtype=np.int64), sample.keys])
+        weights = np.concatenate([alike, sample.weights * factors])
         return past, Rehearsed(keys, weights, track)
 
     @property
@@ -134,38 +136,25 @@ class Rehearsal:
             if self._window is None or window > self._window:
                 self._window, self._since, self._fresh = window, -1, 0
 
-    def draw_again(self, tokens: int) -> tuple[list[CodedText], Rehearsed]:
-        """About `tokens` tokens: half of the window under way, half of all that is remembered.
+    def draw_again(self, tokens: int, *, evenly: bool) -> tuple[list[CodedText], Rehearsed]:
+        """About `tokens` tokens, evenly of all that is remembered, or half of the window under way.
 
         Of a window that has just begun no more than there is of it.
         """
         with self._lock:
-            ours = min(tokens // 2, self._fresh)
-            late = self._sample(ours, max(self._since, 0))
-            every = self._sample(tokens - ours)
-            parts, keys, weights = [], [], []
-            for sample in (late, every):
-                if len(sample.tokens):
-                    parts.append(CodedText.of_ids(sample.tokens, sample.sentences))
-                    keys.append(sample.keys)
-                    weights.append(sample.weights * self._mixing.past(sample.keys))
+            ours = 0 if evenly else min(tokens // 2, self._fresh)
+            drawn = [self._sample(ours, max(self._since, 0)), self._sample(tokens - ours)]
+            weights = [sample.weights * self._mixing.past(sample.keys) for sample in drawn]
+        parts = [CodedText.of_ids(one.tokens, one.sentences) for one in drawn if len(one.tokens)]
         track = _TRACKED[self._memory.measure]
         if track is Track.NONE and not self._mixing:
             return parts, Rehearsed()
-        if not parts:
-            return parts, Rehearsed(weights=np.empty(0, np.float32), track=track)
-        return parts, Rehearsed(np.concatenate(keys), np.concatenate(weights), track)
+        keys = np.concatenate([sample.keys for sample in drawn])
+        return parts, Rehearsed(keys, np.concatenate(weights), track)
 
     def _sample(self, tokens: int, since: int | None = None) -> Sample:
         sample = self._memory.sample(tokens, since)
         return replace(sample, tokens=self._late.rows(sample.tokens))
-
-    def _note(self, keys: IntArray, tokens: int) -> None:
-        """The first key of the window under way, and how much there is of it."""
-        known = keys[keys >= 0]
-        self._fresh += tokens
-        if self._since < 0 and len(known):
-            self._since = int(known[0])
 
     def recall(self, tokens: int) -> Sample:
         """About `tokens` tokens of the past, whose losses the memory does not take."""

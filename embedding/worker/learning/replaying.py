@@ -81,7 +81,7 @@ class Replaying:
         """Sentences of the past to learn again, and the words by which the tick is measured."""
         if self.rehearsal is None:
             return [], Rehearsed()
-        past, sentences = self.rehearsal.draw_again(order.tokens)
+        past, sentences = self.rehearsal.draw_again(order.tokens, evenly=order.evenly)
         parts = [self._words.known(part) for part in past]
         if held is None:
             return parts, sentences

@@ -229,6 +229,8 @@ class GradientProcess:
             elif blocks is not None:
                 self._rest()
         if corpus:
+            if (past := self.learner.past.rehearsal) is not None:
+                self.rehearsals.end(past.tokens)
             yield from self._ended()
 
     def _fresh(self, blocks: Sequence[TokenBlock] | None) -> Sequence[TokenBlock] | None:
@@ -247,7 +249,11 @@ class GradientProcess:
 
     def _ended(self) -> Iterator[Order | Close]:
         """A window of a corpus is over: learn it to the end, then read it once more."""
-        yield from self._rehearsals()
+        while not self.stop.is_set() and (order := self.rehearsals.order()) is not None:
+            yield order
+        # What the window came to goes into its snapshot.
+        self.counters.rehearsed = self.rehearsals.figures()
+        self._report()
         if self.learner.observer.usage is not None and self.rehearsals.window is not None:
             yield Close(self.rehearsals.window)
 
@@ -292,17 +298,6 @@ class GradientProcess:
         self.rehearsals.read(window, tokens)
         if self.learner.past.rehearsal is not None:
             self.learner.past.rehearsal.begin(window)
-
-    def _rehearsals(self) -> Iterator[Order]:
-        """Until the window of a corpus has converged."""
-        while not self.stop.is_set():
-            order = self.rehearsals.order()
-            if order is None:
-                # What the window came to goes into its snapshot.
-                self.counters.rehearsed = self.rehearsals.figures()
-                self._report()
-                return
-            yield order
 
     def _until_rehearsal(self) -> float:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""

@@ -49,6 +49,11 @@ class Rehearsals:
         with self._lock:
             self._state.read(window, tokens)
 
+    def end(self, remembered: int) -> None:
+        """No more text comes of a corpus; so many tokens of it are remembered."""
+        with self._lock:
+            self._state.end(remembered)
+
     def order(self) -> Order | None:
         """The next rehearsal of a corpus; None: its window has converged."""
         with self._lock:

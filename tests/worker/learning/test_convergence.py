@@ -11,6 +11,7 @@ from embedding.worker.learning.convergence import (
     DECAY,
     ENOUGH,
     FIRST,
+    LAST,
     LEFT,
     MIN_TOKENS,
     Convergence,
@@ -85,6 +86,37 @@ def test_later_windows_are_rehearsed_less_and_more_gently() -> None:
         assert max(order.rate for order in orders) <= (FIRST if window == 0 else 1.0)
     assert tokens == sorted(tokens, reverse=True)
     assert tokens[-1] == 100_000
+
+
+def test_the_last_window_of_a_corpus_is_rehearsed_over_all_that_is_remembered() -> None:
+    """Whatever its own size, and whether or not the model gains while the rate is high."""
+    for loss in (lambda n: 3.0 * 0.99**n, lambda n: 2.0):
+        machine = Convergence(30.0, 10_000)
+        for window in range(10):
+            machine.read(window, 10_000)
+            assert not any(order.evenly for order in rehearsed(machine, loss))
+        machine.read(10, 1_000)
+        machine.end(101_000)
+        orders = rehearsed(machine, loss)
+        assert sum(order.tokens for order in orders) == LAST * 30 * 101_000
+        assert all(order.evenly for order in orders)
+        rates = [order.rate for order in orders]
+        assert rates == sorted(rates, reverse=True)
+        assert rates[0] > 0.99
+        assert rates[-1] < 0.1
+        assert machine.converged
+
+
+def test_a_corpus_of_one_window_is_rehearsed_as_a_first_window() -> None:
+    machine = Convergence(30.0, 10_000)
+    machine.read(0, 10_000)
+    machine.end(10_000)
+    assert sum(order.tokens for order in rehearsed(machine, lambda n: 2.0)) < 110_000
+    none = Convergence(0.0, 10_000)
+    for window in range(2):
+        none.read(window, 10_000)
+    none.end(20_000)
+    assert none.order() is None
 
 
 def test_a_gain_just_below_enough_costs_a_part_of_what_is_left() -> None:

@@ -63,6 +63,6 @@ def test_what_is_rehearsed_holds_words_that_had_no_row_when_they_were_read():
     for text, rows in (("abc", {}), ("abc", {"a": 0, "b": 1, "c": 2})):
         block, fresh = part(text, rows)
         rehearsal.draw([block], [fresh], 0)
-    past, _ = rehearsal.draw_again(60)
+    past, _ = rehearsal.draw_again(60, evenly=False)
     ids = np.concatenate([each.ids for each in past])
     assert set(ids.tolist()) == {0, 1, 2}

@@ -21,7 +21,9 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.learning import rehearsal
 from embedding.worker.learning.convergence import Order
 from embedding.worker.learning.learner import Learner
-from embedding.worker.learning.rehearsal import INITIAL_TOKENS, replay_ratio
+from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.planning import CodedText
+from embedding.worker.learning.rehearsal import INITIAL_TOKENS, Rehearsal, replay_ratio
 from embedding.worker.learning.setup import LearnerSetup
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
@@ -150,6 +152,31 @@ def test_a_node_draws_as_the_age_of_the_model_says(
     node.learn([block(0)])
     learnt = node.learn([block(1)])
     assert learnt.trained_tokens == learnt.fresh_tokens * times, "140 tokens were read"
+
+
+@pytest.mark.parametrize("kind", ["uniform", "gradient"])
+def test_half_of_what_is_learnt_again_is_of_the_window_under_way_or_as_much_as_there_is(
+    kind: str,
+) -> None:
+    memory = make_replay(StreamConfig(replay=kind), 1)  # type: ignore[arg-type]
+    past = Rehearsal(memory, Mixing({}))
+
+    def read(window: int, row: int, sentences: int) -> None:
+        past.begin(window)
+        text = [["말"] * 10 for _ in range(sentences)]
+        one = TokenBlock.build("news", [text], published=[0.0], keys=[str(window)], priority=[1.0])
+        past.draw([one], [CodedText(np.array([row]), one.codes, one.sentences)], 0)
+
+    def share(*, evenly: bool) -> float:
+        parts, _ = past.draw_again(2_000, evenly=evenly)
+        ids = np.concatenate([part.ids for part in parts])
+        assert len(ids) == 2_000
+        return float((ids == 1).mean())
+
+    read(0, 0, 900)
+    read(1, 1, 100)
+    assert share(evenly=False) == pytest.approx(0.55, abs=0.06)
+    assert share(evenly=True) == pytest.approx(0.1, abs=0.06)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "loss", "gradient"])
