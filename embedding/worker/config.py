@@ -59,10 +59,9 @@ class NodeConfig(Config):
     replay_ratio is 0."""
 
     rehearsal_passes: float = Field(default=30.0, ge=0, le=1_000)
-    """Most passes over a window's text that are learnt again from the replay memory, while text
-    that is held out is predicted better for it. So many in the first window, fewer as more is
-    known: the window's part of all that was read, a third at least; in the last window of a corpus
-    half as many over all that is remembered. 0 rehearses nothing."""
+    """Most passes over a window's text that are learnt again from the replay memory, while held-out
+    text is predicted better. So many in the first window; later the window's part of all that was
+    read, a third at least; in the last of a corpus half, over all that is remembered. 0: none."""
 
     rehearsal_share: float = Field(default=0.5, ge=0, le=1)
     """Stream: part of a core's time that a node may spend on rehearsing. Fresh text goes first.
