@@ -55,8 +55,9 @@ def test_each_way_to_train_rehearses_and_counts_each_word_once(
 ) -> None:
     told = trained(yeoron, posts, tmp_path / "store", *options.split())
     assert told["tokens_trained"] == 2 * WORDS
-    # Both as a first window, or half as many passes over both; and the words that are held out.
-    assert 0 < told["replayed_tokens"] <= 2.2 * PASSES * WORDS
+    # Most where one node has the first month and a little of the second: each month is then the
+    # first of a node, and that one learns half as often what it remembers. A tenth: held out.
+    assert 0 < told["replayed_tokens"] <= 1.1 * 2.5 * PASSES * WORDS
     store = SnapshotStore(str(tmp_path / "store"))
     for ref in store.list():
         snapshot = store.open(ref.id)

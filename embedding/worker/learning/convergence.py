@@ -13,7 +13,8 @@ pairs under the tables (`heldout.py`), measured at each rehearsal before it trai
              leave its start. Fresh text changes what is held out: looks begin again with it
     a window that another one follows has what is left of its own budget rehearsed first, and is
              `unconverged` until then; what windows before it had left is forgotten
-    the last window of a corpus has LAST of the passes over all that is remembered, none given up
+    the last window of a corpus has LAST of the passes over all that is remembered, MOST_LAST tokens
+             at most, and none are given up
 
 `read` is what was read of all windows: the more is known already, the less there is to learn. The
 first window starts at FIRST times the learning rate, for a model without any text leaves its start
@@ -35,6 +36,8 @@ _SHORTEST = 3.0
 """A window is rehearsed for this part of the passes at least."""
 LAST = 0.5
 """Part of the passes that the last window of a corpus is rehearsed for, over all windows."""
+MOST_LAST = 15_000_000
+"""Tokens that this takes at most: of two million words 7 passes bring most of what 15 bring."""
 LEFT = 0.9
 """Part of the loss of frequencies alone below which a model has left its start."""
 MIN_TOKENS = 64
@@ -101,7 +104,6 @@ class Convergence:
         self.passes, self.tick, self.start = passes, tick, start
         self.window: int | None = None
         self.loss: float | None = None
-        self.first_loss: float | None = None
         self.rehearsed = 0
         self._lately: float | None = None
         self._read = self._fresh = 0
@@ -137,7 +139,7 @@ class Convergence:
             self._owed = max(self._left - self._owed, 0.0)
             self._before = self.window if self._owed >= MIN_TOKENS else None
             self._budget = self._left = self._owed
-            self.window, self.loss, self.first_loss = window, None, None
+            self.window, self.loss = window, None
             self._fresh = self.rehearsed = 0
         self._looks.begin_again()
         self._read += tokens
@@ -149,7 +151,9 @@ class Convergence:
     def end(self, remembered: int) -> None:
         """No more text comes of a corpus; so many tokens of it are remembered."""
         if self._fresh < self._read:
-            self._left = self._budget = max(self._left, LAST * self.passes * remembered)
+            self._left = self._budget = max(
+                self._left, min(LAST * self.passes * remembered, MOST_LAST)
+            )
             self._over = True
 
     def order(self) -> Order | None:
@@ -169,7 +173,6 @@ class Convergence:
         self._looks.add(loss, tokens)
         if loss is not None:
             self._lately = loss
-            self.first_loss = loss if self.first_loss is None else self.first_loss
         if (look := self._looks.take(max(self._fresh, self.tick))) is None:
             return
         self.loss, gained = look

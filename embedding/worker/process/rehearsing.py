@@ -102,7 +102,6 @@ class Rehearsals:
                 "progress": round(state.progress, 3),
                 "tokens": state.rehearsed,
                 "held_out_loss": state.loss,
-                "held_out_loss_first": state.first_loss,
                 "held_out_untrained": self._untrained,
                 "held_out_unigram": self._unigram,
             }

@@ -14,6 +14,7 @@ from embedding.worker.learning.convergence import (
     LAST,
     LEFT,
     MIN_TOKENS,
+    MOST_LAST,
     Convergence,
 )
 from generated import examples
@@ -105,6 +106,15 @@ def test_the_last_window_of_a_corpus_is_rehearsed_over_all_that_is_remembered() 
         assert rates[0] > 0.99
         assert rates[-1] < 0.1
         assert machine.converged
+
+
+def test_the_last_window_of_a_long_corpus_costs_no_more_than_a_bound() -> None:
+    machine = Convergence(30.0, 100_000)
+    machine.read(0, 1_000_000)
+    rehearsed(machine, lambda n: 2.0)
+    machine.read(1, 1_000)
+    machine.end(2_000_000)
+    assert sum(order.tokens for order in rehearsed(machine, lambda n: 2.0)) == MOST_LAST
 
 
 def test_a_corpus_of_one_window_is_rehearsed_as_a_first_window() -> None:
