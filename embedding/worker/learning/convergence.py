@@ -125,11 +125,6 @@ class Convergence:
             return None
         return self.window if self._before is None else self._before
 
-    @property
-    def progress(self) -> float:
-        """Part of the way to rest, 0 to 1."""
-        return 1.0 if self.converged else 1.0 - self._left / self._budget
-
     def read(self, window: int, tokens: int) -> None:
         """Fresh tokens of a window (Unix seconds of its start) were learnt.
 

@@ -99,7 +99,6 @@ class Rehearsals:
                 "rehearses": bool(state.passes),
                 "unconverged": state.unconverged,
                 "converged": state.converged,
-                "progress": round(state.progress, 3),
                 "tokens": state.rehearsed,
                 "held_out_loss": state.loss,
                 "held_out_untrained": self._untrained,
