@@ -28,12 +28,12 @@ from embedding.kernel.devices import on_gpu
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.config import LearningRateSchedule, ModelConfig
-from embedding.models.examples import examples
-from embedding.models.slices import ColumnSlice, slopes_of
 from yeoron_bench.corpora import Corpus, cut, encode, sentences
 from yeoron_bench.kernel import Kernel
 from yeoron_bench.results import ended, facts, hardware, keep_and_print
 from yeoron_bench.train import call
+from yeoron_lab.columns.slices import ColumnSlice, slopes_of
+from yeoron_lab.examples import examples
 
 NO_GPU = (
     "There is no GPU here: on a machine that has one, this script measures all rows that wait for "

@@ -18,9 +18,9 @@ from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.examples import examples
 from embedding.models.sampling import kept_tokens
 from embedding.models.traits import COUNT_MODELS
+from yeoron_lab.examples import examples
 
 Tensor = torch.Tensor
 REFERENCES = ("sgns", "cbow", "fasttext", "glove")

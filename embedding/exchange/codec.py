@@ -41,11 +41,7 @@ from embedding.exchange.headers import (
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
 from embedding.exchange.protocol import Ack, PullRequest, Push, VocabularyDelta
-from embedding.exchange.shards.minibatches import (
-    decode_minibatches,
-    minibatch_arrays,
-    minibatch_header,
-)
+from embedding.exchange.shards.columns import decode_block
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, SourceProgress, Table
@@ -71,7 +67,7 @@ def encode_push(push: Push) -> Message:
         arrays |= word_context_arrays(push.rare)
     batch = push.minibatches
     if batch is not None:
-        arrays |= minibatch_arrays(batch)
+        arrays |= batch.arrays()
     arrays |= usage_arrays(push.usage) | shift_arrays(push.shifts)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
@@ -106,7 +102,7 @@ def encode_push(push: Push) -> Message:
         **({"hand_ins": hand_in_header(push.hand_ins)} if push.hand_ins else {}),
         **({"life": push.life} if push.life else {}),
         **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
-        **({} if batch is None else {"batch": minibatch_header(batch)}),
+        **({} if batch is None else {"batch": batch.header()}),
     }
     return Message(header, arrays, texts)
 
@@ -146,7 +142,7 @@ def decode_push(message: Message) -> Push:
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,
         busy_s=float(busy_s),
-        minibatches=decode_minibatches(message),
+        minibatches=decode_block(message),
         rare=word_contexts_of(message),
         usage=usage_of(message),
         shifts=shifts_of(message),

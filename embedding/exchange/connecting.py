@@ -9,6 +9,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
 from embedding.exchange.rowpath import DirectRows, MakePath
+from embedding.exchange.shards.columns import columns
 from embedding.exchange.shards.rows import RowsOnShards
 
 
@@ -53,6 +54,4 @@ def connect(
 def _path_of(welcome: Welcome) -> MakePath:
     if welcome.split != "columns":
         return RowsOnShards
-    from embedding.exchange.shards.columns import ColumnsOnShards  # brings the kernels with it
-
-    return ColumnsOnShards
+    return columns().path()

@@ -21,7 +21,7 @@ from embedding.exchange.payload import (
     RowDelta,
     WordContexts,
 )
-from embedding.exchange.shards.minibatches import Minibatches
+from embedding.exchange.shards.columns import ShardBlock
 from embedding.kernel.records import (
     FloatArray,
     HalfArray,
@@ -326,7 +326,7 @@ class Push:
     keeps: bool = False
     busy_s: float = 0.0
     rare: WordContexts | None = None
-    minibatches: Minibatches | None = None
+    minibatches: ShardBlock | None = None
     usage: tuple[ContextSums, ...] = ()
     shifts: tuple[ContextShift, ...] = ()
     hand_ins: tuple[HandIn, ...] = ()

@@ -19,7 +19,6 @@ from embedding.exchange.payload import (
     WordContexts,
 )
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.minibatches import check_learnt
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
@@ -30,19 +29,19 @@ MAX_MENTIONS = 2**40
 MAX_WEIGHT = 1e6
 
 
-def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> Push:
+def checked(push: Push, dim: int, most_bytes: int, *, learns: bool = False) -> Push:
     """The push with its rows unpacked and as float32; shapes, ids and values were looked at.
 
     most_bytes  memory that the packed rows of a table may take when unpacked
-    columns     these are columns of rows, which are learnt here
+    learns      columns lie here, and blocks are learnt on them
 
     RefusedError says what is wrong with it.
     """
     where = f"push {push.sequence} of node {push.node}"
-    if not columns and push.minibatches is not None:
-        raise RefusedError(f"{where}: a block to learn; rows lie here, not columns.")
-    if columns and push.minibatches is not None:
-        check_learnt(push.minibatches, most_bytes)
+    if push.minibatches is not None:
+        if not learns:
+            raise RefusedError(f"{where}: a block to learn; rows lie here, not columns.")
+        push.minibatches.check_learnt(most_bytes)
     deltas = []
     packed = (unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
     for delta in chain(push.deltas, packed):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psutil
 
-from embedding.exchange.shards.unpacked import check_column_exchange
+from embedding.exchange.shards.columns import columns
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.making import check_gpu_model
 from embedding.models.traits import COUNT_MODELS, MODELS
 from embedding.server.policies.traits import POLICIES
-from embedding.server.shards.unsplit import check_column_policy, check_pushing
+from embedding.server.shards.unsplit import check_pushing
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
@@ -56,7 +56,7 @@ def check_options(request: TrainRequest) -> None:
             f"processes; at most {most} are accepted."
         )
     if request.split == "columns":
-        _check_columns(request)
+        columns().check_request(request)
     elif request.shards > 1:
         check_pushing(request.sync, request.shards)
     if request.device == "cuda" and POLICIES.traits(request.sync.policy).needs_shared_memory:
@@ -81,25 +81,6 @@ def check_baseline(request: TrainRequest) -> None:
             )
     growing, why = request.vocabulary == "growing", "its words are counted first"
     refuse(f"model {request.model.model}", (growing, "vocabulary growing", why, "counted"))
-
-
-def _check_columns(request: TrainRequest) -> None:
-    """What is not learnt where columns lie."""
-    from embedding.worker.learning.columns import check_column_model  # numba takes its time
-
-    check_column_model(request.model)
-    check_column_policy(request.sync)
-    check_column_exchange(request.exchange)
-    if request.shards > request.model.dim:
-        raise ConfigError(
-            f"shards {request.shards} with split columns: rows have {request.model.dim} columns; "
-            f"at most {request.model.dim} shards are accepted."
-        )
-    topology, what = request.topology, "split columns"
-    why = "nodes have no rows that could be added up"
-    refuse(f"aggregators {topology.aggregators}", (topology.aggregators > 0, what, why, "groups 0"))
-    why = "replicas hold whole rows, and nodes would have none"
-    refuse(f"topology {topology.kind}", (topology.traits.sums, what, why, "ps"))
 
 
 def _check_dated(request: TrainRequest) -> None:

@@ -11,9 +11,9 @@ import torch
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.config import ModelConfig
-from embedding.models.examples import examples
 from embedding.models.making import make_trainer
 from torchreference import negative_sampling_loss
+from yeoron_lab.examples import examples
 from yeoron_lab.lbfgs.objective import Objective
 
 SENTENCES = [[0, 1, 2, 3, 0], [4, 5, 6, 7, 8], [9, 10], [3, 3, 1]]

@@ -9,9 +9,9 @@ import pytest
 
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.examples import examples
 from embedding.models.making import make_trainer
 from torchreference import TorchTrainer
+from yeoron_lab.examples import examples
 
 SAMPLED = ["sgns", "cbow", "fasttext"]
 

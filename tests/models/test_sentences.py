@@ -17,10 +17,10 @@ from scipy import stats
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.base import Track
 from embedding.models.config import ModelConfig, Optimiser
-from embedding.models.examples import examples
 from embedding.models.making import make_trainer
 from torchreference import TorchTrainer
 from yeoron_lab.counts.sppmi import CountModel
+from yeoron_lab.examples import examples
 
 SAMPLED = ["sgns", "cbow", "fasttext"]
 SENTENCES = [[0, 1, 2, 3], [4, 5, 6, 7, 8], [], [9], [9, 10]]

@@ -1,134 +1,96 @@
-"""The node's side where shards hold columns: no row travels, only words and one number an example.
+"""Shards that hold columns learn blocks themselves: what that asks of nodes, wire and shards.
 
-Ordentlich et al. 2016, "Network-efficient Distributed Word2vec Training System for Large
-Vocabularies", section 4. A block is opened on every shard; for each minibatch the shards answer
-partial scores, and their sum goes back as one number an example, in the message that asks for the
-next one. The last numbers are the push, which the primary's log orders like any other.
+Other packages bring it. No row travels, so that what a push holds of rows is the block itself.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
+from embedding.exchange.wire import Array, Message
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.registry import NoTraits, Registry
 
-from embedding.exchange.codec import encode_push
-from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.compression.whole import entry_type
-from embedding.exchange.protocol import PulledRows, PullRequest, Push
-from embedding.exchange.rowpath import PathSetup, pull_from_server
-from embedding.exchange.shards.links import ShardLinks
-from embedding.exchange.shards.minibatches import (
-    Minibatches,
-    minibatch_arrays,
-    minibatch_header,
+if TYPE_CHECKING:
+    from embedding.exchange.rowpath import MakePath
+
+
+class ShardBlock(Protocol):
+    """One block as shards learn it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of its arrays."""
+
+    def arrays(self) -> dict[str, Array]:
+        """By the names under which they travel."""
+
+    def header(self) -> dict[str, Any]:
+        """Its other figures, JSON-safe."""
+
+    def check_learnt(self, most_bytes: int) -> None:
+        """RefusedError unless all of it was learnt; it takes at most so much memory."""
+
+
+class ShardColumns(Protocol):
+    """A way of learning where shards hold columns. Types of rooms above are named in words."""
+
+    @staticmethod
+    def check_request(request: Any) -> None:
+        """ConfigError for what of a `TrainRequest` does not go with it."""
+
+    @staticmethod
+    def check_server(config: Any, shape: Any) -> None:
+        """The same of a `ServerConfig` and the `RowShape` of its model."""
+
+    @staticmethod
+    def check_policy(sync: Any) -> None:
+        """The same of a `SyncConfig`."""
+
+    @staticmethod
+    def decode(message: Message) -> ShardBlock | None:
+        """The block in a message, checked as far as that goes without state; None: it has none."""
+
+    @staticmethod
+    def path() -> MakePath:
+        """A node's way to the shards."""
+
+    @staticmethod
+    def training(path: Any) -> Callable[[Any], Any]:
+        """A `MakeTraining` that has the shards learn, over a path of this kind."""
+
+    @staticmethod
+    def calls(shard: Any, who: Callable[[], str]) -> Mapping[str, Callable[[Message], Message]]:
+        """Operations by name that a shard (`ShardState`) offers on one stream; `who`: the node."""
+
+    @staticmethod
+    def moved(held: Any, block: Any) -> tuple[Any, ...]:
+        """A `RowDelta` for each table: how a block moves the `HeldRows` as they are now."""
+
+
+SHARD_COLUMNS: Registry[type[ShardColumns], NoTraits] = Registry(
+    "way of learning on columns", "yeoron.columns", "embedding.exchange", "SHARD_COLUMNS"
 )
-from embedding.exchange.shards.ownrows import ShardedView
-from embedding.exchange.shards.rows import without_rows
-from embedding.exchange.shards.stream import ShardStream
-from embedding.exchange.shards.unpacked import check_column_exchange
-from embedding.exchange.wire import Message
-from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.records import FloatArray, HalfArray
-from embedding.models.slices import slopes_of
+"""A server whose split is columns takes the first; the core has none."""
 
 
-class ColumnsOnShards:
-    """A RowPath of no rows: `learn` learns blocks, a push is what was learnt, and pulls are empty.
-
-    Raises ConfigError for settings of the exchange that are about rows.
-    """
-
-    def __init__(self, setup: PathSetup[Push], feedback: Feedback) -> None:
-        check_column_exchange(setup.session.config)
-        self._session = setup.session
-        self.view = ShardedView(setup.session.config, feedback)
-        self.links = ShardLinks(setup, self.view, _split, lambda part: [encode_push(part)])
-        self._learnt: Minibatches | None = None
-
-    def pull(self, request: PullRequest) -> PulledRows:
-        """Wait for the policy and have pairs scored; which rows are named does not matter."""
-        if request.grams is not None:
-            raise RefusedError("pull: rows of n-grams have no columns on shards.")
-        ask = PullRequest.without_rows(request.clock, request.score)
-        return pull_from_server(self._session, self.view.primary, ask, self.links.tend)
-
-    def learn(
-        self, block: Minibatches, rows: PulledRows, weights: FloatArray | None = None
-    ) -> tuple[Minibatches, FloatArray]:
-        """Learn a block on the shards' copies of its rows, as they are at `rows`.
-
-        weights  float32 [e], factor of each example's step; None: 1
-        Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
-        """
-        deadline = time.monotonic() + self._session.config.pull_timeout_s
-        while (found := self._minibatches(block, rows, weights)) is None:
-            if time.monotonic() > deadline:
-                raise UnavailableError(
-                    f"block at clock {rows.clock}: the shards were not told of what the primary "
-                    f"had applied for {self._session.config.pull_timeout_s:.0f} s."
-                )
-            # A shard or the primary was restarted: what was learnt of the block is gone with it.
-            rows = self.pull(PullRequest.without_rows(rows.clock))
-        return found
-
-    def spread(self, push: Push) -> None:
-        """See RowPath; most of the block is there already."""
-        self._session.stream()  # the first greeting tells where the shards are
-        part = _split(push, 1)[0]
-        self.links.each(lambda shard: self._push_part(shard, part))
-
-    def rest(self, push: Push) -> Push:
-        return without_rows(push)
-
-    def _minibatches(
-        self, block: Minibatches, rows: PulledRows, weights: FloatArray | None
-    ) -> tuple[Minibatches, FloatArray] | None:
-        if rows.at is None:
-            raise RefusedError("pull: the server did not say what its shards have to hold.")
-        outputs = block.examples.outputs
-        slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self._session.config))
-        losses = np.empty(len(outputs), np.float32)
-        header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
-        message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
-        with self._session.lock:
-            for start, stop in block.bounds:
-                scores = self._scores(message)
-                if scores is None:
-                    return None
-                found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
-                if weights is not None:
-                    found *= weights[start:stop, None]
-                slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
-                message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
-            self._learnt = replace(block, slopes=slopes)
-            return self._learnt, losses
-
-    def _scores(self, message: Message) -> FloatArray | None:
-        """The sum of all shards' partial scores; None when one of them has not got the block."""
-        answers = self.links.each(lambda shard: shard.request(message))
-        if any(answer.header["status"] != "ok" for answer in answers):
-            return None
-        total, *others = (widen(answer.array("scores", "f4 f2", 2)) for answer in answers)
-        for other in others:
-            total = total + other
-        return total
-
-    def _push_part(self, shard: ShardStream, part: Push) -> None:
-        """The shard has all but the last numbers, unless it was started again."""
-        block = part.minibatches
-        if block is not None and self._learnt is not None and block.slopes is self._learnt.slopes:
-            header = {"op": "learnt", "sequence": part.sequence, "clock": part.clock}
-            last = block.slopes[block.bounds[-1][0] :]
-            answer = shard.ask(Message(header, {"slopes": last, "shares": block.shares}))
-            if answer.header["status"] == "ok":
-                return
-        shard.push(part)
+def columns() -> type[ShardColumns]:
+    """The way of learning on columns; ConfigError where none is installed."""
+    found = SHARD_COLUMNS.first()
+    if found is None:
+        raise ConfigError(
+            'split columns: nothing here learns on columns; pip install "yeoron[all]" brings it, '
+            "and split rows is accepted."
+        )
+    return found
 
 
-def _split(push: Push, shards: int) -> list[Push]:
-    """Every shard gets the whole block."""
-    part = Push(push.node, push.sequence, push.clock, minibatches=push.minibatches)
-    return [part] * shards
+def decode_block(message: Message) -> ShardBlock | None:
+    """The block in a push; None: it has none. RefusedError says what is wrong with it."""
+    if message.header.get("batch") is None:
+        return None
+    found = SHARD_COLUMNS.first()
+    if found is None:
+        raise RefusedError("message: `batch`: nothing here learns on columns.")
+    return found.decode(message)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
+from embedding.exchange.shards.columns import columns
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.errors import RefusedError, UnavailableError
@@ -36,12 +37,7 @@ from embedding.server.shards.fetching import LateError
 from embedding.server.shards.link import LateShardsError, PrimaryLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
-from embedding.server.shards.unsplit import (
-    check_bucket_count,
-    check_column_policy,
-    check_columns,
-    check_pushing,
-)
+from embedding.server.shards.unsplit import check_bucket_count, check_pushing
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
 
@@ -68,7 +64,7 @@ class ShardedRows(RowStore):
         config, shape = setup.config, setup.shape
         check_bucket_count(shape.buckets, config.shards)
         if config.split == "columns":
-            check_columns(config, shape)
+            columns().check_server(config, shape)
         self._shards, self._split = config.shards, config.split
         self.nodes_hold_rows = config.split == "rows"
         self.check(setup.sync, setup.sync)
@@ -100,7 +96,7 @@ class ShardedRows(RowStore):
         if self.nodes_hold_rows:
             check_pushing(sync, self._shards)
         else:
-            check_column_policy(sync)
+            columns().check_policy(sync)
 
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         del table, ids

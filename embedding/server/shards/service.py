@@ -13,15 +13,14 @@ import logging
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from embedding.exchange.codec import decode_push, decode_row_ids
-from embedding.exchange.compression.halves import narrow
 from embedding.exchange.headers import string, whole
-from embedding.exchange.protocol import PROTOCOL_VERSION, Push, version_refused
-from embedding.exchange.shards.minibatches import check_size, decode_minibatches
+from embedding.exchange.protocol import PROTOCOL_VERSION, version_refused
+from embedding.exchange.shards.columns import columns
 from embedding.exchange.together import TOGETHER
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
@@ -48,14 +47,7 @@ from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import NotReachedError, ShardState
 from embedding.server.shards.sums import check_tickets
 
-if TYPE_CHECKING:
-    from embedding.server.shards.columns import Workspace
-
 logger = logging.getLogger(__name__)
-
-
-_GONE = Message({"status": "waiting", "waits_for": None})
-"""A block that was opened on a stream that is no more has to be opened again."""
 
 
 def answer_pull(
@@ -79,6 +71,12 @@ def answer_pull(
     as_sent = state.tables.device.as_sent
     rows = {table: as_sent(each, answer.half) for table, each in found.items()}
     return answer.message({"clock": 0}, rows, sequence, spared, mirror)
+
+
+def acknowledged(state: ShardState, node: str) -> Message:
+    """How far a node's pushes are here."""
+    accepted, durable = state.inbox.accepted(node), state.durable(node)
+    return Message({"status": "ok", "accepted": accepted, "durable": durable, "epoch": state.epoch})
 
 
 class ShardServer:
@@ -157,20 +155,17 @@ class ShardSession:
         self.node = ""
         self.number = 0
         self._leads = 0
-        self._workspace: Workspace | None = None
         self._mirror = StreamMirror(state.tables.seed)
-        self._half = False
         grouping = SHARD_GROUPS.first()
         self._group = None if grouping is None else grouping.conversation(state, lambda: self.node)
         self._calls: dict[str, Call] = {
             "pull": self._pull,
             "push": self._push,
-            "open": self._open,
-            "step": self._step,
-            "learnt": self._learnt,
             "confirm": self._confirm,
             **({} if self._group is None else self._group.calls()),
         }
+        if state.spec.server.split == "columns":
+            self._calls |= columns().calls(state, lambda: self.node)
         self._leading: dict[str, Call] = {
             "log": self._log,
             "rows": self._rows,
@@ -242,54 +237,12 @@ class ShardSession:
         self.state.push_together(key, decode_push(message))
         return Message({"status": "ok"})
 
-    def _open(self, message: Message) -> Message:
-        """A block that is learnt here, where columns lie; the scores of its first minibatch."""
-        batch = decode_minibatches(message)
-        if batch is None or self.state.spec.server.split != "columns":
-            raise RefusedError("open: a block is learnt where columns lie, not rows.")
-        check_size(batch, self.state.spec.server.max_message_bytes)
-        if not len(batch.examples.inputs):
-            raise RefusedError("open: the block has no example.")
-        rows = self.state.open(batch, at_of(message))
-        from embedding.server.shards.columns import Workspace  # brings the kernels with it
-
-        self._workspace = Workspace(batch, *rows)
-        self._half = message.header.get("rows") == "float16"
-        return self._scores(self._workspace)
-
-    def _step(self, message: Message) -> Message:
-        """The numbers of a minibatch; the scores of the next."""
-        if self._workspace is None:
-            return _GONE
-        self._workspace.learn(message.array("slopes", "f4 f2", 2))
-        return self._scores(self._workspace)
-
-    def _scores(self, workspace: Workspace) -> Message:
-        found = workspace.scores()
-        return Message({"status": "ok"}, {"scores": narrow(found) if self._half else found})
-
-    def _learnt(self, message: Message) -> Message:
-        """The numbers of the last minibatch, and the number of the push that the block is."""
-        workspace, self._workspace = self._workspace, None
-        if workspace is None:
-            return _GONE
-        workspace.learn(message.array("slopes", "f4 f2", 2))
-        header = message.header
-        batch = workspace.learnt(message.array("shares", "f4", 1))
-        sequence, clock = whole(header, "sequence", least=1), whole(header, "clock")
-        push = Push(self.node, sequence, clock, minibatches=batch)
-        self.state.push(push)
-        return self._acknowledged()
-
     def _confirm(self, message: Message) -> Message:
         del message
         return self._acknowledged()
 
     def _acknowledged(self) -> Message:
-        accepted = self.state.inbox.accepted(self.node)
-        durable = self.state.durable(self.node)
-        header = {"accepted": accepted, "durable": durable, "epoch": self.state.epoch}
-        return Message({"status": "ok", **header})
+        return acknowledged(self.state, self.node)
 
     # -- the primary ------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.shards.minibatches import Minibatches
+from embedding.exchange.shards.columns import columns
 from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, Table
@@ -257,8 +257,8 @@ class ShardState:
         Sent again before that, the later content counts: the primary may have refused the earlier.
         """
         server, size = self.spec.server, push.nbytes
-        columns = server.split == "columns"
-        push = checked(push, self.tables.dim, server.max_message_bytes, columns=columns)
+        learns = server.split == "columns"
+        push = checked(push, self.tables.dim, server.max_message_bytes, learns=learns)
         with self.changed:
             entry = self.inbox.ledger.of(push.node)
             if push.sequence <= entry.applied:
@@ -286,13 +286,6 @@ class ShardState:
         Of a replica the leader's checkpoint says that: this shard sets no bound.
         """
         return UNBOUND if self.moved is not None else self.inbox.ledger.of(node).durable
-
-    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray]:
-        """Copies of the columns here of a block's rows at `at` or later; NotReachedError."""
-        with self.changed:
-            self.reach(at)
-            self.held.slots(Table.OUT, batch.ids, "open")
-            return self._taken(batch)
 
     def progress(self) -> dict[str, Any]:
         """Figures for the primary's status, JSON-safe (under the lock)."""
@@ -394,19 +387,9 @@ class ShardState:
 
     def _moved(self, push: Push) -> Push:
         """Where columns lie here, how a block moves the rows as they are now."""
-        batch = push.minibatches
-        if batch is None:
+        if push.minibatches is None:
             return push
-        from embedding.server.shards.columns import moved  # brings the kernels with it
-
-        return replace(push, deltas=moved(batch, *self._taken(batch)))
-
-    def _taken(self, batch: Minibatches) -> tuple[FloatArray, FloatArray]:
-        slots = self.held.map.slots(batch.ids)
-        return (
-            self.tables.read(Table.IN, slots[: batch.inputs]),
-            self.tables.read(Table.OUT, slots),
-        )
+        return replace(push, deltas=columns().moved(self.held, push.minibatches))
 
     def reach(self, at: LogPosition) -> None:
         """Wait a moment for a position; NotReachedError. Who then reads holds the lock already."""

@@ -16,7 +16,7 @@ from embedding.exchange.payload import (
     WordContexts,
 )
 from embedding.exchange.protocol import Ack, PulledRows
-from embedding.exchange.shards.minibatches import Minibatches
+from embedding.exchange.shards.columns import ShardBlock
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import (
     Calendar,
@@ -107,7 +107,7 @@ class Trained:
     deltas: tuple[RowDelta, ...]
     loss: BlockLoss
     rare: WordContexts | None = None
-    minibatches: Minibatches | None = None
+    minibatches: ShardBlock | None = None
     uses: tuple[WindowUse, ...] = ()
     held_loss: float | None = None
 

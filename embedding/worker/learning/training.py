@@ -111,8 +111,8 @@ class BlockTraining:
 
 
 MakeTraining = Callable[[LearnerParts], BlockTraining]
-"""A kind of learner: `copies.each_block`, those of `TRAININGS`, `columns.on_columns` and
-`hogwild.in_place`."""
+"""A kind of learner: `copies.each_block`, those of `TRAININGS`, that of columns on
+shards and `hogwild.in_place`."""
 
 TRAININGS: Registry[MakeTraining, NoTraits] = Registry(
     "way of training", "yeoron.trainings", "embedding.worker.learning", "TRAININGS"

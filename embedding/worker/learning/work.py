@@ -19,7 +19,7 @@ from embedding.exchange.payload import (
     summed,
 )
 from embedding.exchange.protocol import Push, nothing_read
-from embedding.exchange.shards.minibatches import Minibatches
+from embedding.exchange.shards.columns import ShardBlock
 from embedding.kernel.records import Calendar, TokenBlock
 from embedding.worker.corpus.counting import progress
 from embedding.worker.learning.ticks import Trained
@@ -44,7 +44,7 @@ class Work:
     loss_sum: float
     pairs: int
     rare: WordContexts | None = None
-    minibatches: Minibatches | None = None
+    minibatches: ShardBlock | None = None
     uses: tuple[WindowUse, ...] = ()
     replayed: int = 0
     portion: tuple[ContextSums, ...] = ()

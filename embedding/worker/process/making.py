@@ -8,7 +8,7 @@ import threading
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay, aggregation
-from embedding.exchange.shards.columns import ColumnsOnShards
+from embedding.exchange.shards.columns import columns
 from embedding.exchange.topologies.base import JoiningNode
 from embedding.exchange.topologies.traits import TOPOLOGIES
 from embedding.exchange.transport import Transport
@@ -19,7 +19,6 @@ from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.corpus.offset import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
-from embedding.worker.learning.columns import on_columns
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
 from embedding.worker.learning.hogwild import MappedTables, in_place
@@ -140,8 +139,8 @@ def _peers(spec: NodeSpec, client: ParameterClient, stop: threading.Event) -> Pe
 
 def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
     """As the server's split and policy need it."""
-    if isinstance(client.path, ColumnsOnShards):
-        return on_columns(client.path)
+    if welcome.split == "columns":
+        return columns().training(client.path)
     if welcome.shared is not None:
         return in_place(MappedTables.attach(welcome.shared, welcome.dim))
     for name in TRAININGS:

@@ -14,11 +14,11 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.examples import examples
 from embedding.models.jit import bare, kernel
 from embedding.models.sigmoid import errors
 from embedding.models.simd import TILE, axpy, clear, dots
 from embedding.models.traits import ROUNDS_MODEL
+from yeoron_lab.examples import examples
 
 _NONE = np.float32(0.0)
 _ONE = np.float32(1.0)

@@ -13,13 +13,6 @@ from threads import fleet, sharded
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
-from embedding.exchange.shards.columns import ColumnsOnShards
-from embedding.exchange.shards.minibatches import (
-    Minibatches,
-    draws_of,
-    minibatch_arrays,
-    minibatch_header,
-)
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs
@@ -28,8 +21,13 @@ from embedding.models.config import ModelConfig
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
-from embedding.server.shards.columns import moved
 from torchreference import TorchTrainer
+from yeoron_lab.columns.minibatches import (
+    Minibatches,
+    draws_of,
+)
+from yeoron_lab.columns.path import ColumnsOnShards
+from yeoron_lab.columns.shard import moved
 
 DIM, SEED, WORDS = 10, 3, 30
 WORD_LIST = [f"말{i}" for i in range(WORDS)]
@@ -275,7 +273,7 @@ OPEN = {"op": "open", "at": [0, 0], "rows": "float32"}
 def opening(**changes) -> Message:
     """A message that opens a block, some of whose parts are exchanged."""
     batch = block(np.arange(WORDS), 1)
-    header, arrays = minibatch_header(batch), minibatch_arrays(batch)
+    header, arrays = batch.header(), batch.arrays()
     for name, value in changes.items():
         if f"batch.{name}" in arrays:
             arrays[f"batch.{name}"] = value
@@ -354,7 +352,7 @@ def test_rows_here_refuse_a_block(connect):
         channel.request(
             Message({"op": "hello", "version": PROTOCOL_VERSION, "node": "x", "first": 1})
         )
-        with pytest.raises(RefusedError, match="learnt where columns lie"):
+        with pytest.raises(RefusedError, match="operation 'open': not known"):
             channel.request(opening())
         batch = block(ids, 1)
         with pytest.raises(RefusedError, match="rows lie here, not columns"):

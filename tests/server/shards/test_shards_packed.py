@@ -18,12 +18,12 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest
-from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from waiting import until
+from yeoron_lab.columns.path import ColumnsOnShards
 
 DIM, WORDS = 16, 40
 ASP = SyncConfig(policy="asp")

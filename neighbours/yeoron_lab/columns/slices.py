@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray
-from embedding.models.examples import Examples
 from embedding.models.jit import kernel
+from yeoron_lab.examples import Examples
 
 
 @kernel()

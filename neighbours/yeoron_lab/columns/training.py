@@ -6,18 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.shards.columns import ColumnsOnShards
-from embedding.exchange.shards.minibatches import LARGEST_RATE, Minibatches, draws_of
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, Table
 from embedding.models.base import BlockLoss, LocalBlock, Track
-from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import kept_tokens
-from embedding.models.traits import COLUMN_MODEL
 from embedding.worker.learning.combining import share
 from embedding.worker.learning.copies import EachBlock
 from embedding.worker.learning.ticks import Prepared, Trained, check_loss
 from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
+from yeoron_lab.columns.checks import check_column_model
+from yeoron_lab.columns.minibatches import Minibatches, draws_of
+from yeoron_lab.columns.path import ColumnsOnShards
 
 
 class ColumnTraining:
@@ -75,21 +74,6 @@ def on_columns(columns: ColumnsOnShards) -> MakeTraining:
         return BlockTraining(ColumnTraining(parts, columns).train, EachBlock(parts))
 
     return make
-
-
-def check_column_model(model: ModelConfig) -> None:
-    """ConfigError for a model that is not learnt by one number an example."""
-    COLUMN_MODEL.check(model.model)
-    if model.learning_rate > LARGEST_RATE:
-        raise ConfigError(
-            f"learning_rate {model.learning_rate} with split columns: at most "
-            f"{LARGEST_RATE:.0f} is accepted."
-        )
-    if model.optimiser is not Optimiser.SGD:
-        raise ConfigError(
-            f"optimiser {model.optimiser} with split columns: it follows how far a whole row "
-            "moved, which no shard knows; sgd is accepted."
-        )
 
 
 def _summed(losses: FloatArray, owners: CodeArray, block: LocalBlock, words: int) -> BlockLoss:

@@ -1,6 +1,6 @@
 """A block as shards that hold columns learn it: indices, a seed and one number an example.
 
-Every shard draws the same examples from the same words and seed (`models/examples.py`), so that
+Every shard draws the same examples from the same words and seed (`yeoron_lab/examples.py`), so that
 bytes do not depend on the dimension (Ordentlich et al. 2016, section 4).
 """
 
@@ -22,7 +22,7 @@ from embedding.models.config import ModelConfig
 from embedding.models.traits import COLUMN_MODEL, MODELS
 
 if TYPE_CHECKING:
-    from embedding.models.examples import Examples
+    from yeoron_lab.examples import Examples
 
 _DRAWS = ("model", "window", "negative", "shrink", "span", "move")
 LARGEST_RATE = 1e3
@@ -58,7 +58,7 @@ class Minibatches:
     @cached_property
     def examples(self) -> Examples:
         """Inputs, outputs and owners of all examples, in order."""
-        from embedding.models.examples import examples  # compiles: not where nobody trains
+        from yeoron_lab.examples import examples  # compiles: not where nobody trains
 
         block = LocalBlock(self.words, self.sentences, np.empty(0, np.float32), self.pool)
         return examples(ModelConfig(**self.draws), block, self.seed)
@@ -71,35 +71,39 @@ class Minibatches:
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in minibatch_arrays(self).values())
+        return sum(part.nbytes for part in self.arrays().values())
+
+    def arrays(self) -> dict[str, Array]:
+        """Its arrays, by the names under which they travel."""
+        return {
+            "batch.words": self.words,
+            "batch.sentences": self.sentences,
+            "batch.pool": self.pool,
+            "batch.ids": self.ids,
+            "batch.slopes": self.slopes,
+            "batch.shares": self.shares,
+        }
+
+    def header(self) -> dict[str, Any]:
+        """Its other figures, JSON-safe."""
+        return {
+            "inputs": self.inputs,
+            "draws": self.draws,
+            "seed": self.seed,
+            "pairs": self.pairs,
+            "rate": self.rate,
+        }
+
+    def check_learnt(self, most_bytes: int) -> None:
+        """RefusedError unless every example of a block that was learnt has its numbers."""
+        check_size(self, most_bytes)
+        check_slopes(self.slopes, len(self.examples.inputs), self.draws["negative"])
+        check_shares(self.shares, self.inputs + len(self.ids))
 
 
 def draws_of(config: ModelConfig) -> dict[str, Any]:
     """What of a model's settings the examples depend on."""
     return {name: getattr(config, name) for name in _DRAWS}
-
-
-def minibatch_arrays(batch: Minibatches) -> dict[str, Array]:
-    """Its arrays, by the names under which they travel."""
-    return {
-        "batch.words": batch.words,
-        "batch.sentences": batch.sentences,
-        "batch.pool": batch.pool,
-        "batch.ids": batch.ids,
-        "batch.slopes": batch.slopes,
-        "batch.shares": batch.shares,
-    }
-
-
-def minibatch_header(batch: Minibatches) -> dict[str, Any]:
-    """Its other figures, JSON-safe."""
-    return {
-        "inputs": batch.inputs,
-        "draws": batch.draws,
-        "seed": batch.seed,
-        "pairs": batch.pairs,
-        "rate": batch.rate,
-    }
 
 
 def decode_minibatches(message: Message) -> Minibatches | None:
@@ -138,13 +142,6 @@ def check_size(batch: Minibatches, most_bytes: int) -> None:
             "so the block has to be smaller.",
             kind="size",
         )
-
-
-def check_learnt(batch: Minibatches, most_bytes: int) -> None:
-    """RefusedError unless every example of a block that was learnt has its numbers."""
-    check_size(batch, most_bytes)
-    check_slopes(batch.slopes, len(batch.examples.inputs), batch.draws["negative"])
-    check_shares(batch.shares, batch.inputs + len(batch.ids))
 
 
 def check_slopes(slopes: FloatArray | HalfArray, examples: int, negative: int) -> None:

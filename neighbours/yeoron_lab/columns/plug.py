@@ -1,0 +1,75 @@
+"""Where columns on shards are plugged in; each process loads what it uses of it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from embedding.exchange.shards.columns import SHARD_COLUMNS
+from embedding.exchange.wire import Message
+from embedding.kernel.registry import NoTraits
+from yeoron_lab.columns.minibatches import Minibatches, decode_minibatches
+
+if TYPE_CHECKING:
+    from embedding.exchange.payload import RowDelta
+    from embedding.exchange.rowpath import MakePath
+    from embedding.server.config import ServerConfig, SyncConfig
+    from embedding.server.rowstore.interface import RowShape
+    from embedding.server.shards.heldrows import HeldRows
+    from embedding.server.shards.state import ShardState
+    from embedding.training.request import TrainRequest
+    from embedding.worker.learning.training import MakeTraining
+    from yeoron_lab.columns.path import ColumnsOnShards
+
+
+@SHARD_COLUMNS.register("columns", NoTraits())
+class LearntOnShards:
+    """See ShardColumns."""
+
+    @staticmethod
+    def check_request(request: TrainRequest) -> None:
+        from yeoron_lab.columns.checks import check_column_request
+
+        check_column_request(request)
+
+    @staticmethod
+    def check_server(config: ServerConfig, shape: RowShape) -> None:
+        from yeoron_lab.columns.checks import check_columns
+
+        check_columns(config, shape)
+
+    @staticmethod
+    def check_policy(sync: SyncConfig) -> None:
+        from yeoron_lab.columns.checks import check_column_policy
+
+        check_column_policy(sync)
+
+    @staticmethod
+    def decode(message: Message) -> Minibatches | None:
+        return decode_minibatches(message)
+
+    @staticmethod
+    def path() -> MakePath:
+        from yeoron_lab.columns.path import ColumnsOnShards
+
+        return ColumnsOnShards
+
+    @staticmethod
+    def training(path: ColumnsOnShards) -> MakeTraining:
+        from yeoron_lab.columns.training import on_columns
+
+        return on_columns(path)
+
+    @staticmethod
+    def calls(
+        shard: ShardState, who: Callable[[], str]
+    ) -> Mapping[str, Callable[[Message], Message]]:
+        from yeoron_lab.columns.shard import ColumnCalls
+
+        return ColumnCalls(shard, who).calls()
+
+    @staticmethod
+    def moved(held: HeldRows, block: Minibatches) -> tuple[RowDelta, RowDelta]:
+        from yeoron_lab.columns.shard import moved, taken
+
+        return moved(block, *taken(held, block))
