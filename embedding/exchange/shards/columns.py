@@ -6,14 +6,11 @@ Other packages bring it. No row travels, so that what a push holds of rows is th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.registry import NoTraits, Registry
-
-if TYPE_CHECKING:
-    from embedding.exchange.rowpath import MakePath
 
 
 class ShardBlock(Protocol):
@@ -53,8 +50,8 @@ class ShardColumns(Protocol):
         """The block in a message, checked as far as that goes without state; None: it has none."""
 
     @staticmethod
-    def path() -> MakePath:
-        """A node's way to the shards."""
+    def path() -> Callable[..., Any]:
+        """A `MakePath`: a node's way to the shards."""
 
     @staticmethod
     def training(path: Any) -> Callable[[Any], Any]:
