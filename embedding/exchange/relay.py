@@ -11,6 +11,9 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.registry import NoTraits, Registry
 
+TOGETHER = "together"
+"""What a message is called that brings the pushes of a group."""
+
 
 class Relay(Protocol):
     """A node's line to the aggregator of its group; one thread uses it."""
@@ -46,6 +49,15 @@ class Aggregation(Protocol):
     @staticmethod
     def line(location: str, *, group: str, config: ExchangeConfig, timeout_s: float) -> Relay:
         """A node's line to an aggregator that waits `timeout_s` for the others."""
+
+    @staticmethod
+    def taken(state: Any, message: Message) -> Message:
+        """What a server (`ServerState`) answers to pushes of a group; its aggregator is no node
+        and greets nobody."""
+
+    @staticmethod
+    def taken_by_shard(state: Any, message: Message) -> Message:
+        """The same of a shard (`ShardState`), which gets their rows."""
 
 
 RELAYS: Registry[type[Aggregation], NoTraits] = Registry(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from embedding.exchange.payload import BlockCounts, ContextShift, ContextSums, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.together import add_up, decode_together, encode_together
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress, Table
+from yeoron_lab.together import add_up, decode_together, encode_together
 
 DIM = 2
 ROWS = st.dictionaries(st.integers(0, 9), st.integers(-9, 9), max_size=6)

@@ -10,7 +10,6 @@ from threads import ThreadFleet
 
 from embedding.exchange.payload import UNITS, ContextSums, HandIn
 from embedding.exchange.protocol import Push
-from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import SourceProgress
@@ -20,6 +19,7 @@ from embedding.server.words.usage import added_up
 from waiting import until
 from yeoron_lab.groups.chunking import cut, whole_again
 from yeoron_lab.groups.entry import merged
+from yeoron_lab.together import decode_together, encode_together
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -13,7 +13,6 @@ from threads import sharded
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
-from embedding.exchange.together import encode_together
 from embedding.exchange.wire import Message, text_array
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -25,6 +24,7 @@ from embedding.server.shards.unsplit import check_pushing
 from waiting import until
 from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.leader import check_follows
+from yeoron_lab.together import encode_together
 
 pytestmark = pytest.mark.timeout(600)
 

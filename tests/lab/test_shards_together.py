@@ -15,9 +15,9 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.shards.log import Change, as_json, from_json
-from embedding.server.shards.sums import check_tickets
 from yeoron_lab.aggregating.aggregator import Aggregator, AggregatorService
 from yeoron_lab.aggregating.relay import AggregatorLine
+from yeoron_lab.aggregating.taking import check_tickets
 from yeoron_lab.aggregating.upstreams import Upstreams
 
 DIM, WORDS = 4, 10

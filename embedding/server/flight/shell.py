@@ -18,7 +18,7 @@ from embedding.exchange.authentication import TokenRequired
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
-from embedding.exchange.together import TOGETHER, decode_together
+from embedding.exchange.relay import TOGETHER, aggregation
 from embedding.exchange.wire import COMMAND, MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     FencedError,
@@ -238,7 +238,7 @@ class NodeSession:
         if operation == "hello":
             return self._hello(message)
         if operation == TOGETHER:
-            return self._together(message)
+            return aggregation().taken(self.state, message)
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
         call = called(self._calls, operation)
@@ -270,7 +270,7 @@ class NodeSession:
         return encode_vocabulary(self.state.delta(whole(message.header, "since")))
 
     def _pull(self, message: Message) -> Message:
-        with _of_kind("message"):
+        with of_kind("message"):
             request = decode_pull(message)
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
         answer = RowAnswer.to(message, request.by_table(), dim, most_bytes, local=state.rows.local)
@@ -291,7 +291,7 @@ class NodeSession:
         return answer.message(header, rows.by_table(), rows.sequence, spared, self._mirror)
 
     def _push(self, message: Message) -> Message:
-        with _of_kind("message"):
+        with of_kind("message"):
             push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
@@ -299,13 +299,6 @@ class NodeSession:
         if not ack.duplicate:
             self._mirror.learnt(push)
         return Message({"status": "ok", **ack.to_dict()})
-
-    def _together(self, message: Message) -> Message:
-        """Pushes of a group; its aggregator is no node and greets nobody."""
-        with _of_kind("message"):
-            pushes, sessions = decode_together(message)
-        acks = self.state.push_together(pushes, sessions)
-        return Message({"status": "ok", "acks": [ack.to_dict() for ack in acks]})
 
     def _confirm(self, message: Message) -> Message:
         del message
@@ -330,7 +323,7 @@ def received(chunk: Any, size: int, parts: Parts, most_bytes: int) -> Message:
             f"message of {size} bytes; max_message_bytes of the server allows {most_bytes}.",
             kind="size",
         )
-    with _of_kind("message"):
+    with of_kind("message"):
         message = decode(chunk.data, chunk.app_metadata)
     parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
     return message
@@ -363,7 +356,7 @@ def _refused(error: YeoronError, state: Served) -> Message:
 
 
 @contextmanager
-def _of_kind(kind: str) -> Iterator[None]:
+def of_kind(kind: str) -> Iterator[None]:
     """Refusals in here are counted as of this kind."""
     try:
         yield

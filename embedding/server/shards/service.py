@@ -20,8 +20,8 @@ import numpy as np
 from embedding.exchange.codec import decode_push, decode_row_ids
 from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, version_refused
+from embedding.exchange.relay import TOGETHER, aggregation
 from embedding.exchange.shards.columns import columns
-from embedding.exchange.together import TOGETHER
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
 from embedding.kernel.logs import begin_logging
@@ -45,7 +45,6 @@ from embedding.server.shards.log import from_json
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import NotReachedError, ShardState
-from embedding.server.shards.sums import check_tickets
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +190,7 @@ class ShardSession:
         if operation == "lead":
             return self._lead(message)
         if operation == TOGETHER:
-            return self._together(message)
+            return aggregation().taken_by_shard(self.state, message)
         calls = self._leading if self._leads else self._calls
         if not (self.node or self._leads):
             raise RefusedError("the first message of a stream must be `hello` or `lead`.")
@@ -230,12 +229,6 @@ class ShardSession:
         self.state.push(push if self._group is None else self._group.received(push, message))
         self._mirror.learnt(push)
         return self._acknowledged()
-
-    def _together(self, message: Message) -> Message:
-        """The rows of a group, added up; its aggregator is no node and greets nobody."""
-        key = check_tickets(message.header.get("tickets"))
-        self.state.push_together(key, decode_push(message))
-        return Message({"status": "ok"})
 
     def _confirm(self, message: Message) -> Message:
         del message

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from embedding.kernel.errors import RefusedError
 from embedding.server.shards.log import Change, PushNumber, ShardLog
 
 Key = tuple[PushNumber, ...]
@@ -66,13 +65,3 @@ def _merged(changes: Sequence[Change]) -> list[Change]:
         else:
             found[-1] = replace(last, tickets=last.tickets + change.tickets)
     return found
-
-
-def check_tickets(given: object) -> Key:
-    """The pushes that a sum is of; RefusedError unless they are of different nodes."""
-    named = given if isinstance(given, list) else []
-    pairs = [each for each in named if isinstance(each, list)]
-    whole = [each for each in pairs if [type(part) for part in each] == [str, int]]
-    if not whole or len({node for node, _ in whole}) < len(named):
-        raise RefusedError("together: `tickets` must be [node, sequence] of different nodes.")
-    return tuple((node, sequence) for node, sequence in whole)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -37,6 +37,10 @@ from embedding.worker.process.forking import adopt, current_environment, process
 from yeoron_lab.aggregating.gathering import Gathering, NodePush
 from yeoron_lab.aggregating.relay import AggregatorLine
 from yeoron_lab.aggregating.upstreams import Upstreams
+
+if TYPE_CHECKING:
+    from embedding.server.shards.state import ShardState
+    from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
 
@@ -228,3 +232,15 @@ class Aggregators:
 
     running = staticmethod(running_aggregator)
     line = staticmethod(AggregatorLine)
+
+    @staticmethod
+    def taken(state: ServerState, message: Message) -> Message:
+        from yeoron_lab.aggregating.taking import taken  # an aggregator has no server's rows
+
+        return taken(state, message)
+
+    @staticmethod
+    def taken_by_shard(state: ShardState, message: Message) -> Message:
+        from yeoron_lab.aggregating.taking import taken_by_shard
+
+        return taken_by_shard(state, message)

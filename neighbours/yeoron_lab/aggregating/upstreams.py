@@ -10,10 +10,11 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
+from embedding.exchange.relay import TOGETHER
 from embedding.exchange.shards.links import reached
 from embedding.exchange.shards.split import split_deltas
-from embedding.exchange.together import TOGETHER, add_up, encode_together
 from embedding.kernel.errors import RefusedError
+from yeoron_lab.together import add_up, encode_together
 
 
 class Upstreams:

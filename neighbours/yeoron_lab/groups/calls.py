@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any
 
 from embedding.exchange.headers import string, whole
-from embedding.exchange.together import OFFSETS, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -17,6 +16,7 @@ from embedding.server.limits import check_nodes, check_report, check_rows
 from embedding.server.state import ServerState
 from yeoron_lab.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
 from yeoron_lab.groups.leading import LedGroups
+from yeoron_lab.together import OFFSETS, joined_texts
 
 MOST_NODES = 10_000
 """Nodes that one group may tell of."""

@@ -18,10 +18,10 @@ from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import PathSetup, ShardSync
 from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
-from embedding.exchange.together import OFFSETS, split_texts
 from embedding.exchange.wire import Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from yeoron_lab.groups.entry import GroupEntry, encode_entry
+from yeoron_lab.together import OFFSETS, split_texts
 
 Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its incarnation, and the clock of its changes then."""

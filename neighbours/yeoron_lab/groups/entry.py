@@ -22,11 +22,11 @@ from embedding.exchange.codec import encode_push
 from embedding.exchange.headers import INTEGER, POSITIVE_COUNT, STRING, Accepted, rows, whole
 from embedding.exchange.payload import BlockCounts, CountGroup, HandIn, RowDelta, summed
 from embedding.exchange.protocol import Push
-from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import COUNT_COLUMNS, SourceProgress, Table
 from yeoron_lab.groups.chunking import cut, whole_again
+from yeoron_lab.together import decode_together, encode_together
 
 MERGE, PIECE = "merge", "piece"
 _MOST_LAGS = 4096

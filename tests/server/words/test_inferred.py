@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, WordContexts, summed
 from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, Push
-from embedding.exchange.together import decode_together, encode_together
 from embedding.kernel.devices import to_host
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table, Window, WindowUnit
@@ -23,6 +22,7 @@ from embedding.server.state import ServerState
 from embedding.server.words.inferred import trust
 from embedding.server.words.reading import IdRows
 from embedding.snapshots.store import SnapshotStore
+from yeoron_lab.together import decode_together, encode_together
 
 DIM, KNOWN, YOUNG = 4, 40, 10
 WINDOW = Window.holding(datetime(2020, 2, 1, tzinfo=UTC), WindowUnit.DAY)

@@ -20,11 +20,11 @@ from embedding.exchange.contextsums import SHIFTS, USED, word_context_arrays
 from embedding.exchange.headers import whole
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
+from embedding.exchange.relay import TOGETHER
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, Table
 
-TOGETHER = "together"
 _MOST = 4096
 """Nodes of which one message brings pushes."""
 OFFSETS = "places"
