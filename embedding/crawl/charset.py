@@ -73,13 +73,8 @@ def _wide(body: bytes, declared: Sequence[str]) -> str:
         return ""
     for name in declared:
         if name.startswith(("utf-16", "utf-32")):
-            return (
-                name
-                if name[-2:] in ("le", "be")
-                else f"{name}-le"
-                if begin[1:2] == b"\0"
-                else f"{name}-be"
-            )
+            end = "-le" if begin[1:2] == b"\0" else "-be"
+            return name if name[-2:] in ("le", "be") else name + end
     return "utf-16-le" if begin[1::2].count(0) >= begin[::2].count(0) else "utf-16-be"
 
 

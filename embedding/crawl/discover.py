@@ -161,7 +161,10 @@ def judge(listed: Listed, known: Known, threshold: float) -> Candidate:
     urls, samples = set(listed.urls), listed.samples
     other = sum(url not in known.urls for url in urls) / len(urls) if urls else 0.0
     fresh = [each for each in samples if each.url not in known.urls]
-    copies = sum(_copied(each, known.samples, threshold) for each in fresh)
+    copies = sum(
+        any(similar(each.signature, one.signature) >= threshold for one in known.samples)
+        for each in fresh
+    )
     new = other * (1.0 - copies / len(fresh)) if fresh else other
     tokens = sum(each.tokens for each in samples) / len(samples) if samples else 0.0
     gain = new * len(urls) * tokens / max(1, listed.requests + len(urls))
@@ -236,10 +239,6 @@ def named(found: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]
         names.add(name)
         result.append(replace(each, name=name))
     return result
-
-
-def _copied(sample: SampledDocument, known: Sequence[SampledDocument], threshold: float) -> bool:
-    return any(similar(sample.signature, each.signature) >= threshold for each in known)
 
 
 def _pooled(samples: Sequence[SampledDocument]) -> Counter[str]:

@@ -162,7 +162,9 @@ class Leases:
                 connection.execute(
                     sa.update(LEASES)
                     .where(LEASES.c.source == source.name)
-                    .values(settings=_settings(source))
+                    .values(
+                        settings=source.model_dump_json(exclude_defaults=True, context=WITH_SECRETS)
+                    )
                 )
 
     def beat(
@@ -302,11 +304,6 @@ def _seats(
 def _literal(text: str) -> str:
     """As a part of a pattern of LIKE."""
     return re.sub("([/%_])", r"/\1", text)
-
-
-def _settings(source: SourceConfig) -> str:
-    """As the nodes that read it need them."""
-    return source.model_dump_json(exclude_defaults=True, context=WITH_SECRETS)
 
 
 def cost(source: SourceConfig) -> float:

@@ -28,15 +28,18 @@ _VAGUE_META = (
 )  # fmt: skip
 """Metadata that is only called a date, which may be another: what readers see goes first."""
 _ARTICLES = {"Report", "Review", "Recipe", "VideoObject", "AudioObject", "PodcastEpisode"}
+_NO_PAGES = {"ItemList", "BreadcrumbList", "Comment", "WebSite", "Person"}
 _DATE_KEYS = ("datePublished", "dateCreated", "uploadDate")
 _OTHERS = re.compile(
     r"comment|repl(?:y|ies)|댓글|답글|related|recommend|관련|sidebar|widget|latest|popular|ranking|"
-    r"teaser|more-?(?:news|stories)|other-?(?:news|articles)|prev|next|footer|modif|update",
+    r"teaser|more-?(?:news|stories)|other-?(?:news|articles)|prev|next|footer|modif|update|"
+    r"(?:^|[-_ ])nav",
     re.IGNORECASE,
 )
 """Classes and ids of what stands beside an article, and of when it was changed."""
 _NOT_THE_PAGE = re.compile(
-    r"(?:^|[-_ ])(?:comment(?!s?-?count)|repl(?:y|ies)|related|recommend)|댓글|답글|관련",
+    r"(?:^|[-_ ])(?:comment(?!s?-?count)|repl(?:y|ies)|related|recommend|veranstaltung|"
+    r"events?(?:$|[-_ ]))|댓글|답글|관련",
     re.IGNORECASE,
 )
 """Classes and ids of what is surely no part of an article; all others may hold its date."""
@@ -52,7 +55,7 @@ _LABEL = re.compile(
     r"(?:(?<![가-힣])(?<!오늘 )날짜(?=\s?[:：]\s?[\d./-]{6,10}\.?\s\d{1,2}:\d)|"
     r"(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
     r"\b(?:published|posted|first published|erstellt|erschienen|veröffentlicht|datum|publié|"
-    r"pubblicato|publicado)(?:\s(?:on|at|am|le|il|el|em))?)"
+    r"pubblicato|publicado)(?:\s(?:on|at|am|le|il|el|em))?|^stand(?=:))"
     r"\s{0,3}[:：]?\s{0,3}",
     re.IGNORECASE,
 )
@@ -61,14 +64,19 @@ _BEGINS = re.compile(r"(?:\w{2,12}[,.]{1,2}\s)?\d{1,4}[./년-]\s?[\w]")
 _BARE = re.compile(
     r"(?:\w{2,12}[,.]{1,2}\s)?"
     r"(?:\d{4}([./-])\s?\d{1,2}\1\s?\d{1,2}\.?|\d{1,2}([./-])\s?\d{1,2}\2\s?\d{2,4}|"
-    r"\d{1,2}\.?\s\w{3,10}\.?,?\s\d{4}|\w{3,10}\.?\s\d{1,2},\s\d{4}|\d{4}년\s?\d{1,2}월\s?\d{1,2}일)"
-    r"(?:[\s,|-]{1,3}\d{1,2}:\d\d(?::\d\d)?(?:\s?[Uu]hr)?)?"
+    r"\d{1,2}\.?\s\w{3,10}\.?,?\s\d{4}|\w{3,10}\.?\s\d{1,2},\s\d{4}|\d{4}[년年]\s?\d{1,2}[월月]\s?\d{1,2}[일日])"
+    r"(?:[\s,|-]{1,3}\d{1,2}:\d\d(?::\d\d)?(?:\s?[Uu]hr)?)?(?:\s[|·]\s\w{2,20})?"
 )
-"""A date, and perhaps its clock, with nothing else."""
+"""A date, and perhaps its clock and the section of a paper, with nothing else."""
 _LONGEST = 200
 """Characters of an element that says when something was published."""
 _LINES = ("p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul")
 _MOST_ELEMENTS = 400
+_WRITTEN = "//text()[not(parent::script or parent::style)] | //meta/@content | //@datetime"
+_IN_SCRIPT = re.compile(
+    r"""(?:publi|creat|post)\w{0,20}["']?\s?[:=]\s?["'](\d{4}-\d\d-\d\d)""", re.IGNORECASE
+)
+"""A day that a script names as that of the publication; other days in it are of other things."""
 
 
 def published(
@@ -87,17 +95,18 @@ def published(
     """
     named = _metadata(tree)
     own = (named.get(name) for name in _META)
-    vague = (named.get(name) for name in _VAGUE_META)
+    vague = [named[name] for name in _VAGUE_META if named.get(name)]
     candidates: tuple[tuple[DateOrigin, Iterator[object]], ...] = (
         ("metadata", chain(own, _of_json(blocks, url), _of_elements(tree))),
         ("text", _labelled(tree)),
-        ("metadata", vague),
+        ("metadata", iter(vague)),
     )
     for origin, values in candidates:
         for value in values:
             when = parse_time(value, zone, day_first=True)
             if when is not None:
-                return Publication(_as_shown(tree, blocks, when, zone), origin)
+                others = _dates_of_articles(blocks) if origin == "metadata" else set(vague)
+                return Publication(_as_shown(tree, others, when, zone), origin)
     if read_at is not None:
         for value in chain(_of_elements(tree), _labelled(tree)):
             when = parse_time(value, zone, read_at)
@@ -118,7 +127,8 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
         other = element.tag in ("aside", "blockquote") or _NOT_THE_PAGE.search(_marks(element))
         if other and element.tag not in _WHOLE and element.getparent() is not None:
             element.drop_tree()
-    written = " ".join([url, *page.itertext(), *page.xpath("//meta/@content | //@datetime")])
+    written = " ".join([url, *page.xpath(_WRITTEN)])
+    written += " ".join(_IN_SCRIPT.findall(" ".join(page.xpath("//script/text()"))))
     try:
         found = find_date(page, extensive_search=True, original_date=True, url=url)
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -156,7 +166,7 @@ def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
         value
         for block in blocks
         for value in described(block)
-        if any(value.get(key) for key in _DATE_KEYS) and not _lists(value)
+        if any(value.get(key) for key in _DATE_KEYS) and not types_of(value) & _NO_PAGES
     ]
     dated.sort(key=lambda value: (not _is_article(value), not _names(value, url)))
     for value in dated:
@@ -164,18 +174,26 @@ def _of_json(blocks: list[Any], url: str) -> Iterator[object]:
             yield from texts_of(value.get(key))
 
 
-def _as_shown(tree: Any, blocks: list[Any], when: datetime, zone: str) -> datetime:
-    """`when`, or the time of the one article in JSON-LD where readers are shown that one's day.
-
-    Some sites write into the meta element when they changed a page, or published it again.
-    """
+def _dates_of_articles(blocks: list[Any]) -> set[str]:
     articles = (value for block in blocks for value in described(block) if _is_article(value))
-    dates = {text for value in articles for text in texts_of(value.get("datePublished"))}
-    other = parse_time(dates.pop(), zone, day_first=True) if len(dates) == 1 else None
+    return {text for value in articles for text in texts_of(value.get("datePublished"))}
+
+
+def _as_shown(tree: Any, others: set[str], when: datetime, zone: str) -> datetime:
+    """`when`, or the other time that the page names, where there is one and readers are shown its
+    day: that day alone, or the earlier of both.
+
+    Some sites write into the meta element when they changed a page, or published it again; and
+    above many an article stands the day of today.
+    """
+    other = parse_time(next(iter(others)), zone, day_first=True) if len(others) == 1 else None
     here = ZoneInfo(zone)
     if other is None or other.astimezone(here).date() == when.astimezone(here).date():
         return when
-    shown = " ".join(tree.xpath("//body//text()[not(ancestor::script or ancestor::style)]"))
+    texts = tree.xpath("//body//text()[not(parent::script or parent::style)]")
+    shown = " ".join(
+        text for text in texts if any(map(str.isdigit, text)) and not _beside(text.getparent())
+    )
     ours, theirs = (
         _day_in_full(one.astimezone(here).date()).search(shown) for one in (when, other)
     )
@@ -187,10 +205,6 @@ def _is_article(value: dict[str, Any]) -> bool:
         name in _ARTICLES or name.endswith(("Article", "Posting", "Report"))
         for name in types_of(value)
     )
-
-
-def _lists(value: dict[str, Any]) -> bool:
-    return bool(types_of(value) & {"ItemList", "BreadcrumbList", "Comment", "WebSite", "Person"})
 
 
 def _names(value: dict[str, Any], url: str) -> bool:
@@ -234,11 +248,14 @@ def _beside(element: Any, others: re.Pattern[str] = _OTHERS) -> bool:
     for node in element.iterancestors():
         if node.tag in ("nav", "blockquote"):
             return True
-        if node.tag == "a" and node.get("rel") != "bookmark":
+        if node.tag == "a" and not (
+            node.get("rel") == "bookmark" or _BARE.fullmatch(_short_text(node))
+        ):
             return True
         if node.tag in ("aside", "footer", "li") and not _tells_of_the_page(node):
             return True
-        if node.tag not in ("html", "body") and others.search(_marks(node)):
+        # What holds the headline is the page itself, whatever its class is called.
+        if others.search(_marks(node)) and node.find(".//h1") is None and node.tag != "body":
             return True
         if node.tag == "article" and article is None:
             article = node
@@ -277,13 +294,14 @@ def _labelled(tree: Any) -> Iterator[str]:
     unlabelled = []
     looked = 0
     for element in tree.iter(*_LINES):
-        text = _short_text(element)
+        named = _DATE_CLASS.search(_marks(element))
+        text = _short_text(element) or (_beginning(element) if named else "")
         if not text or not any(map(str.isdigit, text)):
             continue
         looked += 1
         if looked > _MOST_ELEMENTS:
             break
-        label, named = _LABEL.search(text), _DATE_CLASS.search(_marks(element))
+        label = _LABEL.search(text)
         if label is None and named is None:
             continue
         if _beside(element, _OTHERS if label is None else _NOT_THE_PAGE):
@@ -320,3 +338,9 @@ def _short_text(element: Any) -> str:
     if element.find(".//script") is not None or element.find(".//style") is not None:
         return ""
     return " ".join(" ".join(parts).split())
+
+
+def _beginning(element: Any) -> str:
+    """What a long element says before its first link or mark, as `Posted on 3 March 2020 in`."""
+    text = next((" ".join(part.split()) for part in element.itertext() if part.strip()), "")
+    return text if len(text) <= _LONGEST else ""

@@ -779,7 +779,8 @@ class _Run:
                 self._result.notes.append(str(error))
             self._at, self._since = self._at + 1, 0
         if self._times:
-            self._result.first, self._result.last = map(_shown, self._times)
+            first, last = (datetime.fromtimestamp(when, UTC).date() for when in self._times)
+            self._result.first, self._result.last = first.isoformat(), last.isoformat()
         return self._result
 
     def _take(self, path: Path, raw: RawRecords, converted: CorpusRecords) -> None:
@@ -790,7 +791,8 @@ class _Run:
         if raw.note and note not in result.notes:
             result.notes.append(note)
         for each in sorted(converted.wrong, key=lambda one: one.number):
-            result.wrong[_counted(each.reason)] += 1
+            undated = each.reason.endswith("is no date")
+            result.wrong["no date that can be read" if undated else each.reason] += 1
             if len(result.examples) < NAMED:
                 result.examples.append(f"{path}: record {each.number + 1}: {each.reason}.")
         if len(converted.when):
@@ -834,15 +836,6 @@ def _options(request: ImportRequest) -> ReadOptions:
 
 def _dates(request: ImportRequest) -> DateReading:
     return DateReading(request.timezone, request.date_format)
-
-
-def _counted(reason: str) -> str:
-    """The reason without what differs from record to record."""
-    return "no date that can be read" if reason.endswith("is no date") else reason
-
-
-def _shown(when: float) -> str:
-    return datetime.fromtimestamp(when, UTC).date().isoformat()
 
 
 def _close(rows: Iterator[RawRecords]) -> None:

@@ -109,14 +109,8 @@ def _decoded(data: bytes, charset: str | None) -> str:
             return data.decode(name)
         except (UnicodeError, LookupError):
             continue
-    return data.decode("cp949" if names[-1] == "cp949" and _hangul(data) else "utf-8", "replace")
-
-
-def _hangul(data: bytes) -> bool:
-    """Whether bytes that are broken somewhere are Korean in CP949 rather than in UTF-8."""
-    return data.decode("cp949", "replace").count("\ufffd") < data.decode("utf-8", "replace").count(
-        "\ufffd"
-    )
+    read = [data.decode(name, "replace") for name in ("utf-8", "cp949")]
+    return min(read, key=lambda text: text.count("\ufffd"))
 
 
 def _header(message: EmailMessage, name: str) -> str:

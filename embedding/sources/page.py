@@ -103,7 +103,8 @@ class _Reader:
 
     def read(self, page: FetchedPage) -> ListingPage:
         try:
-            root = html.document_fromstring(page.text.encode(), parser=_parser())
+            parser = html.HTMLParser(encoding="utf-8", no_network=True)  # threads share none
+            root = html.document_fromstring(page.text.encode(), parser=parser)
         except (ParserError, ValueError) as error:
             raise FetchError("parse", f"{page.url}: not an HTML listing.") from error
         base = _base(root, page.url)
@@ -165,11 +166,6 @@ def _base(root: html.HtmlElement, url: str) -> str:
     """What relative links are relative to: `<base href>` where there is one."""
     found = root.xpath("//base/@href")
     return join(url, str(found[0])) or url if found else url
-
-
-def _parser() -> html.HTMLParser:
-    """A parser of its own for each call: lxml parsers are not shared between threads."""
-    return html.HTMLParser(encoding="utf-8", no_network=True)
 
 
 def _content(node: html.HtmlElement) -> str:

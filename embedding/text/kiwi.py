@@ -464,7 +464,10 @@ class KiwiTokenizer:
 
     def _words(self, batch: list[list[str]]) -> list[Passage]:
         """Words of sentences given as eojeols."""
-        known = [self._look_up(parts) for parts in batch]
+        known: list[list[EojeolReading | None]] = [
+            [None] * len(parts) if self._readings is None else self._readings.look_up(parts)
+            for parts in batch
+        ]
         spans = [
             (at, first, last)
             for at, readings in enumerate(known)
@@ -474,9 +477,6 @@ class KiwiTokenizer:
         for (at, first, _), found in zip(spans, self._analyse(texts), strict=True):
             self._take(batch[at], known[at], first, found)
         return [linked(parts, found) for parts, found in zip(batch, known, strict=True)]
-
-    def _look_up(self, parts: list[str]) -> list[EojeolReading | None]:
-        return [None] * len(parts) if self._readings is None else self._readings.look_up(parts)
 
     def _take(
         self,

@@ -84,10 +84,9 @@ class _Cut:
         """Words of each sentence."""
         found = [self._words(sentence) for sentence in sentences]
         self.morphemes += sum(map(len, found))
-        return [[word for word in words if self._fits(word)] for words in found]
-
-    def _fits(self, word: str) -> bool:
-        return self._least <= len(word) <= self._most
+        return [
+            [word for word in words if self._least <= len(word) <= self._most] for words in found
+        ]
 
     def _words(self, sentence: str) -> list[str]:
         raise NotImplementedError

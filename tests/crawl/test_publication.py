@@ -46,6 +46,26 @@ def test_the_meta_element_of_the_publication_goes_before_json_ld() -> None:
     assert read(script + meta) == read(meta + script) == Publication(MARCH, "metadata")
 
 
+def test_todays_date_above_an_article_is_not_its_own() -> None:
+    today = '<div class="dlf-date">Mittwoch, 26.02.2020</div>'
+    meta = '<meta name="date" content="2017-05-01T17:05:00Z">'
+    shown = BODY.replace("</p>", " 01.05.2017</p>")
+    expected = datetime(2017, 5, 1, 17, 5, tzinfo=UTC)
+    assert read(meta, today + shown).at == expected
+    assert read(meta, today + BODY).at == datetime(2020, 2, 26, tzinfo=UTC)
+    nav = today.replace("dlf-date", "navtop").replace("Mittwoch", "<time>Mittwoch") + "</time>"
+    own = BODY.replace("</h1>", '</h1><span class="date">01.03.2024</span>')
+    assert read(body=nav + own) == Publication(MARCH, "text")
+
+
+def test_a_day_that_only_a_list_of_others_shows_is_not_shown() -> None:
+    meta = '<meta itemprop="datePublished" content="2019-10-18">'
+    script = JSON.format('{"@type": "NewsArticle", "datePublished": "2019-10-19T03:00:00Z"}')
+    own = BODY.replace("</h1>", "</h1><p>19.10.2019, 05:00 Uhr</p>")
+    others = '<ul><li class="teaser">18.10.2019, 20:00 <a href="/b">andere</a></li></ul>'
+    assert read(meta + script, own + others).at == datetime(2019, 10, 19, 3, tzinfo=UTC)
+
+
 def test_the_day_that_readers_see_tells_a_publication_from_a_change() -> None:
     meta = '<meta property="article:published_time" content="2024-04-07T09:00:00Z">'
     article = '{"@type": "NewsArticle", "datePublished": "2024-03-01"}'
@@ -88,7 +108,11 @@ def test_classes_of_dates_in_any_spelling(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["01.03.2024", "1 mars 2024, 09:30", "Mar 1, 2024", "2024년 3월 1일"]
+    "text",
+    [
+        *("01.03.2024", "1 mars 2024, 09:30", "Mar 1, 2024", "2024년 3월 1일", "2024年3月1日"),
+        *("2024-03-01 | Botschaft", '<a href="/2024/03/">2024年03月01日</a>'),
+    ],
 )
 def test_a_date_that_stands_alone_is_a_guess_where_it_is_the_only_one(text: str) -> None:
     alone, earlier = f"<div>{text}</div>", BODY.replace("</p>", " 2019-05-07 이후로.</p>")
@@ -103,10 +127,19 @@ def test_a_date_that_stands_alone_is_a_guess_where_it_is_the_only_one(text: str)
         "<p>Nr. 6, © 2010 by Verlag</p>",
         '<blockquote><p>Instagram, <time datetime="2018-03-12">12. 3.</time></p></blockquote>',
         '<img src="/wp-content/uploads/2016/08/16/bild.jpg">',
+        '<script>ads = {"startDate": "2020-06-30T22:00", "values": ["2013-09-12"]}</script>',
+        '<div class="event-list"><p>13.11.2021</p></div>',
+        '<div class="veranstaltungen"><p>13.11.2021</p></div>',
     ],
 )
 def test_a_day_that_the_page_itself_does_not_name_is_no_guess(beside: str) -> None:
     assert read(body=BODY + beside) == Publication()
+
+
+@pytest.mark.parametrize("key", ["publishedDate", "created_at", "post_date"])
+def test_a_script_may_name_the_day_of_the_publication(key: str) -> None:
+    state = f'<script>state = {{"{key}":"2024-03-01T09:30:00+00:00"}}</script>'
+    assert read(body=BODY + state) == Publication(MARCH, "guess")
 
 
 @pytest.mark.parametrize("day", ["2024-03-01", "1. März 2024", "March 1st, 2024", "1 mars 2024"])
@@ -148,6 +181,11 @@ def test_times_of_comments_and_of_other_articles_do_not_count(beside: str) -> No
     assert read(body=own + beside) == read(body=beside + own) == Publication(MARCH, "metadata")
 
 
+def test_what_holds_the_headline_is_the_page_whatever_its_class() -> None:
+    own = '<h1>의견</h1><span class="date">01.03.2024</span>'
+    assert read(body=f'<div class="commentHeader next">{own}</div>{BODY[18:]}').at == MARCH
+
+
 def test_items_of_a_list_may_be_articles_of_their_own() -> None:
     item = '<article><h3>다른 글</h3><time datetime="2019-01-01">1월</time></article>'
     own = BODY.replace("</h1>", '</h1><time datetime="2024-03-01T00:00:00Z">3월 1일</time>')
@@ -181,6 +219,8 @@ def test_an_impossible_date_leaves_the_next_one() -> None:
         "<p>1. März 2024, 홍길동</p>",
         '<p class="date">1 mars 2024</p>',
         '<p class="datum">1 marzo 2024</p>',
+        '<p class="x">Stand: 01.03.2024</p>',
+        f'<p class="postmetadata">Posted on March 1, 2024 in <a href="/c">{"x" * 300}</a></p>',
     ],
 )
 def test_a_line_of_the_page_itself_says_when_it_was_published(line: str) -> None:
