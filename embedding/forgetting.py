@@ -29,7 +29,6 @@ from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.erasing import erase_rows
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import shard_specs
-from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
@@ -146,7 +145,7 @@ def _state(settings: Settings, request: ErasureRequest, *, dry: bool) -> Erased:
 
     def make(digests: WordDigests) -> ServerState:
         return ServerState(
-            config if here else without_rows(config),
+            config if here else config.of_primary(),
             settings.sync,
             RowShape(model.width, seed=model.seed, buckets=model.gram_rows, biases=model.biases),
             digests=digests,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.contributors import Contributors
 from embedding.exchange.protocol import (
     Ack,
     Ask,
@@ -30,12 +29,11 @@ from embedding.exchange.servercalls import ServerCalls
 from embedding.exchange.session import Session
 from embedding.exchange.transport import TransportMetrics
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.records import IntArray, SnapshotRef, Window
 
 logger = logging.getLogger(__name__)
 
 
-class ParameterClient:
+class ParameterClient(ServerCalls):
     """A Transport to one parameter server, for one node.
 
     hello, admit, vocabulary, pull and push share one stream and are called by one thread;
@@ -81,7 +79,6 @@ class ParameterClient:
         self.greeted: list[Callable[[Channel, Welcome], None]] = []
         self.path = path(PathSetup(self.session, self.log, self._taken), self.feedback)
         self.rows = self.path.view
-        self.calls = ServerCalls(self.session)
 
     @property
     def welcome(self) -> Welcome | None:
@@ -92,14 +89,9 @@ class ParameterClient:
         """Greet the server: where this node stands there and what the policy is."""
         return self.session.hello()
 
-    def admit(
-        self, words: Sequence[str], counts: IntArray, contributors: Contributors | None = None
-    ) -> IntArray:
-        return self.calls.admit(words, counts, contributors)
-
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         with self.session.lock:
-            delta = self.calls.vocabulary(since)
+            delta = super().vocabulary(since)
             self.rows.alive(delta.alive)
         return delta
 
@@ -143,7 +135,7 @@ class ParameterClient:
         """The last push of this node that is in a checkpoint, wherever its rows lie."""
         with self.session.lock:
             self.path.links.tend()
-            ack = self.calls.confirm()
+            ack = self.confirm()
             self._taken(ack)
             return self.path.links.safe(ack.durable)
 
@@ -177,17 +169,9 @@ class ParameterClient:
         found: dict[str, Any] = self.session.action("status", {})
         return found
 
-    def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
-        """Publish the window's snapshot; the same reference when it was cut before."""
-        return self.calls.cut(window, timeout_s=timeout_s)
-
     def configure(self, **changes: object) -> None:
         """Change the policy or settings of it (`SyncConfig`) while training runs."""
         self.session.action("configure", dict(changes))
-
-    def checkpoint(self, *, wait: bool = True) -> None:
-        """Ask for a checkpoint; with `wait` it is complete on return."""
-        self.calls.checkpoint(wait=wait)
 
     def finish(self) -> None:
         """Nobody waits for this node's blocks but as the policy says."""

@@ -288,6 +288,13 @@ class ServerConfig(Config):
                 "or begin in a new folder (paths.home) and read the text again."
             )
 
+    def of_primary(self) -> ServerConfig:
+        """As the primary of shards uses it. By columns no node has whole rows, to infer vectors of
+        words from or to add contexts up by."""
+        if self.split == "rows":
+            return self
+        return self.model_copy(update={"rare_mentions": 0, "usage": False})
+
     @model_validator(mode="after")
     def _split_as_it_can_be(self) -> ServerConfig:
         if self.split == "columns" and self.optimizer != "sum":

@@ -33,7 +33,6 @@ from embedding.server.rowstore.interface import RowShape
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import Shards
-from embedding.server.shards.unsplit import without_rows
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
@@ -151,7 +150,7 @@ class ParameterServer:
         leader = None if follows is None else follows.upstream(config)
         here = config.shards == 1 and config.split == "rows"
         self.state = ServerState(
-            config if here else without_rows(config),
+            config if here else config.of_primary(),
             sync or SyncConfig(),
             RowShape(dim, seed=seed, buckets=buckets, biases=biases),
             epoch=None if folder is None else folder.next_epoch(),

@@ -9,7 +9,7 @@ from typing import Any
 from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import open_alarms, source_faults
-from embedding.server.figures.reading import reading
+from embedding.server.figures.families import is_number
 from embedding.server.figures.transports import topology, total
 from embedding.server.ledger.sequence import NodeLedger
 from embedding.server.state import ServerState
@@ -89,7 +89,7 @@ def build_status(
             "alarms": open_alarms(nodes),
             "faults": source_faults(nodes),
             "sources": _sources(state, now),
-            "reading": reading(state.reports.last, state.living()),
+            "reading": _reading(state.reports.last, state.living()),
             "windows": state.accounts.describe(),
             "waits": dict(waits),
             "snapshots": [ref.to_dict() for ref in snapshots],
@@ -189,3 +189,42 @@ def _sources(state: ServerState, now: float) -> dict[str, Any]:
             "idle_s": now - known.last_news,
         }
     return found
+
+
+def _reading(reports: Mapping[str, Any], living: set[str]) -> dict[str, Any]:
+    """Which node reads which source, from what nodes report of their leases; JSON-safe.
+
+    sources    {SOURCE: {"node", "tokens_per_second"}}
+    nodes      tokens a second by node
+    imbalance  the largest of them over their mean; None when nothing is read
+    moves      how often a source changed from one living node to another
+    """
+    sources: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, float] = {}
+    moves = 0
+    for node in sorted(living & set(reports)):
+        reading = reports[node].get("reading")
+        if not isinstance(reading, dict):
+            continue
+        moves = max(moves, int(_number(reading.get("moves"))))
+        held = reading.get("sources")
+        rates = (
+            {str(name): _number(rate) for name, rate in held.items()}
+            if isinstance(held, dict)
+            else {}
+        )
+        nodes[node] = sum(rates.values())
+        for name, rate in rates.items():
+            sources[name] = {"node": node, "tokens_per_second": rate}
+    total = sum(nodes.values())
+    return {
+        "sources": sources,
+        "nodes": nodes,
+        "imbalance": max(nodes.values()) * len(nodes) / total if total > 0 else None,
+        "moves": moves,
+    }
+
+
+def _number(value: Any) -> float:
+    """What a node reported, if it is a number."""
+    return float(value) if is_number(value) else 0.0

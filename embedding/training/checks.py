@@ -13,8 +13,8 @@ from embedding.exchange.shards.columns import columns
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.making import check_gpu_model
 from embedding.models.traits import COUNT_MODELS, MODELS
+from embedding.server.compatibility import SHARDS
 from embedding.server.policies.traits import POLICIES
-from embedding.server.shards.unsplit import check_pushing
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
@@ -58,7 +58,7 @@ def check_options(request: TrainRequest) -> None:
     if request.split == "columns":
         columns().check_request(request)
     elif request.shards > 1:
-        check_pushing(request.sync, request.shards)
+        SHARDS.check(request.sync.policy, f"{request.shards} shards", ", or 1 shard")
     if request.device == "cuda" and POLICIES.traits(request.sync.policy).needs_shared_memory:
         check_gpu_model(request.model)
     if request.dated is not None:

@@ -16,11 +16,10 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, text_array
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
-from embedding.server.compatibility import SERVER_GROUPS
+from embedding.server.compatibility import SERVER_GROUPS, SHARDS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.traits import POLICIES
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.shards.unsplit import check_pushing
 from waiting import until
 from yeoron_lab.groups.client import LeaderClient
 from yeoron_lab.groups.leader import check_follows
@@ -70,7 +69,7 @@ def test_what_is_said_to_be_accepted_is_accepted() -> None:
     assert set(POLICIES) - set(SERVER_GROUPS.accepted) == {"hogwild", "sandblaster"}
     for policy in SERVER_GROUPS.accepted:
         check_follows(SyncConfig(policy=policy), 1.0)
-        check_pushing(SyncConfig(policy=policy), 2)
+        assert SHARDS.met(policy)
 
 
 def test_columns_neither_lead_nor_follow(leader) -> None:
@@ -130,7 +129,7 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     client = LeaderClient(leader.location, node="g", config=QUICK)
     client.session.hello()
     client.changes((), {})
-    client.calls.admit(["봄", "여름"], ints(5, 5))
+    client.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:
         return client.session.request(Message(header, arrays or {}, {"words": text_array([])}))

@@ -17,8 +17,9 @@ from embedding.exchange.protocol import PullRequest
 from embedding.exchange.shards.columns import columns
 from embedding.exchange.shards.split import Layout
 from embedding.kernel.devices import DeviceArray
-from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.errors import ConfigError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
+from embedding.server.compatibility import SHARDS
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.composing import GramBags, GramComposer, mean
@@ -35,9 +36,7 @@ from embedding.server.rowstore.interface import (
 )
 from embedding.server.shards.fetching import LateError
 from embedding.server.shards.link import LateShardsError, PrimaryLinks
-from embedding.server.shards.log import Change, CopyRows, ShardLog
-from embedding.server.shards.sums import Key, LoggedSums
-from embedding.server.shards.unsplit import check_bucket_count, check_pushing
+from embedding.server.shards.log import Change, CopyRows, Key, LoggedSums, ShardLog
 from embedding.server.validation import check_score
 from embedding.server.words.vocabulary import Admission
 
@@ -62,7 +61,11 @@ class ShardedRows(RowStore):
 
     def __init__(self, setup: RowSetup) -> None:
         config, shape = setup.config, setup.shape
-        check_bucket_count(shape.buckets, config.shards)
+        if 0 < shape.buckets < config.shards:
+            raise ConfigError(
+                f"buckets {shape.buckets} with {config.shards} shards: each holds some of the rows "
+                f"of n-grams; at least {config.shards} are needed."
+            )
         if config.split == "columns":
             columns().check_server(config, shape)
         self._shards, self._split = config.shards, config.split
@@ -94,7 +97,7 @@ class ShardedRows(RowStore):
     def check(self, sync: SyncConfig, before: SyncConfig) -> None:
         del before
         if self.nodes_hold_rows:
-            check_pushing(sync, self._shards)
+            SHARDS.check(sync.policy, f"{self._shards} shards", ", or 1 shard")
         else:
             columns().check_policy(sync)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,12 +30,10 @@ from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.tables import Tables
 from embedding.server.rowstore.interface import LogPosition
-from embedding.server.shards.cursor import LogCursor
 from embedding.server.shards.heldrows import HeldRows
 from embedding.server.shards.inbox import ShardInbox
-from embedding.server.shards.log import Admit, Change, CopyRows, LogEntry, PushNumber
+from embedding.server.shards.log import Admit, Change, CopyRows, Key, LogEntry, PushNumber
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.sums import Key
 from embedding.server.validation import checked
 
 logger = logging.getLogger(__name__)
@@ -78,6 +77,59 @@ class HeldCopy:
             logger.exception("a copy of the rows could not be completed")
         finally:
             self._done.set()
+
+
+@dataclass
+class LogCursor:
+    """How far the log of one incarnation of the primary is carried out. The shard's lock guards it.
+
+    number    of that incarnation: positions of another mean nothing here
+    position  of the last entry that is in the rows
+    durable   of the last one that is in a checkpoint
+    queue     entries behind `position`, in order
+    given     where rows that came from elsewhere began (`begin_at`)
+    """
+
+    number: int = 0
+    position: int = 0
+    durable: int = 0
+    queue: deque[LogEntry] = field(default_factory=deque)
+    given: int = 0
+
+    def restart(self, number: int) -> None:
+        """The primary was started again, and with it its log."""
+        self.number, self.position, self.durable = number, 0, 0
+        self.queue.clear()
+
+    def extend(self, number: int, first: int, entries: Sequence[LogEntry], who: str) -> None:
+        """Take entries from position `first` on; RefusedError when they leave a gap."""
+        expected = self.end + 1
+        if number != self.number or first > expected:
+            raise RefusedError(
+                f"{who}: entries from {first} of log {number}; it expects "
+                f"{expected} of log {self.number}."
+            )
+        # Entries that came before an answer was lost come again and are passed over.
+        self.queue.extend(entries[expected - first :])
+
+    @property
+    def end(self) -> int:
+        """The last position that is here."""
+        return self.position + len(self.queue)
+
+    def has_reached(self, at: LogPosition) -> bool:
+        """Whether the rows are at this place or behind it."""
+        return self.number == at[0] and self.position >= at[1]
+
+    def begin_at(self, at: LogPosition) -> bool:
+        """Go on from the place of rows that were given; False: that is not how this shard stands.
+
+        Said again, as when the answer was lost, the later place counts, until the log goes on.
+        """
+        if at[0] != self.number or self.position not in (0, self.given):
+            return False
+        self.position = self.given = at[1]
+        return True
 
 
 class NotReachedError(Exception):

@@ -6,8 +6,8 @@ from embedding.exchange.codec import decode_push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.server.flight.shell import of_kind
+from embedding.server.shards.log import Key
 from embedding.server.shards.state import ShardState
-from embedding.server.shards.sums import Key
 from embedding.server.state import ServerState
 from yeoron_lab.together import decode_together
 

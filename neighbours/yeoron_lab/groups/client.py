@@ -123,11 +123,10 @@ class RowsAtLeader:
         return rows
 
 
-class LeaderClient:
+class LeaderClient(ServerCalls):
     """A group is a node of the leader that never pulls, and merges where a node would push.
 
     session  greets the leader: where this group stands there
-    calls    what is asked of the leader besides
     entries  that are in no checkpoint of the leader
     rows     where the leader's rows lie
     bytes    that went between them
@@ -156,7 +155,6 @@ class LeaderClient:
             incarnation="",
             resume=self._resume,
         )
-        self.calls = ServerCalls(self.session)
         self.rows = rows(PathSetup(self.session, self.entries, self._taken), self.bytes)
 
     def keep(self, entry: GroupEntry) -> None:
@@ -195,7 +193,7 @@ class LeaderClient:
         """The last entry that is in a checkpoint of the leader, wherever its rows lie."""
         with self.session.lock:
             self.rows.links.tend()
-            ack = self.calls.confirm()
+            ack = self.confirm()
             self._taken(ack)
             return self.rows.links.safe(ack.durable)
 

@@ -51,7 +51,7 @@ class Confirmations:
         if self._wanted:
             self._wanted, self._asked = False, entry
             with self.asking():
-                self._leader.client.calls.checkpoint(wait=False)
+                self._leader.client.checkpoint(wait=False)
 
     @contextmanager
     def asking(self) -> Iterator[None]:

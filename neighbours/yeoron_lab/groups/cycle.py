@@ -175,7 +175,7 @@ class ExchangeCycle:
         given = changes.next_id > self._state.vocabulary.next_id
         if changes.version != self._version or given or old:
             with self.confirmations.asking():
-                delta = self._leader.client.calls.vocabulary(self._version)
+                delta = self._leader.client.vocabulary(self._version)
             self._adopt_words(delta, changes)
             self._version, self._counted_at = delta.version, now
 

@@ -134,7 +134,7 @@ class Leader:
     ) -> IntArray:
         if self.away or self.greeting is None:
             raise UnavailableError("the leader is away.")
-        return self.client.calls.admit(words, counts, contributors)
+        return self.client.admit(words, counts, contributors)
 
     def released(self, push: Push, after: int) -> None:
         self.untold.setdefault(push.node, NewPushes(after)).add(push)

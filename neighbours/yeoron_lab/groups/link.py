@@ -97,19 +97,19 @@ class GroupLink:
             self.confirmations.want()
             return
         self._tell_all()
-        self.client.calls.checkpoint(wait=True)
+        self.client.checkpoint(wait=True)
         self.confirmations.confirm(self.client.durable())
 
     def fence(self, node: str, incarnation: str) -> None:
         """Have the leader remember that an incarnation of a node is fenced: the group keeps
         nothing.
         """
-        self.client.calls.fence(node, incarnation)
+        self.client.fence(node, incarnation)
 
     def cut(self, window: Window) -> SnapshotRef:
         """Have the leader cut a window, with what this group has read until now."""
         self._tell_all()
-        return self.client.calls.cut(window)
+        return self.client.cut(window)
 
     def _tell_all(self) -> None:
         """Tell the leader all that was pushed until now."""

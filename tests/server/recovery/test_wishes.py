@@ -77,7 +77,7 @@ def test_a_leader_that_died_before_it_wrote_is_asked_again(tmp_path, connect, an
         node.push(moved(ids, 1.0), counted(ids))
         until(lambda: leader.state.meters.pushes == 1)
         client, asked = b.link.client, []
-        calls, checkpoint, changes = client.calls, client.calls.checkpoint, client.changes
+        checkpoint, changes = client.checkpoint, client.changes
 
         def gone(*args: object, **more: object) -> None:
             client.changes = changes
@@ -85,11 +85,11 @@ def test_a_leader_that_died_before_it_wrote_is_asked_again(tmp_path, connect, an
 
         def lost(*, wait: bool) -> None:
             asked.append(wait)
-            calls.checkpoint, client.changes = checkpoint, gone
+            client.checkpoint, client.changes = checkpoint, gone
             if not answers:
                 raise UnavailableError("it died.")
 
-        calls.checkpoint = lost
+        client.checkpoint = lost
         b.link.confirmations.want()
         until(lambda: asked == [False])
         until(lambda: leader.state.ledger.of("b").durable == 1)
