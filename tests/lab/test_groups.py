@@ -123,8 +123,8 @@ def test_groups_train_on_while_their_leader_is_away(tmp_path, connect) -> None:
 
 def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkeypatch) -> None:
     with following(leader, every_s=30) as b:
-        calls = b.link.client.calls
-        answer = calls.vocabulary
+        client = b.link.client
+        answer = client.vocabulary
 
         def slow(since: int):
             delta = answer(since)
@@ -132,7 +132,7 @@ def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkey
             return delta
 
         connect(leader, "n0").words("봄")
-        monkeypatch.setattr(calls, "vocabulary", slow)
+        monkeypatch.setattr(client, "vocabulary", slow)
         b.link.exchange()
         assert b.state.vocabulary.ids(["봄", "겨울"]).tolist() == [0, 1]
 
