@@ -360,8 +360,7 @@ def _model(
 def _text(reading: ReadingOptions, found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "mask": not as_written(reading.tokenizer),
-        "new_words": 0,
-        **({} if reading.dated else {"phrases": 0, "boilerplate": 0.0}),
+        **({} if reading.dated else {"new_words": 0, "phrases": 0, "boilerplate": 0.0}),
         **found,
         "tokenizer": reading.tokenizer,
     }

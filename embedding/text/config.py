@@ -82,8 +82,7 @@ class TextConfig(Config):
     know."""
 
     new_words_every: int = Field(default=200_000, ge=100)
-    """Whitespace-delimited words read between two looks for new words; with each that finds some
-    the dictionary's digest changes, which a trend report shows."""
+    """Whitespace-delimited words read between two looks for new words."""
 
     phrases: int = Field(default=20_000, ge=0)
     """Most phrases of several nouns that are joined to one word; those unused for longest are

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.memory import give_back
-from embedding.kernel.records import batched
+from embedding.kernel.records import Phrase, batched
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, EojeolCache, EojeolReading
 from embedding.text.generations import Generations
@@ -147,8 +147,7 @@ class EojeolComposer:
         self, head: str, tail: str, tokens: Sequence[Morpheme], words: Sequence[Analysis]
     ) -> None:
         if self._finder is not None:
-            whole = [piece.word for piece in _kept(words)] == [head]
-            self._finder.hear(head, tail, tokens, whole=whole)
+            self._finder.hear(head, tail, tokens, tuple(piece.word for piece in _kept(words)))
 
     def read(self, eojeol: str) -> EojeolReading | None:
         """The one way to read `eojeol`, None when there is none or more than one."""
@@ -277,22 +276,24 @@ class Readings:
             "cache_bytes": memory + (self._finder.memory if self._finder is not None else 0),
         }
 
-    def renew(self) -> bool:
-        """Take the words found into the dictionary, when it is time; whether there were any.
+    def renew(self, when: float) -> list[Phrase]:
+        """Take the words found into the dictionary, if it is time; `when`: see `WordFinder`.
 
         A found word is put together with its particles here: the analyser, which would need
         seconds for each word, is not told.
         """
         cache = self._cache
-        if self._finder is None or cache.hits + cache.misses < self._looked + self._every:
-            return False
+        if self._finder is None:
+            return []
+        self._finder.when = when
+        if cache.hits + cache.misses < self._looked + self._every:
+            return []
         self._looked = cache.hits + cache.misses
         fresh = self._finder.take(self._most_found - len(self.found))
-        if not fresh:
-            return False
-        self.found |= frozenset(fresh)
-        cache.forget(tuple(fresh))
-        return True
+        words = tuple(one.word for one in fresh)
+        self.found |= frozenset(words)
+        cache.forget(words)
+        return fresh
 
     def look_up(self, parts: Sequence[str]) -> list[EojeolReading | None]:
         """Readings of the eojeols of a sentence, None where the analyser has to say."""
@@ -410,22 +411,19 @@ class KiwiTokenizer:
         self._kiwi: Any = None
         self._rests = False
         self.morphemes = 0
-        self._base = self.digest = _digest(config)
+        self.digest = _digest(config)
 
-    def renew(self) -> bool:
-        """Take words found in the stream into the dictionary; the digest tells of a change.
+    def renew(self, when: float) -> list[Phrase]:
+        """Take words found in the stream into the dictionary: these are read as one from now on.
 
+        when  event time (Unix seconds) of what is read next
         After `rest` Kiwi is loaded, here because the time of a text does not count yet.
         """
         if self._rests:
             self._rests = False
             with contextlib.suppress(ConfigError):  # the first text that needs it raises it again
                 self._kiwi = shared_kiwi(self._workers, self._user_words)
-        if self._readings is None or not self._readings.renew():
-            return False
-        found = "\n".join((self._base, *sorted(self._readings.found)))
-        self.digest = hashlib.sha256(found.encode()).hexdigest()
-        return True
+        return self._readings.renew(when) if self._readings is not None else []
 
     def rest(self) -> None:
         """Give Kiwi's memory back until `renew`. It holds nothing that was learnt."""
@@ -436,19 +434,14 @@ class KiwiTokenizer:
             gc.collect()
             give_back()
 
-    @property
-    def found_words(self) -> int:
-        """Words found in the stream that are in the dictionary now."""
-        return len(self._readings.found) if self._readings is not None else 0
-
-    def figures(self) -> dict[str, int]:
-        """See `Readings.figures`; nothing without a cache."""
-        return self._readings.figures() if self._readings is not None else {}
-
-    @property
-    def hit_rate(self) -> float:
-        """Share of eojeols that Kiwi did not have to analyse."""
-        return self._readings.hit_rate if self._readings is not None else 0.0
+    def figures(self) -> dict[str, float]:
+        """Words found in the stream that are in the dictionary now, the share of eojeols that Kiwi
+        did not have to analyse, and see `Readings.figures`; without a cache nothing."""
+        readings = self._readings
+        if readings is None:
+            return {}
+        found, known = len(readings.found), round(readings.hit_rate, 4)
+        return {"new_words": found, "known_share": known, **readings.figures()}
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""

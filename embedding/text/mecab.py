@@ -50,10 +50,6 @@ class MecabTokenizer:
         self.digest = hashlib.sha256("\n".join(map(str, ("mecab", *parts))).encode()).hexdigest()
         self.morphemes = 0
 
-    def renew(self) -> bool:
-        """Nothing is found here."""
-        return False
-
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""
         return [self._words(sentence) for sentence in sentences]

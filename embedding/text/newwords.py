@@ -8,10 +8,12 @@ nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from embedding.kernel.records import Phrase
 from embedding.text.generations import Generations
 from embedding.text.morphemes import Morpheme
 
@@ -35,29 +37,40 @@ class _Occurrences(NamedTuple):
     counts: list[int]
     """Mentions, and those in which the analyser said one word."""
     tails: set[str]
+    parts: tuple[str, ...]
+    """The words that it is read as."""
+    since: float
+    """Event time (Unix seconds) of the first mention."""
 
 
 class WordFinder:
-    """Candidates for new words, from analysed eojeols; `capacity` in bytes."""
+    """Candidates for new words, from analysed eojeols; `capacity` in bytes.
+
+    when  event time (Unix seconds) of what is read
+    """
 
     def __init__(self, capacity: int) -> None:
+        self.when = math.inf
         self._heard: Generations[str, _Occurrences] = Generations(
             capacity, lambda _, heard: _ENTRY + _TAIL * len(heard.tails)
         )
         self._ripe: dict[str, None] = {}
 
-    def hear(self, head: str, tail: str, tokens: Sequence[Morpheme], *, whole: bool) -> None:
+    def hear(
+        self, head: str, tail: str, tokens: Sequence[Morpheme], parts: tuple[str, ...]
+    ) -> None:
         """An eojeol was analysed as `head`, of the morphemes `tokens`, and `tail`.
 
-        whole  the analyser takes the head for one word
+        parts  the words that the head is read as; it alone where the analyser takes it for one
         """
+        whole = parts == (head,)
         if not LEAST <= len(head) <= MOST or not _HANGUL.fullmatch(head):
             return
         heard = self._heard.get(head)
         if heard is None:
             if whole or not _in_pieces(tokens):
                 return
-            heard = _Occurrences([0, 0], set())
+            heard = _Occurrences([0, 0], set(), parts, self.when)
             self._heard.put(head, heard)
         heard.counts[0] += 1
         heard.counts[1] += whole
@@ -67,15 +80,16 @@ class WordFinder:
         if len(heard.tails) >= VARIETY and heard.counts[0] >= MENTIONS:
             self._ripe[head] = None
 
-    def take(self, most: int) -> list[str]:
+    def take(self, most: int) -> list[Phrase]:
         """At most `most` words found since the last time; the analyser takes all to pieces."""
         found = []
-        for word in self._ripe:
+        for word in sorted(self._ripe):
             heard = self._heard.get(word)
             if heard is not None and heard.counts[1] <= _WHOLE * heard.counts[0]:
-                found.append(word)
+                since = min(heard.since, self.when)
+                found.append(Phrase(word, heard.parts, since, self.when, heard.counts[0]))
         self._ripe.clear()
-        return sorted(found)[:most]
+        return found[:most]
 
     @property
     def memory(self) -> int:

@@ -76,10 +76,6 @@ class _Cut:
         self.digest = hashlib.sha256(text.encode()).hexdigest()
         self.morphemes = 0
 
-    def renew(self) -> bool:
-        """Nothing is found here."""
-        return False
-
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""
         found = [self._words(sentence) for sentence in sentences]
@@ -364,11 +360,12 @@ class TextPipeline:
                 f"a token block takes the documents of one source and a time for each; "
                 f"got {len(documents)} documents of {len(sources)} sources, {len(available)} times."
             )
-        if self._tokenizer.renew():
-            self.digest = self._make_digest()
         source, keys = documents[0].source, [document.url for document in documents]
         who = voices(source, [document.author for document in documents], keys)
         published = [document.published_at.timestamp() for document in documents]
+        taken: list[Phrase] = []
+        if isinstance(self._tokenizer, KiwiTokenizer):
+            taken = self._tokenizer.renew(min(published))
         self.left_out = {}
         passages = []
         for number, document in enumerate(documents):
@@ -392,7 +389,8 @@ class TextPipeline:
             tokenizer_digest=self.digest,
         )
         inline = np.array([document.inline for document in documents], dtype=np.int8)
-        block = replace(block, voices=who, phrases=found, inline=inline)
+        read_as_one = (*(one for one in taken if len(one.parts) > 1), *found)
+        block = replace(block, voices=who, phrases=read_as_one, inline=inline)
         self.statistics.update(block)
         return block
 
@@ -452,15 +450,10 @@ class TextPipeline:
             **self._expressions(),
         }
 
-    def _dictionary(self) -> dict[str, object]:
+    def _dictionary(self) -> dict[str, float]:
         """What is known of the dictionary in front of Kiwi."""
-        if not isinstance(self._tokenizer, KiwiTokenizer):
-            return {}
-        return {
-            "new_words": self._tokenizer.found_words,
-            "known_share": round(self._tokenizer.hit_rate, 4),
-            **self._tokenizer.figures(),
-        }
+        kiwi = self._tokenizer
+        return kiwi.figures() if isinstance(kiwi, KiwiTokenizer) else {}
 
     def _expressions(self) -> dict[str, object]:
         """What is known of phrases."""

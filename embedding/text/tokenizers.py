@@ -30,9 +30,6 @@ class Tokenizer(Protocol):
     def morphemes(self) -> int:
         """Units analysed so far, kept or not (for rates)."""
 
-    def renew(self) -> bool:
-        """Between two blocks: take in what was found of new words; whether the digest changed."""
-
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence, one list a sentence, empty where nothing is kept.
 

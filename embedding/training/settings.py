@@ -65,7 +65,6 @@ UNUSED: dict[str, dict[str, str]] = {
         ("location", "token_file", "operator_token_file", "tls_ca", "tls_cert", "tls_key"),
         OWN_SERVER,
     ),
-    "text": {"new_words": "its tokenizer learns no words", "new_words_every": "see text.new_words"},
 }
 """Settings of those sections that change nothing in a training, and why."""
 

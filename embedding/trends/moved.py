@@ -309,7 +309,7 @@ def _judged(grounds: Grounds, units: Units, chosen: Labels) -> float:
 
 
 def touched_words(before: Mapping[str, int], after: Mapping[str, int]) -> set[str]:
-    """Words that a change of the tokenizer or its dictionary may have touched.
+    """Words that a change of the tokenizer may have touched; words that nodes find are no change.
 
     When a dictionary gains a word, texts that were cut into its parts hold the whole word from then
     on: it seems to be born, and its parts lose company that they had. When it loses one, the other

@@ -26,6 +26,7 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
+from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.lifetime import peak_memory
 from yeoron_bench.results import facts, keep
@@ -141,7 +142,8 @@ def _slice(
         read = {id(side): side.read(text) for side in (first, second)}
         agree, of = _alike(read[id(ours)], read[id(plain)])
         same, most = same + agree, most + of
-    ours.pipeline.tokenizer.renew()
+    if isinstance(ours.pipeline.tokenizer, KiwiTokenizer):
+        ours.pipeline.tokenizer.renew(0.0)
     report = ours.pipeline.report()
     density = plain.morphemes / max(plain.characters, 1)
     return Slice(

@@ -50,47 +50,6 @@ def test_orphans_end_with_the_platform(supervisor: Supervisor) -> None:
     assert supervisor.states() == {}
 
 
-# Ends well once it has seen what the other leaves at its own end.
-PATIENT = """
-import pathlib, signal, sys, time
-mine, others = map(pathlib.Path, sys.argv[1:])
-def end(*_):
-    while not others.exists():
-        time.sleep(0.05)
-    mine.touch()
-    sys.exit()
-signal.signal(signal.SIGTERM, end)
-mine.with_suffix(".begun").touch()
-time.sleep(600)
-"""
-
-
-def test_services_of_airflow_end_beside_the_others(
-    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended, begun = tmp_path / "ended", tmp_path / "begun"
-    begun.touch()
-    seen = {
-        "airflow-scheduler": (tmp_path / "airflow", begun),
-        "server": (ended, tmp_path / "airflow"),  # supervisord would end it first, by its name
-    }
-    supervisor.write(
-        [
-            Service(name, (sys.executable, "-c", PATIENT, *map(str, files)), stop_seconds=600)
-            for name, files in seen.items()
-        ]
-    )
-    supervisor.start()
-    until(lambda: all(mine.with_suffix(".begun").exists() for mine, _ in seen.values()))
-    before: list[bool] = []
-    monkeypatch.setattr(
-        "embedding.platform.supervisor.end_all",
-        lambda home: before.append(ended.exists()) or end_all(home),
-    )
-    supervisor.stop()
-    assert before == [True], "it was waited for alone, until supervisord's time was over"
-
-
 def test_orphans_are_found_after_the_supervisor_was_killed(supervisor: Supervisor) -> None:
     supervisor.write([service("parent", ORPHANING)])
     supervisor.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.kernel.records import Document
+from embedding.kernel.records import Document, Phrase
 from embedding.text.config import TextConfig
 from embedding.text.newwords import MENTIONS, VARIETY, WordFinder
 from embedding.text.pipeline import TextPipeline
@@ -31,18 +30,22 @@ class Piece(NamedTuple):
     len: int
 
 
+PARTS = ("김밥", "맛")
 PIECES = (Piece("김밥", "NNG", 0, 2), Piece("맛", "NNG", 2, 1))
 
 
 def heard(finder: WordFinder, tails: tuple[str, ...], *, times: int = 1) -> None:
     for tail in tails * times:
-        finder.hear(WORD, tail, PIECES, whole=False)
+        finder.hear(WORD, tail, PIECES, PARTS)
 
 
 def test_many_tails_make_a_word() -> None:
     finder = WordFinder(1_000_000)
-    heard(finder, TAILS[:VARIETY], times=2)
-    assert finder.take(10) == [WORD]
+    finder.when = 86_400.0
+    heard(finder, TAILS[:VARIETY])
+    finder.when = 172_800.0
+    heard(finder, TAILS[:VARIETY])
+    assert finder.take(10) == [Phrase(WORD, PARTS, 86_400.0, 172_800.0, 2 * VARIETY)]
     assert finder.take(10) == []
 
 
@@ -56,7 +59,7 @@ def test_what_the_analyser_mostly_takes_for_one_word_is_none() -> None:
     finder = WordFinder(1_000_000)
     heard(finder, TAILS)
     for tail in TAILS:
-        finder.hear(WORD, tail, PIECES[:1], whole=True)
+        finder.hear(WORD, tail, PIECES[:1], (WORD,))
     assert finder.take(10) == []
 
 
@@ -69,7 +72,7 @@ def test_derivations_and_compounds_of_whole_words_are_none() -> None:
     ):
         word = "".join(piece.form for piece in pieces)
         for tail in TAILS:
-            finder.hear(word, tail, pieces, whole=False)
+            finder.hear(word, tail, pieces, tuple(piece.form for piece in pieces))
     assert finder.take(10) == []
 
 
@@ -77,7 +80,7 @@ def test_derivations_and_compounds_of_whole_words_are_none() -> None:
 def test_memory_is_bounded(read: list[tuple[str, str]]) -> None:
     finder = WordFinder(10_000)
     for head, tail in read:
-        finder.hear(head, tail, PIECES, whole=False)
+        finder.hear(head, tail, PIECES, PARTS)
         assert finder.memory <= 10_000 + 1_000
     assert len(finder) <= 12
 
@@ -88,7 +91,7 @@ def texts() -> list[str]:
     return [frame.format(noun + tail) for frame, noun, tail in made]
 
 
-def test_a_found_word_is_hot_swapped_and_the_digest_tells(
+def test_a_found_word_is_hot_swapped_and_told_as_a_phrase(
     document: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = TextConfig(tokenizer="kiwi", new_words_every=100)
@@ -110,8 +113,11 @@ def test_a_found_word_is_hot_swapped_and_the_digest_tells(
             patch.setattr(kiwipiepy.Kiwi, name, slow)
         swapped = pipeline.block([document("이 말은 다르다")], [0.0])
     assert pipeline.report()["new_words"] == 1
-    assert swapped.tokenizer_digest == pipeline.digest != before
-    assert len(hashlib.sha256().hexdigest()) == len(pipeline.digest)
+    assert swapped.tokenizer_digest == pipeline.digest == before
+    (told,) = swapped.phrases
+    assert (told.word, told.parts) == (WORD, PARTS)
+    assert told.since <= told.joined == swapped.published[0]
+    assert told.earlier >= MENTIONS
     for tail in TAILS:
         assert words(f"{WORD}{tail} 좋다")[0] == WORD
     assert words("김밥 맛 좋다")[:2] == ("김밥", "맛")

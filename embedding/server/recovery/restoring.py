@@ -123,6 +123,13 @@ class Recovery(Checkpointer):
             )
 
 
+def _listed(state: ServerState) -> list[Phrase]:
+    """Phrases that have a row: any other may be a rare name."""
+    known = list(state.accounts.phrases.values())
+    rows = state.vocabulary.ids([phrase.word for phrase in known])
+    return [phrase for phrase, row in zip(known, rows.tolist(), strict=True) if row >= 0]
+
+
 def _applied(state: ServerState) -> dict[str, int]:
     return {name: entry.applied for name, entry in state.ledger.nodes.items()}
 
@@ -151,7 +158,7 @@ def collect(state: ServerState, parts: Sequence[Followers] = ()) -> dict[str, An
             "places": {name: e.applied_offset for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
-            "phrases": phrase_header(list(accounts.phrases.values())),
+            "phrases": phrase_header(_listed(state)),
             "told": lasting(state.reports.last),
             "departed": sorted(state.reports.departed),
             "usage": accounts.usage.facts(),

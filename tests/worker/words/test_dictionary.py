@@ -1,4 +1,4 @@
-"""A change of the dictionary on a node is seen in the manifests of snapshots and by trends."""
+"""A word that a node finds is in snapshots with its parts, and reports hold nothing out for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXTS = [(None, f"요즘 김밥맛{tail} {end}") for tail in TAILS for end in ("
 JANUARY, FEBRUARY, MARCH = (datetime(2020, month, 3, tzinfo=UTC) for month in (1, 2, 3))
 
 
-def test_a_word_found_in_the_stream_changes_the_digest_of_the_next_snapshot(
+def test_a_word_found_in_the_stream_is_told_with_its_parts_and_holds_no_other_out(
     tmp_path: Path,
 ) -> None:
     config = ServerConfig(
@@ -41,9 +41,14 @@ def test_a_word_found_in_the_stream_changes_the_digest_of_the_next_snapshot(
             ref = node.client.cut(Window.holding(month, WindowUnit.MONTH))
             manifests.append(SnapshotStore(str(tmp_path)).open(ref.id).manifest)
         node.client.close()
-    assert "김밥맛" in SnapshotStore(str(tmp_path)).open("latest").words
-    digests = [manifest.tokenizer_digest for manifest in manifests]
-    assert digests[0] != digests[1], "the word was found between them"
-    assert all(digests)
+    snapshot = SnapshotStore(str(tmp_path)).open("latest")
+    assert "김밥맛" in snapshot.words
+    found = snapshot.phrases["김밥맛"]
+    assert found.parts == ("김밥", "맛")
+    # January's block held it, February's is the first that reads it as one.
+    assert (found.since, found.joined) == (JANUARY.timestamp(), FEBRUARY.timestamp())
+    assert found.earlier >= len(TAILS)
+    assert len({manifest.tokenizer_digest for manifest in manifests}) == 1
     report = build_report(SnapshotStore(str(tmp_path)), manifests[1].id, TrendsConfig())
-    assert "tokenizer_changed" in [note.code for note in report.notes]
+    assert "tokenizer_changed" not in [note.code for note in report.notes]
+    assert not report.held_out

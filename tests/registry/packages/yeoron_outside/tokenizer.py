@@ -19,9 +19,6 @@ class LowerCase:
         self.digest = hashlib.sha256(settings.encode()).hexdigest()
         self.morphemes = 0
 
-    def renew(self) -> bool:
-        return False
-
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         return [self._words(sentence.lower().split()) for sentence in sentences]
 
