@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -125,7 +125,9 @@ async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Seque
         rows = await _evaluate(page, _EXTRACT, [source.items, fields, source.max_items])
     except Error as error:
         # Only what the source's settings say is told on: all else is the page's.
-        for selector in _selectors(source):
+        for name in ("items", *ANSWER_FIELDS):
+            text = getattr(source, name) or ""
+            selector = text.rpartition("@")[0] or text
             if f"{selector!r} is not a valid selector" in str(error):
                 raise FetchError(
                     "render", f"{source.url}: {selector!r} is not a CSS selector."
@@ -138,14 +140,6 @@ async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Seque
         Found(**{name: str(row.get(name) or "")[:_LONGEST] for name in ANSWER_FIELDS})
         for row in rows
     ]
-
-
-def _selectors(source: SourceConfig) -> Iterator[str]:
-    """The selectors among the source's settings, each without its `@attribute`."""
-    for name in ("items", *ANSWER_FIELDS):
-        text = getattr(source, name) or ""
-        selector, at, _ = text.rpartition("@")
-        yield selector if at else text
 
 
 async def _evaluate(page: Page, script: str, argument: Any = None) -> Any:

@@ -144,7 +144,10 @@ class ChromiumProcess:
         self._playwright = playwright
         self._main = main
         self._driver = main.parent()
-        self._folders = (_profile(main), home)
+        # The profile folder, made by Playwright for this browser alone.
+        name = "--user-data-dir="
+        profile = next(word for word in main.cmdline() if word.startswith(name))
+        self._folders = (Path(profile.removeprefix(name)), home)
         self._watchdog = Watchdog(main.pid, self._driver.pid if self._driver else 0, self._folders)
 
     @classmethod
@@ -302,13 +305,6 @@ def _runs(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _profile(main: psutil.Process) -> Path:
-    """The profile folder, made by Playwright for this browser alone."""
-    name = "--user-data-dir="
-    words = (word for word in main.cmdline() if word.startswith(name))
-    return Path(next(words).removeprefix(name))
 
 
 def _gone(family: list[psutil.Process]) -> None:

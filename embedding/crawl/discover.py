@@ -263,6 +263,7 @@ def _why(
 
 
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+_SITEMAP = re.compile(r"sitemap[^/]*\.xml(?:\.gz)?$", re.IGNORECASE)
 _FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
 _FILE = re.compile(
     r"\.(?:jpe?g|png|gif|webp|svg|ico|css|m?js|json|pdf|zip|gz|mp[34]|webm|woff2?|exe|docx?|xlsx?|hwp)$",
@@ -296,7 +297,8 @@ def read_links(text: str, url: str, encoding: str = "utf-8") -> PageLinks:
         raise FetchError("parse", f"{url}: not an HTML page.") from error
     feeds, sitemaps, others = dict[str, None](), dict[str, None](), dict[str, None]()
     for node in root.iter("link", "a"):
-        address = _address(node, url, encoding)
+        link = join(url, node.get("href"), encoding).partition("#")[0]
+        address = canonical(link) if link and link != url else None
         if address is None:
             continue
         declared = node.tag == "link"
@@ -305,17 +307,12 @@ def read_links(text: str, url: str, encoding: str = "utf-8") -> PageLinks:
             not declared and _FEED.search(path)
         ):
             feeds[address] = None
-        elif _names_sitemap(path) or (declared and node.get("rel") == "sitemap"):
+        elif _SITEMAP.search(path) or (declared and node.get("rel") == "sitemap"):
             sitemaps[address] = None
         elif not declared and "nofollow" not in (node.get("rel") or "") and not _FILE.search(path):
             others[address] = None
     following = "a[rel=next]" if root.xpath("//a[@rel='next'][@href]") else None
     return PageLinks(tuple(feeds), tuple(sitemaps), tuple(others), form_of(list(others)), following)
-
-
-def _names_sitemap(path: str) -> bool:
-    name = path.rpartition("/")[2].lower()
-    return "sitemap" in name and name.endswith((".xml", ".xml.gz"))
 
 
 def form_of(addresses: Sequence[str]) -> str | None:
@@ -366,12 +363,6 @@ def _query_form(path: str, query: str) -> str | None:
         if value and _ID.fullmatch(value) and name.lower() not in ("page", "p", "offset"):
             return re.escape(path) + r"\?(?:[^#]*&)?" + re.escape(name) + "="
     return None
-
-
-def _address(node: html.HtmlElement, base: str, encoding: str) -> str | None:
-    """A link's canonical http address."""
-    link = join(base, node.get("href"), encoding).partition("#")[0]
-    return canonical(link) if link and link != base else None
 
 
 _LinkTarget = tuple[str, str, str, Mapping[str, Any]]

@@ -93,7 +93,8 @@ def extract(
         raise FetchError("empty", f"{url}: no HTML in the answer.")
     described = blocks(tree)
     publication = published(tree, described, url, zone, read_at)
-    canonical, title = _canonical(tree, url), _title(tree)
+    links = tree.xpath("//link[@rel='canonical']/@href")
+    canonical, title = join(url, str(links[0])) or None if links else None, _title(tree)
     refreshed, framed = _refreshed(tree, url), _framed(tree, url)
     named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))
     drop_bylines(tree)
@@ -152,11 +153,6 @@ def _title(tree: Any) -> str:
         if found:
             return found[:300]
     return ""
-
-
-def _canonical(tree: Any, url: str) -> str | None:
-    links = tree.xpath("//link[@rel='canonical']/@href")
-    return (join(url, str(links[0])) or None) if links else None
 
 
 def _refreshed(tree: Any, url: str) -> str | None:

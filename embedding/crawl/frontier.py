@@ -230,11 +230,12 @@ class Leases:
         now: float,
     ) -> tuple[Pool, _Loaded]:
         """The node, the leases that concern its heartbeat, and a summary of the others."""
+        named = re.sub("([/%_])", r"/\1", json.dumps(node)[1:-1])  # as LIKE takes it
         concerning = {
             "node": node,
             "holds": sorted(heartbeat.holds),
             "life": f"{node} ",
-            "owes": f'%"{_literal(json.dumps(node)[1:-1])} %',
+            "owes": f'%"{named} %',
         }
         leases = _leases(connection, _CONCERNING, concerning)
         seats = _seats(connection, _SEAT, {"node": node})
@@ -299,11 +300,6 @@ def _seats(
 ) -> dict[str, Seat]:
     rows = connection.execute(query, values).fetchall()
     return {row.node: Seat(row.node, row.mark, row.until) for row in rows}
-
-
-def _literal(text: str) -> str:
-    """As a part of a pattern of LIKE."""
-    return re.sub("([/%_])", r"/\1", text)
 
 
 def cost(source: SourceConfig) -> float:

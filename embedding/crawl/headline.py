@@ -39,17 +39,13 @@ async def fetch_headline(fetcher: Fetcher, url: str) -> Headline:
     """The headline of the page at `url` as it is now; nothing of it is kept."""
     try:
         answer = await fetcher.fetch(Request(url, patience=TURN_PATIENCE_S))
-        if _asks_for_login(url, answer.url):
+        path = urlsplit(answer.url).path
+        if path != urlsplit(url).path and _LOGIN_PATH.search(path):
             return Headline("login")
         text = await asyncio.to_thread(headline_of, answer.text()[:_HEAD])
     except FetchError as error:
         return Headline(_state(error))
     return Headline("read", text) if text else Headline("none")
-
-
-def _asks_for_login(asked: str, came: str) -> bool:
-    path = urlsplit(came).path
-    return came != asked and bool(_LOGIN_PATH.search(path)) and path != urlsplit(asked).path
 
 
 def _state(error: FetchError) -> HeadlineState:

@@ -391,7 +391,8 @@ class Pool:
         # It lost a source without knowing: documents of it are on their way through the process,
         # and the new holder reads the same ones. It ends as a whole, because nobody can say which
         # of its blocks hold them.
-        if any(not self._holds(incarnation, source) for source in heartbeat.holds):
+        held = (self.leases.get(source) for source in heartbeat.holds)
+        if any(lease is None or lease.holder != incarnation for lease in held):
             return LeaseView(replaced=True)
         self._shift(now, heartbeat)
         # Only where the pool begins: later a peer that has died would get a seat, and its share of
@@ -490,10 +491,6 @@ class Pool:
             or (each.holder is not None and each.holder.node == node)
             or any(debt.node == node for debt in each.debts)
         ]
-
-    def _holds(self, incarnation: Incarnation, source: str) -> bool:
-        lease = self.leases.get(source)
-        return lease is not None and lease.holder == incarnation
 
     def _renewed(self, lease: Lease, heartbeat: Heartbeat, now: float) -> Lease:
         """The lease after a heartbeat of its holder."""

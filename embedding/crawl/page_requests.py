@@ -21,8 +21,8 @@ from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
 
 if TYPE_CHECKING:
-    from playwright.async_api import Frame, Route
     from playwright.async_api import Request as PageRequest
+    from playwright.async_api import Route
 
 # What a rendered page was made of: while all of it is the same, it is not rendered again.
 #
@@ -232,7 +232,10 @@ class PageRequests:
             return
         try:
             found = self._waiting.pop(url, None) or await self._found(wanted)
-            headers, body = _headers(found), found.body
+            # The body is unpacked already and its length is set again.
+            dropped = ("content-encoding", "content-length", "transfer-encoding", "connection")
+            headers = {key: value for key, value in found.headers.items() if key not in dropped}
+            body = found.body
             if kind == "document":
                 # The crawler's reading of the encoding holds, whatever the page says of itself.
                 headers["content-type"] = "text/html; charset=utf-8"
@@ -292,22 +295,14 @@ class PageRequests:
         opened = wanted.is_navigation_request() and above is not None and frame.url in _EMPTY
         asking = above if opened else frame
         while asking is not None:
-            if not self._own(self._shown(asking)):
+            # The page's own before the browser has said so.
+            unsaid = asking.parent_frame is None and asking.url in _EMPTY
+            if not self._own(self._first if unsaid else asking.url):
                 return False
             asking = asking.parent_frame
         # The page may have moved on a moment ago: what it says of itself must not differ.
         origins = (wanted.headers.get(name) for name in ("origin", "referer"))
         return all(self._own(url) for url in origins if url)
 
-    def _shown(self, frame: Frame) -> str:
-        """Its address; the page's own before the browser has said so."""
-        return self._first if frame.parent_frame is None and frame.url in _EMPTY else frame.url
-
     def _own(self, url: str) -> bool:
         return host_of(url) == host_of(self._request.source)
-
-
-def _headers(found: Response) -> dict[str, str]:
-    """Headers for the page; the body is unpacked already and its length is set again."""
-    dropped = ("content-encoding", "content-length", "transfer-encoding", "connection")
-    return {key: value for key, value in found.headers.items() if key not in dropped}

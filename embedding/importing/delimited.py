@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +53,7 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
     with opened(path) as file:
         encoding = encoding_of(file, path, options.encoding)
         layout = _layout(file.head(ENCODING_BYTES).decode(encoding.name, "replace"), path)
-        text = Utf8Text(file, encoding.name)
+        text = Utf8Text(file, encoding.name, layout.above)
         rows = _NumberedRows(layout, encoding.note)
         last: pa.RecordBatch | None = None
         try:
@@ -70,7 +70,9 @@ def read_table(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         if last is None:
             yield rows.rest(since)
             return
-        if file.cut or _ends_in_quotes(last, text.tail):
+        value: bytes = last.column(last.num_columns - 1)[len(last) - 1].as_py()
+        # The last value of a table may lack the quote that ends it.
+        if file.cut or text.tail.endswith(b'"' + value.replace(b'"', b'""')):
             cut = last.slice(len(last) - 1)
             yield rows.records(last.slice(0, len(last) - 1), text.replaced, 1.0, since)
             yield rows.left_out(len(cut), since)
@@ -84,7 +86,7 @@ def _slowly(
 ) -> Iterator[RawRecords]:
     """The records from number `since` on, one after the other, however long they are."""
     with opened(path) as file:
-        text = Utf8Text(file, encoding.name)
+        text = Utf8Text(file, encoding.name, layout.above)
         numbered = enumerate(_rows(text, layout))
         records = ((number, _fields(row, layout)) for number, row in numbered if number >= since)
         yield from in_columns(records, lambda: file.done, note=encoding.note)
@@ -163,12 +165,14 @@ class _Layout:
 
     headed  its first line names the columns
     record  pattern of a line end and the beginning of a record; empty: none that is sure
+    above   lines before the table: titles and empty ones
     """
 
     delimiter: str
     names: tuple[str, ...]
     headed: bool
     record: str
+    above: int
 
     def swallowed(self, text: str) -> bool:
         """Whether a record begins inside of another one: a quote before it was not closed."""
@@ -183,13 +187,30 @@ def _layout(text: str, path: Path) -> _Layout:
     delimiter = max(
         _DELIMITERS, key=lambda each: (lines[0].count(each), sum(each in one for one in lines))
     )
+    above = _above(text, lines, delimiter)
+    text = "\n".join(re.split("\r?\n|\r", text)[above:])
     try:
         cells = next(row for row in csv.reader(io.StringIO(text, None), delimiter=delimiter) if row)
     except (csv.Error, StopIteration) as error:
         raise InputError(f"{path}: its first line cannot be read as a table ({error}).") from error
     headed = not any(_is_date(cell) for cell in cells)
     names = _distinct(cells if headed else [""] * len(cells))
-    return _Layout(delimiter, names, headed, _record_pattern(lines, delimiter, len(names)))
+    return _Layout(delimiter, names, headed, _record_pattern(lines, delimiter, len(names)), above)
+
+
+def _above(text: str, lines: Sequence[str], delimiter: str) -> int:
+    """How many lines stand above a table: its title, a count, `sep=;`; each has fewer values than
+    half of the lines below, and no date of its own."""
+    widths = Counter(len(next(csv.reader([line], delimiter=delimiter))) for line in lines)
+    half = widths.most_common(1)[0][0] / 2
+    for at, line in enumerate(re.split("\r?\n|\r", text)[:_FIRST_LINES]):
+        row = next(csv.reader([line], delimiter=delimiter), [])
+        filled = [cell for cell in row if cell.strip()]
+        if half < 1 or len(filled) >= half or any(c[0].isdigit() and _is_date(c) for c in filled):
+            return at
+        if line.count('"') % 2:
+            return 0
+    return 0
 
 
 def _record_pattern(lines: Sequence[str], delimiter: str, columns: int) -> str:
@@ -250,12 +271,6 @@ def _swallows(column: pa.BinaryArray, layout: _Layout) -> bool:
     if values is None or b"\n" not in values.to_pybytes():
         return False
     return bool(pc.any(pc.match_substring_regex(column, layout.record)).as_py())
-
-
-def _ends_in_quotes(batch: pa.RecordBatch, tail: bytes) -> bool:
-    """Whether the last value of a table lacks the quote that ends it."""
-    value: bytes = batch.column(batch.num_columns - 1)[len(batch) - 1].as_py()
-    return tail.endswith(b'"' + value.replace(b'"', b'""'))
 
 
 @dataclass

@@ -208,13 +208,13 @@ class Utf8Text(io.RawIOBase):
     """A text file as UTF-8, for readers of bytes.
 
     Bytes that are no character become U+FFFD, and `replaced` says so. NUL, which no text has, is
-    left out. `tail` holds the last bytes that were read.
+    left out. `tail` holds the last bytes that were read; the first `above` lines are passed over.
     """
 
-    def __init__(self, file: UnpackedFile, encoding: str) -> None:
+    def __init__(self, file: UnpackedFile, encoding: str, above: int = 0) -> None:
         self.replaced = False
         self.tail = b""
-        self._file = file
+        self._file, self._above = file, above
         self._plain = encoding in ("utf-8", "utf-8-sig")
         self._rest = b""
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
@@ -240,6 +240,7 @@ class Utf8Text(io.RawIOBase):
             # Of a file that has no other line end: so old programs of Macs write.
             self._alone = b"\r" in text and b"\n" not in text if not self._begun else self._alone
             text = text.replace(b"\r", b"\n") if self._alone else text
+            text = text if self._begun else text.split(b"\n", self._above)[-1]
             self._begun = self._begun or bool(text)
             if text or not data:
                 self.tail = (self.tail + text)[-max(len(text), _TAIL) :] if text else self.tail

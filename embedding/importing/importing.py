@@ -431,7 +431,9 @@ class Conversion:
                 reason = "a formula in place of a text"
             else:
                 value = field["date"][at].as_py()
-                reason = "no date" if value is None else f"{_short(value)} is no date"
+                shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value or "").split())
+                shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+                reason = "no date" if value is None else f"{shown!r} is no date"
             found.append(WrongRecord(raw.numbers[at], reason))
         return tuple(found)
 
@@ -449,11 +451,6 @@ def _without_markup(values: pa.StringArray) -> pa.StringArray:
     return pc.replace_with_mask(
         values, pa.array(mask), pa.array([plain_text(text) for text in texts], pa.string())
     )
-
-
-def _short(value: str) -> str:
-    shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value).split())
-    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
 
 
 # The corpus that an import writes: it is there whole and in order of time, or not at all.
@@ -684,7 +681,7 @@ def _plan(path: Path, request: ImportRequest) -> FilePlan:
     if path.resolve() == request.out.resolve():
         raise ConfigError(f"{path}: would be read and written at once; give another -o FILE.")
     with opened(path) as file:
-        name = request.reader or reader_of(path, file.head(_HEAD))
+        name = request.reader or reader_of(path, file.head(_HEAD), file.name)
     if READERS.traits(name).named:
         return FilePlan(path, name, {each: each for each in RECORD_FIELDS}, found=False)
     sample = _sample(path, name, request)
@@ -707,7 +704,7 @@ def _sample(path: Path, reader: str, request: ImportRequest) -> RawRecords:
                 return RawRecords(raw.numbers[:_SAMPLE], columns)
             wrong += raw.wrong
     finally:
-        _close(rows)
+        getattr(rows, "close", lambda: None)()
     why = f"; record 1: {wrong[0].reason}" if wrong else ""
     raise InputError(f"{path}: holds no record that can be read{why}.")
 
@@ -836,9 +833,3 @@ def _options(request: ImportRequest) -> ReadOptions:
 
 def _dates(request: ImportRequest) -> DateReading:
     return DateReading(request.timezone, request.date_format)
-
-
-def _close(rows: Iterator[RawRecords]) -> None:
-    close = getattr(rows, "close", None)
-    if close is not None:
-        close()

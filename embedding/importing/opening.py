@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import struct
 import zipfile
 import zlib
@@ -23,13 +24,16 @@ DAMAGED = (
     *(RuntimeError, NotImplementedError, struct.error),
 )
 """What unpacking raises for a file that is damaged, locked, or packed in an unknown way."""
-_UNSEEN = ("__MACOSX/", "._", ".DS_Store", "Thumbs.db", "desktop.ini")
+_DEFLATED = re.compile(rb"PK\x03\x04..[^\x01].\x08\0", re.DOTALL)
+"""How a .zip begins whose first file is packed as most are, without a password."""
+_UNSEEN = re.compile(r"^__MACOSX/|(?:^|/)(?:\._|\.DS_Store|Thumbs\.db|desktop\.ini)[^/]*$")
 """What file managers put into archives beside the files."""
 
 
 class UnpackedFile:
     """The bytes of a file, unpacked as they are read.
 
+    name    of the file that is packed in it, where that is known; else its own
     cut     its packing ends too early, or is damaged
     damage  why what is behind the bytes that were read cannot be unpacked
     """
@@ -41,6 +45,7 @@ class UnpackedFile:
         self.damage: InputError | None = None
         self._path, self._stored, self._unpacked = path, stored, unpacked
         self._size, self._crc, self._read = path.stat().st_size, crc, 0
+        self.name = str(getattr(unpacked, "name", path))
         self._head = b""
         self._begun = False
 
@@ -127,11 +132,30 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path}: the file is empty; at least one record is expected.")
 
 
-def _unseen(file: zipfile.ZipInfo) -> bool:
-    return any(
-        file.filename.startswith(name) or file.filename.rpartition("/")[2].startswith(name)
-        for name in _UNSEEN
-    )
+def why_not(error: BaseException, head: bytes) -> str:
+    """Why a .zip that begins with `head` cannot be unpacked."""
+    cut = isinstance(error, zipfile.BadZipFile) and head.startswith(b"PK\x03\x04")
+    return "its end, which says what is in it, is missing or damaged" if cut else str(error)
+
+
+class _WithoutEnd:
+    """What a .zip begins with, where its end, which says what is in it, is missing or damaged."""
+
+    def __init__(self, stored: IO[bytes]) -> None:
+        self._stored, self._inflate = stored, zlib.decompressobj(-zlib.MAX_WBITS)
+        stored.seek(26)
+        name, more = struct.unpack("<HH", stored.read(4))
+        self.name = stored.read(name).decode(errors="replace")
+        stored.seek(more, 1)
+
+    def read1(self, size: int) -> bytes:
+        while not self._inflate.eof:
+            packed = self._inflate.unconsumed_tail or self._stored.read(1 << 16)
+            if not packed:
+                raise EOFError("its end is missing")
+            if data := self._inflate.decompress(packed, size):
+                return data
+        return b""
 
 
 def _unpacked(
@@ -146,9 +170,15 @@ def _unpacked(
     if kind == ".bz2":
         return bz2.open(stored), None
     if path.suffix.lower() == _ZIP:
+        head = stored.read(30)
+        stored.seek(0)
         try:
             archive = zipfile.ZipFile(stored)
-            names = [one for one in archive.infolist() if not one.is_dir() and not _unseen(one)]
+            names = [
+                one
+                for one in archive.infolist()
+                if not one.is_dir() and not _UNSEEN.search(one.filename)
+            ]
             if len(names) != 1:
                 raise InputError(
                     f"{path}: holds {len(names)} files; unpack it and name those to import."
@@ -158,7 +188,7 @@ def _unpacked(
             del names[0].CRC
             return archive.open(names[0]), crc  # type: ignore[return-value]
         except DAMAGED as error:
-            known = isinstance(error, zipfile.BadZipFile) and begin.startswith(b"PK\x03\x04")
-            why = "its end, which says what is in it, is missing or damaged" if known else error
-            raise InputError(f"{path}: cannot be unpacked ({why}).") from error
+            if len(head) == 30 and _DEFLATED.match(head):
+                return _WithoutEnd(stored), None  # type: ignore[return-value]
+            raise InputError(f"{path}: cannot be unpacked ({why_not(error, head)}).") from error
     return stored, None

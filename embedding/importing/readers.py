@@ -101,10 +101,11 @@ READERS: Registry[RecordReader, ReaderTraits] = Registry(
 """All readers: those built in, and those of other packages."""
 
 
-def reader_of(path: Path, head: bytes) -> str:
+def reader_of(path: Path, head: bytes, inner: str = "") -> str:
     """The name of the reader for a file: its name says it, or else its beginning.
 
-    head  its first bytes, unpacked
+    head   its first bytes, unpacked
+    inner  name of the file that is packed in it
 
     Raises InputError for what is no file of records.
     """
@@ -112,7 +113,7 @@ def reader_of(path: Path, head: bytes) -> str:
     if head.startswith(_FOREIGN):
         raise InputError(f"{path}: a picture, a document or a program; {accepted} are accepted.")
     traits = {name: READERS.traits(name) for name in READERS}
-    for suffix in (each.lower() for each in path.suffixes):
+    for suffix in (each.lower() for each in (*path.suffixes, *Path(inner).suffixes)):
         for name, each in traits.items():
             if suffix in each.suffixes:
                 return name

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from embedding.importing.opening import DAMAGED, check_file
+from embedding.importing.opening import DAMAGED, check_file, why_not
 from embedding.importing.readers import (
     LONGEST_RECORD,
     READERS,
@@ -42,19 +42,16 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
 
     A formula counts as the value that was computed last; none is computed here.
     """
-    from openpyxl.reader.excel import ExcelReader
     from openpyxl.utils.exceptions import InvalidFileException
 
     del options  # it says itself how its text is written
     check_file(path)
     try:
         _check_parts(path)
-        reader = ExcelReader(path, read_only=True, data_only=True, keep_links=False)
-        # What else is in it may be broken: who wrote it when, and its colours.
-        for part in ("read_properties", "read_custom", "read_theme"):
-            setattr(reader, part, lambda: None)
-        reader.read()
-        book = reader.wb
+        try:
+            book = _book(path)
+        except _DEFECTS:
+            book = _book(path, styled=False)
         try:
             sheet = book.worksheets[0]
             total = sheet.max_row or 0
@@ -68,7 +65,23 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         finally:
             book.close()
     except (InvalidFileException, *DAMAGED, *_DEFECTS) as error:
-        raise InputError(f"{path}: not a complete .xlsx file ({error}).") from error
+        with path.open("rb") as file:
+            why = why_not(error, file.read(4))
+        raise InputError(f"{path}: not a complete .xlsx file ({why}).") from error
+
+
+def _book(path: Path, styled: bool = True) -> Any:
+    """A workbook; not `styled`: without its formats, so that its dates are numbers."""
+    from openpyxl.reader.excel import ExcelReader
+
+    reader = ExcelReader(path, read_only=True, data_only=True, keep_links=False)
+    # What else is in it may be broken: who wrote it when, and its colours.
+    for part in ("read_properties", "read_custom", "read_theme"):
+        setattr(reader, part, lambda: None)
+    if not styled:
+        reader.archive.NameToInfo.pop("xl/styles.xml", None)
+    reader.read()
+    return reader.wb
 
 
 def _check_parts(path: Path) -> None:

@@ -102,7 +102,10 @@ class ChangeRate:
 
     def observe(self, elapsed: float, changed: bool, signals: int = 0) -> None:
         """One look, `elapsed` seconds and `signals` signals after the one before."""
-        fades = _information(self.hazard(elapsed, signals)) / _TELLING / _MEMORY
+        hazard = self.hazard(elapsed, signals)
+        # What one look tells of the logarithm of a rate.
+        told = hazard * hazard / math.expm1(hazard) if 0 < hazard < 700 else 0.0
+        fades = told / _TELLING / _MEMORY
         self.looks += 1
         self.changes += changed
         self._signals = (1 - 1 / _MEMORY) * self._signals + signals
@@ -170,8 +173,3 @@ class ChangeRate:
         )
         self.looks, self.changes = int(values["looks"]), int(values["changes"])
         self._signals, self._time = values["signals"], values["time"]
-
-
-def _information(hazard: float) -> float:
-    """What one look tells of the logarithm of a rate when it expects `hazard` changes."""
-    return hazard * hazard / math.expm1(hazard) if 0 < hazard < 700 else 0.0

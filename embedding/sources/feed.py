@@ -79,18 +79,14 @@ def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
 
 def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Reference | None:
     # An empty <link> may stand beside a guid that is the address.
-    link = join(base, _text(entry.get("link"))) or join(base, _own_address(entry))
+    identity = _text(entry.get("id")).strip()
+    own = identity if identity.lower().startswith(("http://", "https://")) else ""
+    link = join(base, _text(entry.get("link"))) or join(base, own)
     if not link or not links.search(link):
         return None
     times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
     when = next((time for time in times if time is not None), None)
     return Reference(link, when, _text(entry.get("title")), _authors(entry))
-
-
-def _own_address(entry: Any) -> str:
-    """A guid or id where it is an address."""
-    identity = _text(entry.get("id")).strip()
-    return identity if identity.lower().startswith(("http://", "https://")) else ""
 
 
 def _authors(entry: Any) -> tuple[str, ...]:

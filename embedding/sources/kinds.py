@@ -50,11 +50,6 @@ ITEM = ("items", "id", "link", "title", "time", "text", "author")
 """Where the parts of an item are."""
 
 
-def _nothing(source: SourceConfig) -> None:
-    """Every choice of accepted settings can work."""
-    del source
-
-
 @dataclass(frozen=True, kw_only=True)
 class SourceTraits:
     """What a kind of source understands and does. Settings that it does not name are refused."""
@@ -65,7 +60,7 @@ class SourceTraits:
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Values of settings that are left out, where they differ from those of `SourceConfig`."""
 
-    check: Callable[[SourceConfig], None] = field(default=_nothing, repr=False)
+    check: Callable[[SourceConfig], None] = field(default=lambda _: None, repr=False)
     """Raises ValueError, which says why, for settings that cannot work together."""
 
     noun: str = ""

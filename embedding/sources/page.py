@@ -107,7 +107,7 @@ class _Reader:
             root = html.document_fromstring(page.text.encode(), parser=parser)
         except (ParserError, ValueError) as error:
             raise FetchError("parse", f"{page.url}: not an HTML listing.") from error
-        base = _base(root, page.url)
+        base = join(page.url, "".join(root.xpath("//base/@href")[:1])) or page.url
         rows = self._items(root) if self._items else [root]
         seen: dict[str, Reference] = {}
         for row in rows:
@@ -160,12 +160,6 @@ def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
 
 def _selector(text: str | None) -> CSSSelector | None:
     return CSSSelector(text) if text else None
-
-
-def _base(root: html.HtmlElement, url: str) -> str:
-    """What relative links are relative to: `<base href>` where there is one."""
-    found = root.xpath("//base/@href")
-    return join(url, str(found[0])) or url if found else url
 
 
 def _content(node: html.HtmlElement) -> str:

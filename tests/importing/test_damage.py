@@ -18,6 +18,7 @@ from openpyxl import Workbook
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from embedding.importing.delimited import _layout
 from embedding.importing.importing import ImportRequest, ImportResult, plan_import, run_import
 from embedding.kernel.errors import YeoronError
 
@@ -331,9 +332,71 @@ def test_what_was_unpacked_before_the_damage_is_read(tmp_path: Path, name: str, 
 def test_a_file_that_cannot_be_unpacked_says_so(tmp_path: Path) -> None:
     packed = zipped(("a.csv", HEAD + "".join(GOOD)))
     with pytest.raises(YeoronError, match="its end, which says what is in it, is missing"):
-        take(tmp_path, "a.csv.zip", packed[: len(packed) // 2])
+        take(tmp_path, "a.xlsx", PACKAGES["a.xlsx"][:-30])
+    with pytest.raises(YeoronError, match="damaged, it cannot be unpacked"):
+        take(tmp_path, "a.csv.zip", packed[:45])
     with pytest.raises(YeoronError, match="damaged, it cannot be unpacked"):
         take(tmp_path, "a.csv.gz", gzip.compress((HEAD + "".join(GOOD)).encode())[:30])
+
+
+@pytest.mark.parametrize("name", ["글.csv", "a.tsv", "a.jsonl"])
+def test_a_zip_whose_download_stopped_is_read_as_far_as_it_goes(tmp_path: Path, name: str) -> None:
+    rows = [(f"2024-01-{d % 28 + 1:02}", f"글 {d * 7919}") for d in range(9000)]
+    mark = "\t" if name == "a.tsv" else ","
+    text = "".join(f"{one}\n" for one in ["date" + mark + "text", *map(mark.join, rows)])
+    if name == "a.jsonl":
+        text = "\n".join(json.dumps({"date": day, "text": written}) for day, written in rows)
+    packed = zipped((name, text))
+    whole = take(tmp_path, "download.zip", packed)
+    assert (whole.records, whole.wrong) == (9000, {})
+    without = take(tmp_path, "download.zip", packed[: packed.rindex(b"PK\x01\x02")])
+    assert without.records == 9000
+    half = take(tmp_path, "download.zip", packed[: len(packed) // 2])
+    assert 2000 < half.records < 7000
+    assert half.wrong == {"the file ends in the middle of it": 1}
+    locked = bytearray(packed[:-10])
+    locked[6] |= 1
+    with pytest.raises(YeoronError, match="its end, which says what is in it, is missing"):
+        take(tmp_path, "download.zip", bytes(locked))
+
+
+TITLES = {
+    "a title": "2024년 게시글 목록\n",
+    "a title in the first cell": "게시글 목록,,,\n,,,\n",
+    "what and how many": "게시글 목록\n\n총 60건\n",
+    "a mark in the title": '"게시글 목록, 2024년",,,\n',
+    "a comment": "# exported by a program\r\n",
+}
+
+
+@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
+def test_a_title_above_a_table_is_not_its_first_line(
+    tmp_path: Path, title: str, encoding: str
+) -> None:
+    end = "\r\n" if "\r" in TITLES[title] else "\n"
+    rows = [f"2024-01-{d % 28 + 1:02},게시판 {d},제목 {d},글을 적어 보았다 {d}" for d in range(60)]
+    table = TITLES[title] + "".join(f"{row}{end}" for row in ["작성일,출처,제목,본문", *rows])
+    result = take(tmp_path, "a.csv", table.encode(encoding))
+    assert (result.records, result.wrong) == (60, {})
+    assert {(one["title"][:2], one["source"][:3]) for one in lines(tmp_path)} == {
+        ("제목", "게시판")
+    }
+    quote = table.replace("제목 7,글", '제목 7,"글')
+    assert take(tmp_path, "a.csv", quote.encode(encoding)).records == 59
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "2024-01-01,,,\n" + "2024-01-02,제목,글을 하나 적어 보았다,x\n" * 5,
+        "date,title,text\n" + "2024-01-02,제목,글을 하나 적어 보았다,\n" * 5,
+        'date,"title\n(of all)",text,x\n' + "2024-01-02,제목,글을 하나 적어 보았다,x\n" * 5,
+    ],
+)
+def test_a_sparse_first_line_is_no_title(table: str) -> None:
+    layout = _layout(table, Path("a.csv"))
+    assert layout.above == 0
 
 
 def rewritten(data: bytes, edit: Callable[[str, bytes], bytes]) -> bytes:
@@ -356,6 +419,23 @@ def test_a_sheet_is_read_up_to_its_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", ["docProps/core.xml", "docProps/app.xml", "xl/theme/theme1.xml"])
 def test_what_is_no_part_of_the_table_may_be_broken(tmp_path: Path, broken: str) -> None:
     data = rewritten(PACKAGES["a.xlsx"], lambda name, part: b"<x" if name == broken else part)
+    assert take(tmp_path, "a.xlsx", data).records == 50
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda part: part[: len(part) // 2],
+        lambda part: part.replace(b"<patternFill", b"<patternFil"),
+        lambda part: b"",
+    ],
+)
+def test_formats_of_a_spreadsheet_may_be_broken(
+    tmp_path: Path, edit: Callable[[bytes], bytes]
+) -> None:
+    data = rewritten(
+        PACKAGES["a.xlsx"], lambda name, part: edit(part) if name == "xl/styles.xml" else part
+    )
     assert take(tmp_path, "a.xlsx", data).records == 50
 
 
