@@ -263,7 +263,6 @@ def _why(
 
 
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
-_SITEMAP = re.compile(r"sitemap[^/]*\.xml(?:\.gz)?$", re.IGNORECASE)
 _FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
 _FILE = re.compile(
     r"\.(?:jpe?g|png|gif|webp|svg|ico|css|m?js|json|pdf|zip|gz|mp[34]|webm|woff2?|exe|docx?|xlsx?|hwp)$",
@@ -303,11 +302,14 @@ def read_links(text: str, url: str, encoding: str = "utf-8") -> PageLinks:
             continue
         declared = node.tag == "link"
         path = urlsplit(address).path
+        name = path.rpartition("/")[2].lower()
         if (declared and (node.get("type") or "").lower() in _FEEDS) or (
             not declared and _FEED.search(path)
         ):
             feeds[address] = None
-        elif _SITEMAP.search(path) or (declared and node.get("rel") == "sitemap"):
+        elif ("sitemap" in name and name.endswith((".xml", ".xml.gz"))) or (
+            declared and node.get("rel") == "sitemap"
+        ):
             sitemaps[address] = None
         elif not declared and "nofollow" not in (node.get("rel") or "") and not _FILE.search(path):
             others[address] = None

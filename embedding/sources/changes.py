@@ -104,8 +104,8 @@ class ChangeRate:
         """One look, `elapsed` seconds and `signals` signals after the one before."""
         hazard = self.hazard(elapsed, signals)
         # What one look tells of the logarithm of a rate.
-        told = hazard * hazard / math.expm1(hazard) if 0 < hazard < 700 else 0.0
-        fades = told / _TELLING / _MEMORY
+        information = hazard * hazard / math.expm1(hazard) if 0 < hazard < 700 else 0.0
+        fades = information / _TELLING / _MEMORY
         self.looks += 1
         self.changes += changed
         self._signals = (1 - 1 / _MEMORY) * self._signals + signals
