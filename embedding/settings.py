@@ -320,7 +320,6 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         nested_model_default_partial_update=True,
     )
     toml: ClassVar[Path | None] = None

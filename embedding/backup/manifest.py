@@ -55,7 +55,7 @@ class StoredFile(BaseModel):
 class BackupManifest(BaseModel):
     """The content of backup.json."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     kind: str = _KIND
     format: int = _FORMAT

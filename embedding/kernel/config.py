@@ -52,7 +52,6 @@ class Config(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         validate_default=True,
         allow_inf_nan=False,
     )

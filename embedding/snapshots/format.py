@@ -75,7 +75,7 @@ class WindowEntry(BaseModel):
 class Manifest(BaseModel):
     """The content of manifest.json; the id ends in a digest of all the other fields."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     format: int
     """Version of this layout."""

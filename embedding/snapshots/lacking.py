@@ -36,7 +36,7 @@ LACK_REASONS = tuple(_SENTENCES)
 class Missing(BaseModel):
     """What a snapshot lacks of its window, and why."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     part: Literal["usage", "learning", "documents"]
     """`usage`: how words were used, without which nothing is compared; `learning`: it was cut
