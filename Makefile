@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools lock demo up down test hosts containers airflow-minor docs explore check format lint types contracts audit clean
+.PHONY: help setup tools lock demo up down test test-all hosts containers airflow-minor docs explore check format lint types contracts audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -58,6 +58,10 @@ format: tools ## format and fix what ruff can
 
 test: tools check ## everything CI runs, several files at a time
 	@bash infra/test.sh
+
+test-all: tools check ## make test and the long tests of the laboratory; writes down that they passed
+	@bash infra/test.sh --all
+	@$(BIN)/python tests/laboratory.py --passed
 
 hosts: tools ## the test with five hosts in network namespaces, which takes minutes (needs root and PostgreSQL)
 	@HOSTS_TEST=1 $(BIN)/python -m pytest -v tests/platform/test_server_host.py

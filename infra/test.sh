@@ -14,5 +14,13 @@ unset PYTHONDONTWRITEBYTECODE
 # used up to four times the processor.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
+# Long tests of the laboratory run where it has changed, and in `make test-all`, which says so here.
+if [ "${1:-}" = --all ]; then
+  shift
+elif .venv/bin/python tests/laboratory.py; then
+  echo "Without long tests of the laboratory, which has not changed: make test-all has them."
+  set -- -m "not laboratory" "$@"
+fi
+
 # tests/conftest.py has the order of the files: else one that is a single long test comes last.
 exec .venv/bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder "$@"

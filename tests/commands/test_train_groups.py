@@ -31,7 +31,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("shards", [1, pytest.param(2, marks=pytest.mark.laboratory)])
 def test_two_groups_learn_every_token_once(process, text, tmp_path, shards: int) -> None:
     options = ("--nodes", 2, "--server-groups", 2, "--exchange-every", 0.3, "--epochs", 4)
     options += ("--shards", shards)
@@ -56,6 +56,7 @@ def test_two_groups_learn_every_token_once(process, text, tmp_path, shards: int)
     assert sum(word.startswith("t3w") for word in near) >= 3, near
 
 
+@pytest.mark.laboratory
 def test_a_group_that_is_killed_comes_again_and_nothing_is_lost(text, tmp_path) -> None:
     store = tmp_path / "store"
     options = ("--nodes", "2", "--server-groups", "2", "--epochs", "40", "--json", *QUICK)

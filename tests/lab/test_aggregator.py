@@ -94,6 +94,7 @@ def test_a_group_moves_the_rows_as_its_nodes_would_and_sends_less(server: Parame
     assert server.state.meters.bytes_in > before
 
 
+@pytest.mark.laboratory
 def test_when_the_aggregator_is_killed_every_push_is_taken_once(server: ParameterServer) -> None:
     with running_aggregator(server.location, EXCHANGE, group="g", wait_s=60) as at:
         members = [Member(server, at, f"n{i}") for i in range(3)]

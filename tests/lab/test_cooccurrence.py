@@ -46,6 +46,7 @@ def test_counts_are_those_of_a_plain_loop(sentences: list[list[int]], window: in
     assert len(table) == int((wanted > 0).sum())
 
 
+@pytest.mark.laboratory
 def test_a_full_table_keeps_what_is_frequent_in_bounded_memory() -> None:
     table = CooccurrenceTable(1 << 17)
     random = np.random.default_rng(1)

@@ -99,6 +99,7 @@ def test_a_node_is_told_its_push_is_durable_once_the_leader_has_it(tmp_path, con
         assert leader.state.ledger.of("n1").durable == 1
 
 
+@pytest.mark.laboratory
 def test_groups_train_on_while_their_leader_is_away(tmp_path, connect) -> None:
     config = ServerConfig(min_count=1, state_dir=tmp_path / "state", half_life_tokens=None)
     with running_server(config, dim=DIM) as leader, following(leader) as b:
@@ -195,6 +196,7 @@ def test_a_node_that_went_over_to_the_leader_is_shown_as_it_is_there(leader, con
         assert (shown["state"], shown.get("group")) == ("active", None)
 
 
+@pytest.mark.laboratory
 def test_the_leaders_snapshot_holds_what_groups_read_until_then(tmp_path, connect) -> None:
     """A cut waits for what each group had by then, however seldom they exchange."""
     config = ServerConfig(min_count=1, half_life_tokens=None, snapshots=str(tmp_path / "store"))
@@ -336,6 +338,7 @@ def test_what_an_optimiser_shrank_is_not_shrunk_again(connect) -> None:
         assert read(leader, ids)[0, 0] == pytest.approx(0.5)
 
 
+@pytest.mark.laboratory
 def test_metrics_and_health_tell_of_groups(connect) -> None:
     with contextlib.ExitStack() as stack:
         leader = stack.enter_context(running_server(ServerConfig(min_count=1), dim=DIM))

@@ -12,7 +12,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from waiting import until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.laboratory, pytest.mark.timeout(600)]
 
 
 def metrics(server) -> str:

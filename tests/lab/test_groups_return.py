@@ -18,7 +18,7 @@ from embedding.snapshots.store import SnapshotStore
 from waiting import until
 from yeoron_lab.groups.client import LeaderClient
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.laboratory, pytest.mark.timeout(600)]
 
 DAY = datetime(1970, 1, 1, tzinfo=UTC)
 WINDOW = Window(DAY, DAY.replace(day=2))

@@ -226,5 +226,7 @@ MANY = settings(
 TestOnBoth, TestOnTheLeader, TestInTheGroups = (
     pytest.mark.timeout(600)(machine.TestCase) for machine in (Exchanging, OnTheLeader, InTheGroups)
 )
+TestOnBoth = pytest.mark.laboratory(TestOnBoth)
+TestOnTheLeader = pytest.mark.laboratory(TestOnTheLeader)
 for machine in (Exchanging, OnTheLeader, InTheGroups):
     machine.TestCase.settings = MANY

@@ -78,6 +78,7 @@ def test_a_peer_that_leaves_is_told_in_a_sentence() -> None:
         assert str(found[rank]) == f"all-reduce of 3 nodes: a peer of node {rank} is gone."
 
 
+@pytest.mark.laboratory
 def test_a_peer_that_is_silent_is_noticed_after_the_time_given() -> None:
     noticed = threading.Event()
 

@@ -116,6 +116,7 @@ def two(server: ParameterServer, kind: type[BatchWork] = BatchWork) -> Iterator[
         yield nodes
 
 
+@pytest.mark.laboratory
 def test_a_pull_waits_for_the_round_and_goes_on_behind_it() -> None:
     with serving() as server, two(server) as nodes:
         with pytest.raises(RoundError, match="a round of all nodes is on"):

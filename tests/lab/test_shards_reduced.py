@@ -30,6 +30,7 @@ def script(rank: int) -> list[Block]:
     return [Block(("the", "of", f"rare{rank}x{at}"), 1 + rank) for at in range(BLOCKS)]
 
 
+@pytest.mark.laboratory
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["hybrid", "allreduce"])
 def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):

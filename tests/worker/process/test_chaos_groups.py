@@ -34,7 +34,7 @@ from embedding.worker.spec import CorpusShare, NodeSpec
 from serving import start_server
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.laboratory, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 class Group:
