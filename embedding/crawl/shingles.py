@@ -1,20 +1,20 @@
 """Near-duplicates: MinHash over three-word shingles, compared inside a sliding window.
 
-A. Broder, "On the resemblance and containment of documents", 1997; the banding index is
-datasketch's MinHashLSH.
+A. Broder, "On the resemblance and containment of documents", 1997; texts that may be alike are
+found by bands of their signatures (J. Leskovec et al., "Mining of Massive Datasets", 3.4).
 """
 
 from __future__ import annotations
 
 import zlib
-from collections import deque
 
 import numpy as np
-from datasketch import MinHash, MinHashLSH
 
 _PERMUTATIONS = 64
 _WORDS = 3
-_EMPTY = MinHash(_PERMUTATIONS, seed=1, hashfunc=zlib.crc32, scheme="affine32")
+_RANDOM = np.random.RandomState(1)
+_FACTORS = _RANDOM.randint(0, 1 << 31, _PERMUTATIONS, np.uint32) * np.uint32(2) + np.uint32(1)
+_SUMMANDS = _RANDOM.randint(0, 1 << 32, _PERMUTATIONS, np.uint32)
 
 
 def signature(text: str) -> bytes:
@@ -22,13 +22,12 @@ def signature(text: str) -> bytes:
     words = text.split()
     if len(words) < _WORDS:
         return b""
-    shingles = {
-        " ".join(words[at : at + _WORDS]).encode("utf-8", "surrogatepass")
-        for at in range(len(words) - _WORDS + 1)
-    }
-    sketch = _EMPTY.copy()
-    sketch.update_batch(sorted(shingles))
-    return bytes(np.asarray(sketch.hashvalues, dtype="<u4").tobytes())
+    shingles = {" ".join(words[at : at + _WORDS]) for at in range(len(words) - _WORDS + 1)}
+    hashes = (zlib.crc32(shingle.encode("utf-8", "surrogatepass")) for shingle in shingles)
+    mixed = np.fromiter(hashes, np.uint32, len(shingles))
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):  # MurmurHash3's end
+        mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
+    return (mixed[:, None] * _FACTORS + _SUMMANDS).min(axis=0).astype("<u4").tobytes()
 
 
 class NearDuplicates:
@@ -37,17 +36,16 @@ class NearDuplicates:
     def __init__(self, threshold: float, window: int) -> None:
         self._threshold = threshold
         self._window = window
-        # Candidates are judged by their signatures, so bands are chosen to miss few.
-        self._index = MinHashLSH(
-            threshold=threshold, num_perm=_PERMUTATIONS, weights=(0.1, 0.9), prepickle=False
-        )
-        self._sketches: dict[int, MinHash] = {}
-        self._keys: dict[int, str] = {}
-        self._order: deque[int] = deque()
+        # Values of a band: as many as find what is just alike enough at least four times of five.
+        rows = range(1, _PERMUTATIONS + 1)
+        share = {n: 1 - (1 - threshold**n) ** (_PERMUTATIONS // n) for n in rows}
+        self._size = 4 * max((n for n in rows if share[n] >= 0.8), default=1)
+        self._index: dict[tuple[int, bytes], list[int]] = {}
+        self._known: dict[int, tuple[str, bytes]] = {}
         self._next = 0
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._known)
 
     def seen(self, key: str, sketch: bytes) -> str | None:
         """Key of an earlier document that is nearly the same; else `key` is remembered.
@@ -56,23 +54,23 @@ class NearDuplicates:
         """
         if self._window == 0 or not sketch:
             return None
-        mine = _EMPTY.copy()
-        mine.hashvalues = np.frombuffer(sketch, dtype="<u4").astype(mine.hashvalues.dtype)
-        for candidate in self._index.query(mine):
-            other = self._keys[candidate]
-            if self._sketches[candidate].jaccard(mine) >= self._threshold:
+        found = {number for band in self._parts(sketch) for number in self._index.get(band, ())}
+        for number in sorted(found):
+            other, theirs = self._known[number]
+            equal = np.frombuffer(sketch, "<u4") == np.frombuffer(theirs, "<u4")
+            if equal.mean() >= self._threshold:
                 return None if other == key else other
-        self._remember(key, mine)
+        if len(self._known) >= self._window:
+            for band in self._parts(self._known.pop(self._next - self._window)[1]):
+                del self._index[band][0]
+                if not self._index[band]:
+                    del self._index[band]
+        for band in self._parts(sketch):
+            self._index.setdefault(band, []).append(self._next)
+        self._known[self._next] = key, sketch
+        self._next += 1
         return None
 
-    def _remember(self, key: str, sketch: MinHash) -> None:
-        if len(self._order) >= self._window:
-            oldest = self._order.popleft()
-            self._index.remove(oldest)
-            del self._sketches[oldest], self._keys[oldest]
-        number = self._next
-        self._next += 1
-        self._index.insert(number, sketch)
-        self._sketches[number] = sketch
-        self._keys[number] = key
-        self._order.append(number)
+    def _parts(self, sketch: bytes) -> list[tuple[int, bytes]]:
+        places = range(0, len(sketch) - self._size + 1, self._size)
+        return [(at, sketch[at : at + self._size]) for at in places]

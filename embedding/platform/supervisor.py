@@ -252,6 +252,11 @@ class Supervisor:
         ran = len(marked(self.home))
         if self.socket.exists() and self.configuration.exists():
             with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
+                # They end one after the other, nodes before their server; Airflow's, the slowest,
+                # beside them.
+                for name in self.pids():
+                    if name.startswith("airflow-"):
+                        calls.stopProcess(name, False)
                 calls.shutdown()
             # Its socket goes first; the services have ended when its process has.
             deadline = time.monotonic() + 45

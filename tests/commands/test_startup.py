@@ -12,7 +12,7 @@ from embedding.kernel.devices import may_have_gpu
 
 HEAVY = {
     *("torch", "numba", "numpy", "scipy", "pyarrow", "pandas", "sqlalchemy", "trafilatura"),
-    *("datasketch", "httpx", "kiwipiepy", "playwright", "distributed", "mlflow", "airflow"),
+    *("httpx", "kiwipiepy", "playwright", "distributed", "mlflow", "airflow"),
 }
 
 
