@@ -252,8 +252,7 @@ class Supervisor:
         ran = len(marked(self.home))
         if self.socket.exists() and self.configuration.exists():
             with suppress(*UNANSWERED), supervisor_calls(self.socket) as calls:
-                # They end one after the other, nodes before their server; Airflow's, the slowest,
-                # beside them.
+                # They end one after the other; Airflow's, which take longest, beside the others.
                 for name in self.pids():
                     if name.startswith("airflow-"):
                         calls.stopProcess(name, False)

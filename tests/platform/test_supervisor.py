@@ -50,6 +50,40 @@ def test_orphans_end_with_the_platform(supervisor: Supervisor) -> None:
     assert supervisor.states() == {}
 
 
+# Ends well once it has seen what the other leaves at its own end.
+PATIENT = """
+import pathlib, signal, sys, time
+mine, others = map(pathlib.Path, sys.argv[1:])
+def end(*_):
+    while not others.exists():
+        time.sleep(0.05)
+    mine.touch()
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+mine.with_suffix(".begun").touch()
+time.sleep(600)
+"""
+
+
+def test_services_of_airflow_end_beside_the_others(supervisor: Supervisor, tmp_path: Path) -> None:
+    # By name the scheduler is ended first.
+    ends = {name: tmp_path / name for name in ("a-server", "airflow-scheduler")}
+    ends["a-server"].with_suffix(".others").touch()
+    supervisor.write(
+        [
+            Service(name, (sys.executable, "-c", PATIENT, *map(str, seen)), stop_seconds=600)
+            for name, seen in (
+                ("a-server", (ends["a-server"], ends["a-server"].with_suffix(".others"))),
+                ("airflow-scheduler", (ends["airflow-scheduler"], ends["a-server"])),
+            )
+        ]
+    )
+    supervisor.start()
+    until(lambda: all(end.with_suffix(".begun").exists() for end in ends.values()))
+    supervisor.stop()
+    assert ends["airflow-scheduler"].exists(), "it was ended first, alone, and then killed"
+
+
 def test_orphans_are_found_after_the_supervisor_was_killed(supervisor: Supervisor) -> None:
     supervisor.write([service("parent", ORPHANING)])
     supervisor.start()
