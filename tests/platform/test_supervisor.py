@@ -66,22 +66,22 @@ time.sleep(600)
 
 
 def test_services_of_airflow_end_beside_the_others(supervisor: Supervisor, tmp_path: Path) -> None:
-    # By name the scheduler is ended first.
-    ends = {name: tmp_path / name for name in ("a-server", "airflow-scheduler")}
-    ends["a-server"].with_suffix(".others").touch()
+    ended, begun = tmp_path / "ended", tmp_path / "begun"
+    begun.touch()
+    seen = {
+        "airflow-scheduler": (tmp_path / "airflow", begun),
+        "server": (ended, tmp_path / "airflow"),  # supervisord would end it first, by its name
+    }
     supervisor.write(
         [
-            Service(name, (sys.executable, "-c", PATIENT, *map(str, seen)), stop_seconds=600)
-            for name, seen in (
-                ("a-server", (ends["a-server"], ends["a-server"].with_suffix(".others"))),
-                ("airflow-scheduler", (ends["airflow-scheduler"], ends["a-server"])),
-            )
+            Service(name, (sys.executable, "-c", PATIENT, *map(str, files)), stop_seconds=600)
+            for name, files in seen.items()
         ]
     )
     supervisor.start()
-    until(lambda: all(end.with_suffix(".begun").exists() for end in ends.values()))
+    until(lambda: all(mine.with_suffix(".begun").exists() for mine, _ in seen.values()))
     supervisor.stop()
-    assert ends["airflow-scheduler"].exists(), "it was ended first, alone, and then killed"
+    assert ended.exists(), "it was waited for alone, and then killed"
 
 
 def test_orphans_are_found_after_the_supervisor_was_killed(supervisor: Supervisor) -> None:
