@@ -20,6 +20,7 @@ PASSED = ROOT / "tests" / "lab" / "passed.txt"
 PLACES = (
     "neighbours/yeoron_lab/**/*.py",
     "tests/lab/*.py",
+    "tests/commands/test_train_columns.py",
     "tests/commands/test_train_groups.py",
     "tests/worker/process/test_chaos_groups.py",
 )

@@ -9,6 +9,7 @@ from embedding.kernel.config import validate
 from embedding.training import TrainRequest, train_corpus
 
 
+@pytest.mark.laboratory
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
