@@ -27,7 +27,7 @@ def signature(text: str) -> bytes:
     mixed = np.fromiter(hashes, np.uint32, len(shingles))
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):  # MurmurHash3's end
         mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
-    return (mixed[:, None] * _FACTORS + _SUMMANDS).min(axis=0).astype("<u4").tobytes()
+    return bytes((mixed[:, None] * _FACTORS + _SUMMANDS).min(axis=0).astype("<u4").tobytes())
 
 
 class NearDuplicates:
