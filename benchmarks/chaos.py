@@ -45,9 +45,9 @@ from embedding.settings import Settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
+from embedding.training.checks import check_options
 from embedding.training.placing import TRAINING_POOL, Placement, node_name, placed
 from embedding.training.request import TrainRequest
-from embedding.training.topologies import check_topology
 from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_bench.results import facts, free_port, keep
@@ -260,7 +260,7 @@ def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest
     asked = {"corpus": corpus, "nodes": setting.nodes, "topology": topology}
     request = TrainRequest.model_validate({**asked, "shards": setting.shards})
     request = request.model_copy(update={"sync": settings.sync, "exchange": settings.line()})
-    check_topology(request)
+    check_options(request)
     return request
 
 

@@ -34,6 +34,15 @@ def may_have_gpu() -> bool:
     return True
 
 
+def gpus() -> int:
+    """How many GPUs this machine has."""
+    if not may_have_gpu():
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
 def on_gpu(name: str) -> bool:
     """Whether the device `auto`, `cpu` or `cuda` is a GPU; torch is asked only where there may be
     one.

@@ -9,16 +9,26 @@ from pathlib import Path
 
 import psutil
 
+from embedding.exchange.relay import aggregation
 from embedding.exchange.shards.columns import columns
+from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.models.making import check_gpu_model
 from embedding.models.traits import COUNT_MODELS, MODELS
-from embedding.server.compatibility import SHARDS
+from embedding.server.compatibility import (
+    AGGREGATED_COMPRESSION,
+    AGGREGATED_POLICY,
+    SERVER_GROUPS,
+    SHARDS,
+    SUMS_COMPRESSION,
+    SUMS_POLICY,
+)
+from embedding.server.groupconfig import check_pace
+from embedding.server.grouping import check_groups
 from embedding.server.policies.traits import POLICIES
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
-from embedding.training.topologies import refuse
 from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
 from embedding.worker.spec import CorpusShare
 
@@ -45,6 +55,14 @@ OF_NODES = (
 """Fields of a request that say how nodes train."""
 
 
+def refuse(where: str, *cases: tuple[bool, str, str, str]) -> None:
+    """ConfigError for the first case that is so: (it is so, what does not go with it, why, what is
+    accepted)."""
+    for is_so, what, why, accepted in cases:
+        if is_so:
+            raise ConfigError(f"{where} with {what}: {why}; {accepted} is accepted.")
+
+
 def check_options(request: TrainRequest) -> None:
     """Raises ConfigError for options that do not go together or cannot work here."""
     if request.model.model in COUNT_MODELS:
@@ -68,6 +86,7 @@ def check_options(request: TrainRequest) -> None:
     tokenizer = request.text.tokenizer
     if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
+    _check_topology(request)
 
 
 def check_baseline(request: TrainRequest) -> None:
@@ -114,6 +133,88 @@ def _check_rehearsal(request: TrainRequest) -> None:
         (sums, f"topology {kind}", step, "0"),
         (aggregators > 0, f"aggregators {aggregators}", "what they push is one sum", "0"),
     )
+
+
+def _check_topology(request: TrainRequest) -> None:
+    """Raises ConfigError for a topology that does not go with the other options."""
+    topology, sync = request.topology, request.sync
+    _check_server_groups(request)
+    if not topology.traits.sums:
+        if topology.aggregators:
+            _check_aggregators(request)
+        return
+    where = f"topology {topology.kind}"
+    if topology.aggregators:
+        raise ConfigError(
+            f"{where} with aggregators {topology.aggregators}: groups push to the server; they are "
+            "accepted with topology ps."
+        )
+    SUMS_POLICY.check(sync.policy, where)
+    SUMS_COMPRESSION.check(request.exchange.compression, where)
+    mean, why = sync.combine == "mean", "what nodes moved is summed in shares"
+    refuse(where, (mean, "combine mean", why, "sum"))
+    if topology.backend == "nccl":
+        _check_gpus(request.nodes)
+
+
+def _check_aggregators(request: TrainRequest) -> None:
+    aggregators, sync = request.topology.aggregators, request.sync
+    where = f"aggregators {aggregators}"
+    if aggregators > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes; at most so many aggregators are accepted."
+        )
+    aggregation()
+    AGGREGATED_POLICY.check(sync.policy, where)
+    mean, why = sync.combine == "mean", "what an aggregator pushes is one sum"
+    refuse(where, (mean, "combine mean", why, "sum"))
+    AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
+
+
+def _check_gpus(nodes: int) -> None:
+    found = gpus()
+    if found < nodes:
+        raise ConfigError(
+            f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; sockets "
+            "or auto is accepted."
+        )
+
+
+def _check_server_groups(request: TrainRequest) -> None:
+    """Raises ConfigError for what does not go with several server groups."""
+    topology, groups = request.topology, request.topology.server_groups
+    if groups == 1:
+        return
+    where = f"server_groups {groups}"
+    check_groups(where)
+    if groups > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
+            "so many groups are accepted."
+        )
+    refuse(
+        where,
+        (
+            topology.traits.sums,
+            f"topology {topology.kind}",
+            "nodes push to the server of their group, and sums go past it",
+            "topology ps",
+        ),
+        (
+            topology.aggregators > 0,
+            f"aggregators {topology.aggregators}",
+            "an aggregator brings what it adds up to one server",
+            "groups 0",
+        ),
+        (
+            request.split != "rows",
+            f"split {request.split}",
+            "groups tell each other how far whole rows have moved, and no shard has one",
+            "split rows, with any number of shards,",
+        ),
+    )
+    SERVER_GROUPS.check(request.sync.policy, where)
+    check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)
 
 
 def check_corpus(request: TrainRequest) -> CorpusSurvey:

@@ -14,7 +14,6 @@ from embedding.training.checks import INITIAL_ROWS, check_corpus, check_memory, 
 from embedding.training.request import Progress, TrainRequest, TrainResult
 from embedding.training.resume import resuming
 from embedding.training.store import new_store
-from embedding.training.topologies import check_topology
 from embedding.training.vocabulary import CountingThread, counting
 from embedding.worker.process.forking import OF_A_CORPUS, processes
 
@@ -23,7 +22,6 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     """Train; raises ConfigError or InputError for what cannot work, if it can before it starts."""
     started = time.monotonic()
     check_options(request)
-    check_topology(request)
     survey = check_corpus(request)
     check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)

@@ -8,9 +8,9 @@ from typing import Any
 
 from embedding.exchange.relay import aggregation
 from embedding.exchange.topology import MeetingSpec
+from embedding.kernel.devices import gpus
 from embedding.server.grouping import needed_groups
 from embedding.training.request import TrainRequest
-from embedding.training.topologies import gpus
 from embedding.worker.spec import NodeSpec
 
 TRAINING_POOL = "train"

@@ -74,14 +74,12 @@ def workable(
     Raises ConfigError with the first reason when none does.
     """
     from embedding.training.checks import check_options
-    from embedding.training.topologies import check_topology
 
     fit, unfit = [], {}
     for setting in grid:
         try:
             request = request_of(settings, setting, None)
             check_options(request)
-            check_topology(request)
         except ConfigError as error:
             unfit[label_of(setting)] = str(error)
         else:

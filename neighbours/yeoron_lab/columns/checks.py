@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # a training checks its request while torch is imported
 
 def check_column_request(request: TrainRequest) -> None:
     """ConfigError for what is not learnt where columns lie."""
-    from embedding.training.topologies import refuse
+    from embedding.training.checks import refuse
 
     check_column_model(request.model)
     check_column_policy(request.sync)
