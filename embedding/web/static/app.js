@@ -186,6 +186,8 @@ function insert(section, html) {
     above.before(sentence);
   }
   const at = section.contains(document.activeElement) && document.activeElement.href;
+  // The tour may speak of it.
+  if (section.classList.contains("tour-at")) made.classList.add("tour-at");
   section.replaceWith(made);
   if (at) [...made.querySelectorAll("a")].find((link) => link.href === at)?.focus();
   if (made.dataset.analyses) later(made);
