@@ -79,7 +79,7 @@ async def test_enter_on_a_whole_word_opens_its_page_and_on_a_part_the_list(page_
 async def test_the_word_page_by_keyboard_and_by_choice(page_of, address):
     async with page_of(viewport={"width": 1280, "height": 900}) as page:
         await page.goto(address + "/word/코로나")
-        assert await page.locator(".near-list .new").count() >= 5
+        await page.locator(".near-list .new").nth(4).wait_for()
         chart = page.locator(".chart[data-drawn]").first
         await chart.focus()
         await page.keyboard.press("End")

@@ -10,7 +10,7 @@ from unguarded import unguarded
 from browsing import CHROMIUM, PATIENCE
 from embedding.kernel.errors import InputError
 from embedding.trends.disagreement import disagreement
-from embedding.web import answers, pages
+from embedding.web import answers, pages, reader
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [
@@ -69,7 +69,8 @@ async def test_without_script_a_link_loads_the_page_again(page_of, config, serve
         gate.set()
         again = page.get_by_role("link", name="다시 불러오기")
         while await again.count():
-            await again.click()
+            async with page.expect_navigation():
+                await again.click()
         assert await page.locator("section:has(#disagree) a.lead").first.inner_text() == "배"
 
 
@@ -89,6 +90,27 @@ async def test_where_there_is_nothing_to_show_the_section_goes(
         gate.set()
         await section.wait_for(state="detached")
         assert await page.locator("#disagree").count() == 0
+
+
+async def test_a_word_marks_what_came_and_went_once_its_change_is_known(
+    page_of, config, serve, monkeypatch
+):
+    opened = threading.Event()
+    built = reader.build_report
+
+    def slowly(*given, **named):
+        assert opened.wait(PATIENCE / 1000)
+        return built(*given, **named)
+
+    monkeypatch.setattr(reader, "build_report", slowly)
+    address = serve(unguarded(config))
+    async with page_of() as page:
+        await page.goto(address + "/word/코로나")
+        await page.locator(".near-list li").first.wait_for()
+        assert await page.locator(".near-list .new").count() == 0
+        opened.set()
+        await page.locator(".near-list .new").nth(4).wait_for()
+        await page.locator(".near-list .lost").first.wait_for()
 
 
 async def test_the_line_of_windows_fills_by_itself(page_of, config, serve):

@@ -240,9 +240,19 @@ async function change(box) {
     const beside = document.createElement("small");
     beside.textContent = answer.ok ? found.about : "";
     figure.replaceChildren(`${answer.ok ? found.text : "–"} `, beside);
+    if (answer.ok) await marks();
   } catch {
     figure.textContent = "–";
   }
+}
+
+// Which neighbours came and went is known with it: the page as it is now has them marked.
+async function marks() {
+  const now = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const lists = now.querySelectorAll(".near-list");
+  document.querySelectorAll(".near-list").forEach((list, at) => {
+    if (lists[at] && !list.contains(document.activeElement)) list.replaceWith(lists[at]);
+  });
 }
 
 document.querySelectorAll("[data-chart]").forEach(draw);
