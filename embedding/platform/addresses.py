@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import httpx
 
-from embedding.evaluation import views
-from embedding.evaluation.runs import EXPERIMENT_KIND, KIND_OF_OURS
 from embedding.settings import Settings, platform_login
+from embedding_airflow.tracking import views
+from embedding_airflow.tracking.recording import EXPERIMENT_KIND, KIND_OF_OURS
 
 
 def addresses(settings: Settings) -> dict[str, str]:

@@ -17,11 +17,11 @@ from embedding.kernel.errors import ConfigError
 from embedding_airflow.choices import choices
 
 if TYPE_CHECKING:
-    from embedding.evaluation.comparison import CurvePoint
     from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
     from embedding.training import TrainRequest, TrainResult
     from embedding.training.request import TrainProgress
+    from embedding_airflow.tracking.comparison import CurvePoint
 
 LIMIT = 32
 """Combinations in one comparison; each is a whole training."""
@@ -142,11 +142,11 @@ def train_setting(settings: Settings, setting: Mapping[str, Any], store: Path) -
     Raises InputError for a corpus
        that cannot be read, ConfigError for settings that do not go together.
     """
-    from embedding.evaluation import provenance
-    from embedding.evaluation.comparison import CurvePoint
     from embedding.evaluation.evaluate import evaluate_snapshot
     from embedding.snapshots.store import SnapshotStore
     from embedding.training import train_corpus
+    from embedding_airflow.tracking import provenance
+    from embedding_airflow.tracking.comparison import CurvePoint
 
     request = request_of(settings, setting, store)
     # A retried task begins again, and a training takes no store that holds snapshots.

@@ -18,11 +18,12 @@ import pandas as pd
 import pytest
 
 from browsing import CHROMIUM, FLAGS, PATIENCE
-from embedding.evaluation import comparison, provenance, registry, runs, views
+from embedding.evaluation import registry, runs
 from embedding.evaluation.config import EvaluationConfig
-from embedding.evaluation.tracking import track_snapshot
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.ports import lasting_port
+from embedding_airflow.tracking import comparison, provenance, recording, versions, views
+from embedding_airflow.tracking.snapshots import track_snapshot
 from waiting import until
 
 mlflow = pytest.importorskip("mlflow")
@@ -67,7 +68,7 @@ def test_a_snapshot_becomes_a_run_and_a_model_version(store, make, gold, uri, tm
     assert run.data.params["policy"] == "ssp"
     assert len(run.data.params) <= 40
     assert not any(name.endswith((".policy", ".model")) for name in run.data.params), "said once"
-    kind = runs.connect(uri).get_experiment(tracked.experiment_id).tags[runs.EXPERIMENT_KIND]
+    kind = runs.connect(uri).get_experiment(tracked.experiment_id).tags[recording.EXPERIMENT_KIND]
     assert kind == "custom_model_development"
     assert run.data.params["dim"] == "8"
     assert run.data.metrics == pytest.approx(tracked.metrics)
@@ -103,7 +104,7 @@ def test_tracking_again_continues_the_same_run(store, make, uri):
 def test_a_duration_is_that_of_the_evaluation_also_days_later(store, make, uri, monkeypatch):
     ref = store.publish(make())
     with monkeypatch.context() as patch:
-        patch.setattr(runs.time, "time", lambda: 1_600_000_000.0)
+        patch.setattr(recording.time, "time", lambda: 1_600_000_000.0)
         track(store, ref.id, tracking_uri=uri)
     tracked = track(store, ref.id, tracking_uri=uri)
     info = runs.connect(uri).get_run(tracked.run_id).info
@@ -181,7 +182,7 @@ def test_the_signature_of_the_model_is_typed(store, make, uri):
 def test_a_run_that_died_half_way_is_continued(store, make, uri, monkeypatch):
     ref = store.publish(make())
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "register", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+        patch.setattr(versions, "register", lambda *_: (_ for _ in ()).throw(OSError("killed")))
         with pytest.raises(OSError, match="killed"):
             track(store, ref.id, tracking_uri=uri, device="cpu")
     client = runs.connect(uri)
@@ -455,22 +456,22 @@ def test_a_deleted_experiment_is_named(store, make, uri):
 def test_names_that_mlflow_would_refuse():
     assert runs.metric_name("nll/뉴스 (속보)!") == "nll/뉴스 _속보__"
     assert runs.metric_name("") == "_"
-    assert runs.flatten({"a": {"b": {"c": 1}}, "d": [2]}) == {"a.b.c": 1, "d": [2]}
+    assert recording.flatten({"a": {"b": {"c": 1}}, "d": [2]}) == {"a.b.c": 1, "d": [2]}
 
 
 def test_mlflow_is_not_imported_with_the_module():
     program = (
-        "import sys, embedding.evaluation.tracking, embedding.evaluation.comparison;"
+        "import sys, embedding_airflow.tracking.snapshots, embedding_airflow.tracking.comparison;"
         "print([m for m in ('mlflow', 'matplotlib') if m in sys.modules])"
     )
-    root = str(Path(__file__).parents[2])
+    root = Path(__file__).parents[2]
     ran = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": f"{root}:{root / 'plugins'}"},
     )
     assert ran.stdout.strip() == "[]"
 
@@ -532,7 +533,7 @@ def test_the_address_that_is_given_opens_on_the_runs(store, make, server, tmp_pa
     view = f"viewStateShareKey={views.SNAPSHOTS_VIEW}"
     assert url == f"{settings.mlflow_url}/#/experiments/{tracked.experiment_id}/runs?{view}"
     experiment = runs.connect(server).get_experiment(tracked.experiment_id)
-    assert experiment.tags[runs.EXPERIMENT_KIND] == runs.KIND_OF_OURS
+    assert experiment.tags[recording.EXPERIMENT_KIND] == recording.KIND_OF_OURS
     away = Settings(ports={"mlflow": lasting_port()})
     assert experiment_url(away) == away.mlflow_url
 

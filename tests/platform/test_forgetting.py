@@ -25,7 +25,6 @@ from embedding.crawl.rewinding import blocked, erase_address, erase_before
 from embedding.database.config import DatabaseConfig
 from embedding.evaluation import registry, runs
 from embedding.evaluation.config import EvaluationConfig
-from embedding.evaluation.tracking import track_snapshot
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup
@@ -41,6 +40,7 @@ from embedding.settings import PathsConfig, RetentionConfig, Settings
 from embedding.snapshots import erasing
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
+from embedding_airflow.tracking.snapshots import track_snapshot
 from pgserver import PostgresServer
 from s3server import Fault, S3Server, serving_s3
 from waiting import until

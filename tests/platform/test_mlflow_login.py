@@ -16,13 +16,14 @@ from typing import Any
 import httpx
 import pytest
 
-from embedding.evaluation.runs import connect, experiment_id, reported
+from embedding.evaluation.runs import connect, reported
 from embedding.kernel.connections import MOST_CONNECTIONS
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.ports import lasting_port
 from embedding.platform.addresses import experiment_url
 from embedding.platform.mlflow_app import LoginRequired, mlflow_app
 from embedding.settings import Settings
+from embedding_airflow.tracking.recording import experiment_id
 from waiting import until
 
 pytest.importorskip("mlflow")

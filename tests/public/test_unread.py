@@ -140,7 +140,7 @@ def test_the_python_package(folder: str) -> None:
 @pytest.mark.filterwarnings("ignore:(?s).*type hint")
 def test_a_model_of_mlflow(folder: str, tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow", reason="MLflow is not installed")
-    from embedding.evaluation.registry import save_model
+    from embedding_airflow.tracking.versions import save_model
 
     store = SnapshotStore(folder)
     readable, unread = (store.open(ref.id) for ref in store.list()[-2:])

@@ -35,9 +35,9 @@ class EvaluateSnapshot(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Evaluate and log."""
-        from embedding.evaluation.tracking import headline, track_snapshot
         from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
+        from embedding_airflow.tracking.snapshots import headline, track_snapshot
 
         tracked = track_snapshot(
             SnapshotStore(settings.snapshot_store),

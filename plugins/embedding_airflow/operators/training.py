@@ -28,7 +28,7 @@ class OpenComparison(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> list[dict[str, Any]]:
         """Open the run; the Airflow run's id makes it the same on every try."""
-        from embedding.evaluation.comparison import start_parent
+        from embedding_airflow.tracking.comparison import start_parent
 
         params = dict(context["params"])
         grid, left_out = workable(settings, settings_grid(params))
@@ -69,7 +69,7 @@ class TrainSetting(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Train, then log; a retry continues the same child run."""
-        from embedding.evaluation.comparison import track_training
+        from embedding_airflow.tracking.comparison import track_training
 
         store = settings.paths.home.resolve() / "comparisons" / self.parent / self.variant
         began = time.monotonic()
@@ -106,7 +106,7 @@ class CloseComparison(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """End it; AirflowFailException names the settings that failed."""
-        from embedding.evaluation.comparison import finish
+        from embedding_airflow.tracking.comparison import finish
 
         ti: Any = context["ti"]
         wanted = ti.xcom_pull(task_ids=self.opened) or []

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.evaluation import gate, provenance, registry, runs, views
+from embedding.evaluation import gate, registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import evaluate_snapshot
 from embedding.evaluation.gate import GateResult
-from embedding.evaluation.plots import draw
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import MANIFEST, Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
+from embedding_airflow.tracking import provenance, recording, versions, views
+from embedding_airflow.tracking.plots import draw
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -83,25 +84,25 @@ def track_snapshot(
     bounds = () if config.floors is None else gate.read_floors(config.floors)
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
-        place = runs.experiment_id(client, config.experiment)
+        place = recording.experiment_id(client, config.experiment)
         client.set_experiment_tag(place, *views.snapshots_view())
         line = _stream(client, place)
         run = _open(client, place, snapshot)
         with _closing(client, run):
             manifest = snapshot.manifest
             params = {"snapshot": manifest.id, "window": manifest.window.label}
-            runs.log_params(client, run, params | provenance.params(manifest))
+            recording.log_params(client, run, params | provenance.params(manifest))
             evaluation = evaluate_snapshot(snapshot, config.gold, config.device)
             series = _series(store, snapshot)
             step = _step(client, run, series)
             end = int(snapshot.ref.window_end.timestamp() * 1000)
             for target in (run.info.run_id, line):
-                runs.log_metrics(client, target, evaluation.metrics, step=step, timestamp=end)
+                recording.log_metrics(client, target, evaluation.metrics, step=step, timestamp=end)
             with tempfile.TemporaryDirectory(prefix="yeoron-plots-") as folder:
                 for path in draw(Path(folder), series, evaluation):
                     client.log_artifact(run.info.run_id, str(path), "plots")
             client.log_artifact(run.info.run_id, str(snapshot.path / MANIFEST))
-            version = registry.register(
+            version = versions.register(
                 client, snapshot, run.info.run_id, config.model_name, lineage(snapshot.manifest)
             )
             # What `newest` names is what comes before, unless that is this version.
@@ -117,13 +118,13 @@ def track_snapshot(
                 lacks=() if manifest.judgeable else snapshot.ref.lacks,
             )
             figure = (config.best_by, evaluation.metrics.get(config.best_by))
-            aliases = registry.move_aliases(
+            aliases = versions.move_aliases(
                 client, config.model_name, version, snapshot.ref.window_end, verdict, figure
             )
             passed = {GATE_PASSED: float(verdict.passed)}
             # The last word counts: of two figures at one step and time MLflow shows the larger.
             at = int(time.time() * 1000)
-            runs.log_metrics(client, run.info.run_id, passed, step=step, timestamp=at)
+            recording.log_metrics(client, run.info.run_id, passed, step=step, timestamp=at)
             client.set_tag(run.info.run_id, registry.GATE, _in_words(verdict))
             lines = [headline(verdict, evaluation.metrics)]
             lines += [one for one in snapshot.ref.lacks if one not in verdict.lacks]
@@ -171,7 +172,7 @@ def lineage(manifest: Manifest) -> dict[str, str]:
 
 
 def _stream(client: MlflowClient, experiment: str) -> str:
-    run = runs.open_run(client, experiment, _STREAM, _STREAM, _STREAM, {_NOTE: _STREAM_NOTE})
+    run = recording.open_run(client, experiment, _STREAM, _STREAM, _STREAM, {_NOTE: _STREAM_NOTE})
     if run.info.status != "FINISHED":
         client.set_terminated(run.info.run_id, "FINISHED")
     return str(run.info.run_id)
@@ -179,7 +180,7 @@ def _stream(client: MlflowClient, experiment: str) -> str:
 
 def _open(client: MlflowClient, experiment: str, snapshot: Snapshot) -> Run:
     tags = lineage(snapshot.manifest)
-    run = runs.open_run(client, experiment, _KIND, snapshot.id, snapshot.id, tags)
+    run = recording.open_run(client, experiment, _KIND, snapshot.id, snapshot.id, tags)
     if runs.PARENT in run.data.tags:
         client.delete_tag(run.info.run_id, runs.PARENT)  # of a run that `stream` once held
     return run
@@ -193,9 +194,9 @@ def _closing(client: MlflowClient, run: Run) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        runs.end_run(client, run, "FAILED", time.monotonic() - began)
+        recording.end_run(client, run, "FAILED", time.monotonic() - began)
         raise
-    runs.end_run(client, run, "FINISHED", time.monotonic() - began)
+    recording.end_run(client, run, "FINISHED", time.monotonic() - began)
 
 
 def _series(store: SnapshotStore, snapshot: Snapshot) -> list[Manifest]:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from embedding.evaluation import provenance, runs, views
+from embedding.evaluation import runs
 from embedding.kernel.records import SnapshotRef
+from embedding_airflow.tracking import provenance, recording, views
 
 SUFFIX = "-comparisons"
 """Comparisons are in an experiment of their own: that of snapshots is a series in time."""
@@ -51,9 +52,9 @@ def start_parent(
     """
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
-        place = runs.experiment_id(client, f"{experiment}{SUFFIX}")
-        run = runs.open_run(client, place, _PARENT, key or name, name)
-        runs.log_params(client, run, params)
+        place = recording.experiment_id(client, f"{experiment}{SUFFIX}")
+        run = recording.open_run(client, place, _PARENT, key or name, name)
+        recording.log_params(client, run, params)
         found = str(run.info.run_id)
         client.set_experiment_tag(place, *views.comparison_view(found, varied))
         table, charts = (views.address(place, found, charts=chart) for chart in (False, True))
@@ -89,12 +90,12 @@ def track_training(
     with runs.reported(tracking_uri):
         place = client.get_run(parent_run).info.experiment_id
         key = f"{parent_run} {title}"[:4_000]
-        run = runs.open_run(client, place, _CHILD, key, title, tags, seconds=seconds)
-        runs.log_params(client, run, params)
+        run = recording.open_run(client, place, _CHILD, key, title, tags, seconds=seconds)
+        recording.log_params(client, run, params)
         now = int(time.time() * 1000)
-        runs.log_metrics(client, run.info.run_id, metrics, step=0, timestamp=now)
-        runs.log_series(client, run.info.run_id, _series(curve, now - int(seconds * 1000)))
-        runs.end_run(client, run, "FINISHED", seconds)
+        recording.log_metrics(client, run.info.run_id, metrics, step=0, timestamp=now)
+        recording.log_series(client, run.info.run_id, _series(curve, now - int(seconds * 1000)))
+        recording.end_run(client, run, "FINISHED", seconds)
     return str(run.info.run_id)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from embedding.evaluation import gate, runs
+from embedding.evaluation import gate
 from embedding.snapshots.format import Manifest
+from embedding_airflow.tracking import recording
 
 TAG_PARAMS = ("policy", "model", "compression", "topology", "tokenizer", "corpus_digest")
 """Params that are tags too: MLflow filters and groups runs by these in its list."""
@@ -50,7 +51,7 @@ def _settings(
 ) -> dict[str, object]:
     """The settings of a section as `config.SECTION.NAME`, without those that are `said`."""
     found = manifest.config.get(section)
-    flat = runs.flatten(found) if isinstance(found, Mapping) else {}
+    flat = recording.flatten(found) if isinstance(found, Mapping) else {}
     return {
         f"config.{section}.{name}": value
         for name, value in flat.items()

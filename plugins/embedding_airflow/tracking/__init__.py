@@ -1,0 +1,1 @@
+"""What the DAGs write to MLflow: runs of snapshots and of trainings, and registered models."""
