@@ -17,7 +17,7 @@ from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 if TYPE_CHECKING:
-    from embedding.trends.notice import Notice
+    from embedding_airflow.notices.notice import Notice
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ async def tell_late(context: Mapping[str, Any]) -> str:
 
 def _tell(context: Mapping[str, Any]) -> str:
     from embedding.settings import load_settings
-    from embedding.trends.delivery import deliver
+    from embedding_airflow.notices.delivery import deliver
 
     settings = load_settings()
     notice = late_notice(context, settings.airflow_url)
@@ -55,7 +55,7 @@ def _tell(context: Mapping[str, Any]) -> str:
 
 def late_notice(context: Mapping[str, Any], airflow_url: str) -> Notice:
     """What is told of a late run: its name, its window where it has one, since when it is late."""
-    from embedding.trends.notice import Notice, NoticeLine
+    from embedding_airflow.notices.notice import Notice, NoticeLine
 
     run = context["dag_run"]
     dag, name = str(run["dag_id"]), str(run["dag_run_id"])

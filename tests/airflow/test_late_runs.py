@@ -106,8 +106,8 @@ def late():
 
 
 def test_what_is_told_of_a_late_run(late):
-    from embedding.trends.delivery import as_text
     from embedding_airflow.deadlines import late_notice
+    from embedding_airflow.notices.delivery import as_text
 
     notice = late_notice(late, "http://127.0.0.1:8080")
     assert notice.subject == "opinion_stream: a run is late"

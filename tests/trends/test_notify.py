@@ -16,10 +16,11 @@ import pytest
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.trends.config import TrendsConfig
-from embedding.trends.delivery import as_slack, as_text, notify
-from embedding.trends.notice import Attachment, Notice, NoticeLine, compose
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.report import build_report
+from embedding.web.handout.making import Attachment
+from embedding_airflow.notices.delivery import as_slack, as_text, notify
+from embedding_airflow.notices.notice import Notice, NoticeLine, compose
 
 PAGE = "http://127.0.0.1:8080/yeoron/"
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.notice import compose
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.online import OnlineTests
 from embedding.trends.report import build_report
+from embedding_airflow.notices.notice import compose
 
 ALPHA = 0.05
 STREAM = TrendsConfig(control="stream")

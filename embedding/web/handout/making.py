@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from embedding.kernel.errors import InputError
-from embedding.trends.notice import Attachment
 from embedding.trends.rows import TrendReport
 from embedding.web.answering import Reading
 from embedding.web.answers import Answers
@@ -15,6 +16,15 @@ from embedding.web.reader import Reader
 from embedding.web.text import LANGUAGES, PageText
 
 _PATIENCE_S = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file that goes with a mail."""
+
+    name: str
+    media_type: str
+    content: bytes
 
 
 class HandoutMaker:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from embedding.settings import Settings
-    from embedding.trends.notice import Attachment
     from embedding.trends.notifying import NotifyConfig
     from embedding.trends.rows import TrendReport
+    from embedding.web.handout.making import Attachment
 
 _SHOWN = 10
 
@@ -75,9 +75,9 @@ class NotifyOfReport(YeoronOperator):
         from airflow.sdk.exceptions import AirflowSkipException
 
         from embedding.snapshots.store import SnapshotStore
-        from embedding.trends.delivery import notify
         from embedding.trends.report import window_report
         from embedding.trends.team import TeamStore, with_team
+        from embedding_airflow.notices.delivery import notify
 
         if not settings.notify.channels:
             reason = "nobody is to be told: set notify.webhook or notify.email_to"

@@ -30,15 +30,6 @@ class NoticeLine:
 
 
 @dataclass(frozen=True)
-class Attachment:
-    """A file that goes with a mail."""
-
-    name: str
-    media_type: str
-    content: bytes
-
-
-@dataclass(frozen=True)
 class Notice:
     """A notice as its channels write it: words and figures only, no text of documents.
 

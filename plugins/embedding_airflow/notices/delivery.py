@@ -16,9 +16,10 @@ import tenacity
 
 from embedding.kernel.errors import PlatformError
 from embedding.snapshots.store import SnapshotStore
-from embedding.trends.notice import Attachment, Notice, compose
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import TrendReport
+from embedding.web.handout.making import Attachment
+from embedding_airflow.notices.notice import Notice, compose
 
 ATTEMPTS = 3
 _LONGEST = 35_000
