@@ -224,8 +224,8 @@ def web(
     """
     import uvicorn
 
-    from embedding.exchange.token import check_pair
     from embedding.kernel.connections import BoundedProtocol
+    from embedding.server.flight.credentials import read_pair
     from embedding.web.app import create_app
     from embedding.web.config import WebConfig
     from embedding.web.login import ensure_token
@@ -236,7 +236,8 @@ def web(
     chosen = settings_of()
     page = validate(WebConfig, {**dict(chosen.page), **changes}, "yeoron web")
     if page.tls_cert is not None and page.tls_key is not None:
-        check_pair(page.tls_cert, page.tls_key)
+        for note in read_pair(page.tls_cert, page.tls_key, page.host)[1]:
+            print_line(note, to=errors)
     scheme = "http" if page.tls_cert is None else "https"
     with listen_on(page.host, page.port) as listener:
         token = ensure_token(page.token_file)

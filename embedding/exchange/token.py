@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 import stat
 from pathlib import Path
 
@@ -34,20 +33,6 @@ def read_file(path: Path, setting: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{setting} {path}: {error.strerror}.") from error
-
-
-def check_pair(cert: Path, key: Path) -> None:
-    """ConfigError where tls_cert and tls_key cannot serve TLS, or everybody may read the key."""
-    for setting, path in (("tls_cert", cert), ("tls_key", key)):
-        read_file(path, setting)
-    private(key, "tls_key")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
-    except ssl.SSLError as error:
-        raise ConfigError(
-            f"tls_cert {cert}, tls_key {key}: a certificate in PEM form and its own key without a "
-            f"passphrase are accepted ({error.reason})."
-        ) from error
 
 
 def private(path: Path, setting: str) -> None:

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 from contextlib import ExitStack
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -95,7 +96,24 @@ def test_a_certificate_that_cannot_be_served_is_one_sentence(tmp_path, wrong):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
-    assert str(cert) in done.stderr
+    assert str(key if wrong == "locked" else cert) in done.stderr
+
+
+def test_a_certificate_that_is_over_is_named(tmp_path):
+    cert, key = make_certificate(tmp_path, "page", last=timedelta(seconds=-60))
+    process = subprocess.Popen(
+        [*COMMAND, "--port", "0", "--tls-cert", str(cert), "--tls-key", str(key)],
+        cwd=tmp_path,
+        env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert f"{cert}: the certificate expired on " in process.stderr.readline()
+    finally:
+        process.kill()
+        process.communicate(timeout=300)
 
 
 def test_on_a_taken_port_no_address_is_printed(tmp_path):

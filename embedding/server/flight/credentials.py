@@ -51,15 +51,22 @@ def read_credentials(config: ServerConfig) -> Credentials:
         _certificates(client_ca, f"tls_client_ca {config.tls_client_ca}")
     if config.tls_cert is None or config.tls_key is None:
         return Credentials(token, operator, None, client_ca)
-    where = f"tls_cert {config.tls_cert}"
-    chain, key = read_file(config.tls_cert, "tls_cert"), read_file(config.tls_key, "tls_key")
+    pair, notes = read_pair(config.tls_cert, config.tls_key, config.host)
+    return Credentials(token, operator, pair, client_ca, notes)
+
+
+def read_pair(cert: Path, key: Path, host: str) -> tuple[tuple[bytes, bytes], tuple[str, ...]]:
+    """tls_cert and tls_key as bytes of PEM, and what clients of `host` will object to.
+
+    ConfigError where they cannot serve TLS, or everybody may read the key.
+    """
+    where = f"tls_cert {cert}"
+    chain, secret = read_file(cert, "tls_cert"), read_file(key, "tls_key")
     leaf = _certificates(chain, where)[0]
-    if _public(key, config.tls_key) != leaf.public_key().public_bytes(_PEM, _SPKI):
-        raise ConfigError(
-            f"tls_key {config.tls_key}: it is not the key of the certificate {config.tls_cert}."
-        )
-    private(config.tls_key, "tls_key")
-    return Credentials(token, operator, (chain, key), client_ca, _notes(leaf, where, config.host))
+    if _public(secret, key) != leaf.public_key().public_bytes(_PEM, _SPKI):
+        raise ConfigError(f"tls_key {key}: it is not the key of the certificate {cert}.")
+    private(key, "tls_key")
+    return (chain, secret), _notes(leaf, where, host)
 
 
 def own_line(config: ServerConfig) -> ExchangeConfig:
