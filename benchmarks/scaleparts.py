@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 
 from embedding.crawl.frontier import Frontier, Leases
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView
-from embedding.crawl.rows import Fetched
 from embedding.crawl.schedule import PollRules, PollSchedule
+from embedding.crawl.tables import Fetched
 from embedding.kernel.records import Calendar, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine

@@ -176,7 +176,6 @@ class Slots:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """One place beside others."""
         async with self._next:
             await self._free.acquire()
         try:
@@ -227,7 +226,6 @@ class BrowserPool:
 
     @property
     def browser(self) -> ChromiumProcess | None:
-        """The browser that runs now."""
         return self._browser
 
     async def render(

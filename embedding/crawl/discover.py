@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-import numpy as np
 from lxml import html
 from lxml.etree import ParserError
 
@@ -26,6 +25,7 @@ from embedding.crawl.config import CrawlConfig, DiscoverConfig
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.services import make_pseudonyms
+from embedding.crawl.shingles import similar
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError, InputError, YeoronError
 from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Reference
@@ -57,7 +57,6 @@ class SampledDocument:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens."""
         return sum(self.words.values())
 
 
@@ -127,7 +126,6 @@ class Known:
     samples: tuple[SampledDocument, ...] = ()
 
     def with_(self, listed: Listed) -> Known:
-        """And this one."""
         return replace(
             self, urls=self.urls | frozenset(listed.urls), samples=self.samples + listed.samples
         )
@@ -210,14 +208,6 @@ def per_day(times: Sequence[datetime]) -> float | None:
         return None
     days = max((seconds[-1] - seconds[0]) / 86_400.0, _SLOWEST)
     return (len(seconds) - 1) / days
-
-
-def similar(left: bytes, right: bytes) -> float:
-    """Jaccard similarity that two MinHash signatures estimate (A. Broder 1997)."""
-    if not left or len(left) != len(right):
-        return 0.0
-    one, other = (np.frombuffer(each, dtype="<u4") for each in (left, right))
-    return float((one == other).mean())
 
 
 def name_of(url: str, taken: Set[str] = frozenset()) -> str:
@@ -390,13 +380,8 @@ class Discovery:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
-        return {
-            "candidates": [each.to_dict() for each in self.candidates],
-            "dropped": self.dropped,
-            "requests": self.requests,
-            "pages": self.pages,
-            "refused": dict(self.refused),
-        }
+        candidates = [each.to_dict() for each in self.candidates]
+        return {**vars(self), "candidates": candidates, "refused": dict(self.refused)}
 
 
 class _Spent(Exception):  # noqa: N818 - the end of a budget is no error
@@ -611,12 +596,10 @@ class _Probe:
         self._extractor = extractor
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
-        """See `Web.get`."""
         page: FetchedPage = await self._get(Request(url, accept=accept))
         return page
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """See `Web.listing`."""
         return await self._extractor.listing(source, page)
 
     async def render(
@@ -632,5 +615,4 @@ class _Probe:
         return False
 
     def clock(self) -> EventClock:
-        """The present."""
         return EventClock()

@@ -5,51 +5,42 @@ Run as `python -m embedding.crawl.extract_worker`.
 
 from __future__ import annotations
 
-import base64
 from datetime import datetime
 from typing import Any
 
 from embedding.crawl.extract import Extracted, read_page
-from embedding.kernel.children import serve
+from embedding.kernel.children import Reply, serve
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage, Reference
 from embedding.sources.config import SourceConfig
 
 
-def encode(found: Extracted) -> dict[str, Any]:
-    """`found` as JSON."""
-    return {
-        "text": found.text,
-        "title": found.title,
-        "published_at": found.published_at.isoformat() if found.published_at else None,
-        "canonical": found.canonical,
-        "digest": found.digest,
-        "signature": base64.b64encode(found.signature).decode("ascii"),
-        "authors": found.authors,
-        "dated_by": found.dated_by,
-        "shows": found.shows,
-    }
+def encode(found: Extracted) -> Reply:
+    """`found` as a frame."""
+    return {**vars(found), "signature": ""}, found.signature
 
 
-def decode(value: dict[str, Any]) -> Extracted:
+def decode(value: dict[str, Any], signature: bytes) -> Extracted:
     """Inverse of `encode`; raises the FetchError that the worker sent instead."""
+    _raise_refusal(value)
+    return Extracted(**{**value, **_own(value), "signature": signature})
+
+
+def _own(value: dict[str, Any]) -> dict[str, Any]:
+    """What JSON has no words for."""
+    return {"published_at": _time(value["published_at"]), "authors": tuple(value["authors"])}
+
+
+def _raise_refusal(value: dict[str, Any]) -> None:
     if "reason" in value:
         raise FetchError(value["reason"], value["message"])
-    when = value["published_at"]
-    return Extracted(
-        text=value["text"],
-        title=value["title"],
-        published_at=datetime.fromisoformat(when) if when else None,
-        canonical=value["canonical"],
-        digest=value["digest"],
-        signature=base64.b64decode(value["signature"]),
-        authors=tuple(value["authors"]),
-        dated_by=value["dated_by"],
-        shows=value["shows"],
-    )
 
 
-def ask_listing(source: SourceConfig, page: FetchedPage) -> tuple[dict[str, Any], bytes]:
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def ask_listing(source: SourceConfig, page: FetchedPage) -> Reply:
     """The frame that has a listing read; the source's secrets stay here."""
     shown = source.model_dump(mode="json", exclude_defaults=True, exclude={"cookies", "proxy"})
     # What is packed in itself has no text yet.
@@ -58,7 +49,7 @@ def ask_listing(source: SourceConfig, page: FetchedPage) -> tuple[dict[str, Any]
         "source": shown,
         "url": page.url,
         "decoded": bool(page.text),
-        "read_at": page.read_at and page.read_at.isoformat(),
+        "read_at": page.read_at,
         "encoding": page.encoding,
     }
     return header, body
@@ -66,13 +57,9 @@ def ask_listing(source: SourceConfig, page: FetchedPage) -> tuple[dict[str, Any]
 
 def decode_listing(value: dict[str, Any]) -> ListingPage:
     """The answer to it; raises the FetchError that the worker sent instead."""
-    if "reason" in value:
-        raise FetchError(value["reason"], value["message"])
+    _raise_refusal(value)
     references, children = (
-        tuple(
-            Reference(url, when and datetime.fromisoformat(when), title, tuple(authors), changed)
-            for url, when, title, authors, changed in value[name]
-        )
+        tuple(Reference(**{**one, **_own(one)}) for one in value[name])
         for name in ("references", "children")
     )
     return ListingPage(references, value["next"], children)
@@ -83,33 +70,21 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
 
     text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
     source = SourceConfig.model_validate(request["source"])
-    page = FetchedPage(
-        request["url"], text, body, {}, read_at=_read_at(request), encoding=request["encoding"]
-    )
+    read_at, encoding = _time(request["read_at"]), request["encoding"]
+    page = FetchedPage(request["url"], text, body, {}, read_at=read_at, encoding=encoding)
     found = read_listing(source, page)
-    rows = {
-        name: [
-            [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors, r.is_lastmod]
-            for r in several
-        ]
-        for name, several in (("references", found.references), ("children", found.children))
-    }
+    rows = {name: list(map(vars, getattr(found, name))) for name in ("references", "children")}
     return {**rows, "next": found.next}
 
 
-def _read_at(request: dict[str, Any]) -> datetime | None:
-    return datetime.fromisoformat(request["read_at"]) if request["read_at"] else None
-
-
-def answer(request: dict[str, Any], page: bytes) -> tuple[dict[str, Any], bytes]:
+def answer(request: dict[str, Any], page: bytes) -> Reply:
     """Read one page or listing; what cannot be read is answered with its reason."""
     url = str(request["url"])
     try:
         if "source" in request:
             return _listing(request, page), b""
-        zone, authors = request["zone"], request["authors"]
-        found = read_page(page, request["type"], url, zone, authors, _read_at(request))
-        return encode(found), b""
+        zone, authors, read_at = request["zone"], request["authors"], _time(request["read_at"])
+        return encode(read_page(page, request["type"], url, zone, authors, read_at))
     except FetchError as error:
         return {"reason": error.reason, "message": str(error)}, b""
     except Exception as error:  # noqa: BLE001  (whatever a page provokes is that page's failure)

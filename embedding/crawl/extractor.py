@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
 from embedding.crawl.fetcher import Request, Response
-from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool
+from embedding.kernel.children import IDLE_SECONDS, Child, ChildPool, Reply
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListingPage
 from embedding.sources.config import SourceConfig
@@ -88,12 +88,19 @@ class Extractor(ChildPool):
         authors  names that the listing gave; they are taken out of the text
         read_at  event time of the fetch, to which `5분 전` refers
 
-        Raises FetchError (`not_html`; `empty` for fewer than `least` characters; see `extract`).
+        Raises FetchError (`not_html`; `empty` for fewer than `least` characters; see `read_page`).
         """
         kind = answer.headers.get("content-type", "text/html")
         if not kind.lower().startswith(_READABLE):
             raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
-        found = await self.extract(answer.body, kind, answer.url, zone, authors, read_at)
+        if self._in_processes:
+            header = {"type": kind, "url": answer.url, "zone": zone, "authors": list(authors)}
+            found = decode(
+                *await self._ask(answer.url, {**header, "read_at": read_at}, answer.body)
+            )
+        else:
+            page = (answer.body, kind, answer.url, zone, authors, read_at)
+            found = await self._in_thread(answer.url, read_page, *page)
         if not found.text or len(found.text) < least:
             message = f"{answer.url}: fewer than {least} characters of text."
             if found.shows:
@@ -123,40 +130,21 @@ class Extractor(ChildPool):
         answer = await get(request)
         return answer, await self.read(answer, zone, least, authors, read_at)
 
-    async def extract(
-        self,
-        body: bytes,
-        content_type: str,
-        url: str,
-        zone: str,
-        authors: Sequence[str] = (),
-        read_at: datetime | None = None,
-    ) -> Extracted:
-        """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
-        if not self._in_processes:
-            page = (body, content_type, url, zone, authors, read_at)
-            return await self._in_thread(url, read_page, *page)
-        header = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
-        return decode(
-            await self._ask(url, {**header, "read_at": read_at and read_at.isoformat()}, body)
-        )
-
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """See `read_listing`; raises FetchError."""
         if not self._in_processes:
             return await self._in_thread(page.url, read_listing, source, page)
-        return decode_listing(await self._ask(page.url, *ask_listing(source, page)))
+        return decode_listing((await self._ask(page.url, *ask_listing(source, page)))[0])
 
     async def _in_thread(self, url: str, call: Callable[..., T], *arguments: Any) -> T:
         async with self._thread:
             return await self._within(asyncio.to_thread(call, *arguments), url, 0.0)
 
-    async def _ask(self, url: str, header: dict[str, Any], body: bytes) -> dict[str, Any]:
+    async def _ask(self, url: str, header: dict[str, Any], body: bytes) -> Reply:
         """The answer of a process; FetchError (`parse`) where it gives none, and it is replaced."""
         try:
             async with self._borrowed() as process:
                 extra = 0.0 if process.asked else _STARTING
-                return (await self._within(process.ask(header, body), url, extra))[0]
+                return await self._within(process.ask(header, body), url, extra)
         except (OSError, EOFError, ValueError) as error:
             raise FetchError("parse", f"{url}: the page ended its extraction process.") from error
 

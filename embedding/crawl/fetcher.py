@@ -65,8 +65,8 @@ class SystemResolver:
     other work shares must not wait for it.
     """
 
-    def __init__(self, threads: int = 16) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(16, thread_name_prefix="resolve")
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Addresses of a name; raises OSError."""
@@ -76,7 +76,6 @@ class SystemResolver:
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     def close(self) -> None:
-        """Let the threads go."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -95,7 +94,6 @@ class AddressGuard:
         self._resolver = resolver or self._system
 
     def close(self) -> None:
-        """End the resolver."""
         self._system.close()
 
     def trusts(self, host: str, port: int) -> bool:
@@ -187,7 +185,6 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         raise failure
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -328,78 +325,32 @@ _SLOW = 1.0
 """A site whose Crawl-delay is at least this many seconds gets one request at a time."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429)
-_TIMEOUTS = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
-_NETWORK = (httpcore.NetworkError, httpx.NetworkError, OSError)
-_BROKEN_OFF = (httpcore.RemoteProtocolError, httpx.RemoteProtocolError)
+_TIMEOUTS = (httpx.TimeoutException, TimeoutError)
+_NETWORK = (httpx.NetworkError, OSError)
+_BROKEN_OFF = httpx.RemoteProtocolError
 """Also of a connection that the site closed while a request was on its way: worth another try."""
-_PROTOCOL = (
-    httpcore.ProtocolError,
-    httpcore.UnsupportedProtocol,
-    httpcore.ProxyError,
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    ValueError,
-)
+_PROTOCOL = (httpx.HTTPError, httpx.InvalidURL, ValueError)
+_KEEP_S = 15.0
+"""Seconds that a connection is kept for the next request."""
 
 
-class _ResponseStream(httpx.AsyncByteStream):
-    """httpcore's byte stream in httpx's clothes."""
-
-    def __init__(self, inner: object) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._inner:  # type: ignore[attr-defined]
-            yield part
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()  # type: ignore[attr-defined]
-
-
-class GuardedTransport(httpx.AsyncBaseTransport):
-    """HTTP/1.1 and HTTP/2 over one pool; raises FetchError for refused addresses.
-
-    Network failures come out as httpcore's own exceptions.
-    """
+class GuardedTransport(httpx.AsyncHTTPTransport):
+    """HTTP/1.1 and HTTP/2 over one pool; raises FetchError for refused addresses."""
 
     def __init__(self, guard: AddressGuard, connections: int) -> None:
+        context = httpx.create_ssl_context(trust_env=True)
+        super().__init__(verify=context)
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(trust_env=True),
+            ssl_context=context,
             max_connections=connections,
             max_keepalive_connections=connections,
-            keepalive_expiry=15.0,
-            http1=True,
+            keepalive_expiry=_KEEP_S,
             http2=True,
             network_backend=GuardedBackend(guard),
         )
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request."""
-        url = request.url
-        answer = await self._pool.handle_async_request(
-            httpcore.Request(
-                method=request.method,
-                url=httpcore.URL(
-                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
-            )
-        )
-        return httpx.Response(
-            status_code=answer.status,
-            headers=answer.headers,
-            stream=_ResponseStream(answer.stream),
-            extensions=answer.extensions,
-        )
 
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._pool.aclose()
-
-
-class ProxiedTransport(httpx.AsyncBaseTransport):
+class ProxiedTransport(httpx.AsyncHTTPTransport):
     """Requests by way of a proxy, which resolves names itself.
 
     So the name is judged here first: a private address, or a name that is private as seen from
@@ -407,23 +358,15 @@ class ProxiedTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, guard: AddressGuard, proxy: str, connections: int) -> None:
+        limits = httpx.Limits(max_connections=connections, keepalive_expiry=_KEEP_S)
+        super().__init__(proxy=proxy, http2=True, trust_env=False, limits=limits)
         self._guard = guard
-        self._inner = httpx.AsyncHTTPTransport(
-            proxy=proxy,
-            http2=True,
-            trust_env=False,
-            limits=httpx.Limits(max_connections=connections, keepalive_expiry=15.0),
-        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request."""
+        """Send a request once its host is judged; raises FetchError."""
         url = request.url
         await self._guard.judge_named(url.host, url.port or (443 if url.scheme == "https" else 80))
-        return await self._inner.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._inner.aclose()
+        return await super().handle_async_request(request)
 
 
 @dataclass(frozen=True)

@@ -40,20 +40,26 @@ from embedding.crawl.lease import (
     shown,
 )
 from embedding.crawl.origins import Publication
-from embedding.crawl.rows import AS_NEW, OVER, READ, Fetched, new_row, over_row, read_row
 from embedding.crawl.tables import (
+    AS_NEW,
     BLOCKED,
     LEASES,
     LISTED,
     NODES,
+    OVER,
     OWING,
     POLLS,
     POOL_TABLE,
+    READ,
     READING,
     URLS,
     USES,
     YIELDS,
+    Fetched,
+    new_row,
     open_engine,
+    over_row,
+    read_row,
 )
 from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.records import batched
@@ -308,34 +314,18 @@ def cost(source: SourceConfig) -> float:
 
 
 def _lease(row: Any) -> Lease:
-    return Lease(
-        source=row.source,
-        cost=row.cost,
-        rate=row.rate,
-        measured=row.measured,
-        wanted=row.wanted,
-        gone=row.gone,
-        holder=None if row.holder is None else Incarnation.of(row.holder),
-        until=row.until,
-        fence=row.fence,
-        debts=()
-        if row.debts == _NO_DEBTS
-        else tuple(Incarnation.of(text) for text in json.loads(row.debts)),
-    )
+    holder = None if row.holder is None else Incarnation.of(row.holder)
+    debts = json.loads(row.debts) if row.debts != _NO_DEBTS else ()
+    own = {"holder": holder, "debts": tuple(map(Incarnation.of, debts))}
+    return Lease(**{**row._asdict(), **own})
 
 
 def _row(lease: Lease) -> dict[str, Any]:
-    return {
-        "cost": lease.cost,
-        "rate": lease.rate,
-        "measured": lease.measured,
-        "wanted": lease.wanted,
-        "gone": lease.gone,
-        "holder": None if lease.holder is None else str(lease.holder),
-        "until": lease.until,
-        "fence": lease.fence,
-        "debts": json.dumps([str(incarnation) for incarnation in lease.debts]),
-    }
+    """What changes of it."""
+    holder = None if lease.holder is None else str(lease.holder)
+    row = {**vars(lease), "holder": holder, "debts": json.dumps(list(map(str, lease.debts)))}
+    del row["source"]
+    return row
 
 
 class SourceStates:
@@ -431,7 +421,6 @@ class Frontier:
         return SourceStates(self._engine, self._lock, YIELDS)
 
     def close(self) -> None:
-        """Close all connections."""
         self._engine.dispose()
 
     def _run(self, statement: Any) -> int:
@@ -557,8 +546,8 @@ class Frontier:
             insert = self._insert(LISTED).on_conflict_do_nothing(index_elements=["key"])
             self._add(insert, source, rows)
 
-    def _known(self, keys: Sequence[str]) -> list[str]:
-        query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys))
+    def _known(self, keys: Sequence[str], *conditions: Any) -> list[str]:
+        query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys), *conditions)
         return [row[0] for row in self._rows(query)]
 
     def offer(
@@ -603,16 +592,12 @@ class Frontier:
         )
         taken: set[str] = set()
         for part in batched(list(rows), _BATCH):
-            shut = set() if again else set(self._shut(part))
+            # Nothing can be taken for those that are past new.
+            shut = set() if again else set(self._known(part, URLS.c.status != "new"))
             fresh = [rows[key] for key in part if key not in shut]
             if fresh:
                 taken.update(self._added(take.returning(URLS.c.key), source, fresh))
         return frozenset(taken)
-
-    def _shut(self, keys: Sequence[str]) -> list[str]:
-        """Those of `keys` that no inline text can be taken for."""
-        query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys), URLS.c.status != "new")
-        return [row[0] for row in self._rows(query)]
 
     def _added(self, statement: Any, source: str, rows: Sequence[dict[str, Any]]) -> list[str]:
         """Execute one insert that returns keys."""
@@ -714,7 +699,6 @@ class Frontier:
         )
 
     def fail(self, key: str, now: float, reason: str) -> None:
-        """Give `key` up."""
         values = {"status": "failed", "reason": reason, "done_at": now, "content_hash": None}
         self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
 
@@ -864,15 +848,15 @@ class Frontier:
 
     def relist(self, source: str) -> int:
         """How many inline keys wait to be listed again."""
-        return self._count(URLS.c.source == source, URLS.c.status == "new", URLS.c.inline.is_(True))
+        these = (URLS.c.source == source, URLS.c.status == "new", URLS.c.inline.is_(True))
+        return int(self._rows(sa.select(sa.func.count()).select_from(URLS).where(*these))[0][0])
 
     def known(self, keys: Sequence[str]) -> int:
-        """How many of `keys` the frontier has."""
         return sum(len(self._known(part)) for part in batched(keys, _BATCH))
 
     def pending(self, source: str) -> int:
         """Addresses of `source` that are neither done nor given up, fetched ones included."""
-        return self._count(URLS.c.source == source, URLS.c.status.in_(_OPEN))
+        return self.backlog([source])[source]
 
     def backlog(self, sources: Iterable[str]) -> dict[str, int]:
         """`pending` of several sources at once."""
@@ -883,11 +867,6 @@ class Frontier:
             .group_by(URLS.c.source)
         )
         return dict.fromkeys(names, 0) | {str(r[0]): int(r[1]) for r in self._rows(query)}
-
-    def _count(self, *conditions: Any) -> int:
-        return int(
-            self._rows(sa.select(sa.func.count()).select_from(URLS).where(*conditions))[0][0]
-        )
 
     def with_content(self, hashes: Iterable[str]) -> dict[str, set[str]]:
         """Addresses that had these texts, by digest of the text."""

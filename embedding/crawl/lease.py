@@ -335,7 +335,6 @@ class LeaseView:
 
     @property
     def reading(self) -> frozenset[str]:
-        """The sources that it reads from now on."""
         return self.held - self.leaving - frozenset(self.debts)
 
 
@@ -479,7 +478,6 @@ class Pool:
         return (rate / cost if cost else 1.0) or 1.0
 
     def loads(self, now: float) -> dict[str, float]:
-        """Tokens a second by living node."""
         return node_loads(self.rates(), self._owners(), self.living(now))
 
     def _concerning(self, node: str) -> list[Lease]:

@@ -43,12 +43,10 @@ class Outage:
     before: float = 0.0
 
     def failed(self, now: float) -> Outage:
-        """After a call that was not answered."""
         since = now if self.since is None else self.since
         return Outage(since, self.tries + 1, self.before)
 
     def answered(self, now: float) -> Outage:
-        """After one that was."""
         return Outage(None, 0, self.total(now))
 
     def lasting(self, now: float) -> float:
@@ -61,7 +59,6 @@ class Outage:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next try."""
         return min(LONGEST, _SHORTEST * 2.0 ** min(self.tries - 1, 16))
 
 

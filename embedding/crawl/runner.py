@@ -22,10 +22,10 @@ from embedding.crawl.fetcher import Fetcher, Request, Response
 from embedding.crawl.frontier import Claim, Frontier, SourceStates
 from embedding.crawl.origins import Publication
 from embedding.crawl.patience import Patience
-from embedding.crawl.rows import Fetched
 from embedding.crawl.services import ReadDocument, ReplayClock, Services
 from embedding.crawl.shingles import signature
 from embedding.crawl.staleness import SourceCounters, YieldWatch
+from embedding.crawl.tables import Fetched
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.kernel.records import Document
@@ -88,7 +88,6 @@ class SourceWeb:
         self._gap = False
 
     def request(self, url: str) -> Request:
-        """A request on behalf of the source."""
         return Request(
             url,
             rate=self._source.rate,
@@ -98,7 +97,6 @@ class SourceWeb:
         )
 
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
-        """See `Web.get`."""
         self.requests += 1
         etag, modified = (None, None) if self._relisting else self._kept.get(url, (None, None))
         answer = await self._fetcher.fetch(
@@ -112,13 +110,11 @@ class SourceWeb:
         return answer.page(event_time(self))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """See `Web.listing`."""
         return await self._extractor.listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
-        """See `Web.render`."""
         self.requests += 1
         try:
             found = await self._browsers.render(self._source, self.request(url), enough)
@@ -131,7 +127,6 @@ class SourceWeb:
         return found
 
     def all_known(self, keys: Sequence[str]) -> bool:
-        """See `Web.all_known`."""
         if self._relisting:
             return False
         pages = frozenset(canonical(key) for key in keys)
@@ -142,7 +137,6 @@ class SourceWeb:
         return any(known(list(one)) == len(one) for one in dict.fromkeys((pages, items)))
 
     def clock(self) -> EventClock:
-        """See `Web.clock`."""
         return self._replay.now
 
 

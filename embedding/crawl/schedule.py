@@ -61,7 +61,6 @@ class ChangeRates:
 
     @property
     def rate(self) -> _ChangeRateArray:
-        """Changes a second."""
         return self.quiet - self.signals * np.expm1(-self.heard)
 
 
@@ -131,7 +130,6 @@ class Budget:
         self._next = -math.inf
 
     def earliest(self, now: float) -> float:
-        """When the next request may start."""
         return max(now, self._next - (self._burst - 1.0) / self.rate)
 
     def take(self, at: float, cost: float) -> None:
@@ -295,7 +293,6 @@ class PollSchedule:
         self._spent(source, requests)
 
     def hear(self, name: str) -> None:
-        """Something says that the source may have changed."""
         self._sources[name].signals += 1
 
     def signal(self, by: str) -> list[str]:

@@ -24,9 +24,9 @@ from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier, SourceStates
 from embedding.crawl.origins import ORIGINS, Publication
 from embedding.crawl.patience import Patience
-from embedding.crawl.rows import Fetched
 from embedding.crawl.schedule import PollReport, PollRules, PollSchedule
 from embedding.crawl.shingles import NearDuplicates
+from embedding.crawl.tables import Fetched
 from embedding.kernel.clock import EventClock
 from embedding.kernel.records import Document
 from embedding.sources.base import Pseudonyms
@@ -82,7 +82,6 @@ class ArrivalQueue:
         return await outcome
 
     async def close(self) -> None:
-        """Resolve nothing more."""
         for task in self._resolving:
             task.cancel()
         await asyncio.gather(*self._resolving, return_exceptions=True)
@@ -275,7 +274,6 @@ class PollQueue:
         self._patience.attempt(self._store.save, name, state, time.time())
 
     def failed(self, name: str, retry_after: float, requests: int) -> None:
-        """The poll failed."""
         self._schedule.failed(name, time.monotonic(), retry_after, requests)
 
     def report(self, name: str) -> PollReport | None:
@@ -294,13 +292,11 @@ class NamedAuthors:
         self._held: dict[str, tuple[str, ...]] = {}
 
     def note(self, found: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        """A listing gave these authors to these addresses."""
         self._held |= {key: names for key, names in found if names}
         while len(self._held) > self._most:
             del self._held[next(iter(self._held))]
 
     def take(self, key: str) -> tuple[str, ...]:
-        """The authors of an address, which are forgotten."""
         return self._held.pop(key, ())
 
 
@@ -308,7 +304,6 @@ class DocumentQueue(asyncio.Queue[Document]):
     """Documents that wait for the consumer."""
 
     def holds(self, source: str) -> bool:
-        """Whether one of them is of this source."""
         return any(document.source == source for document in self._queue)  # type: ignore[attr-defined]
 
 

@@ -30,6 +30,13 @@ def signature(text: str) -> bytes:
     return bytes((mixed[:, None] * _FACTORS + _SUMMANDS).min(axis=0).astype("<u4").tobytes())
 
 
+def similar(left: bytes, right: bytes) -> float:
+    """Jaccard similarity that two MinHash signatures estimate (A. Broder 1997)."""
+    if not left or len(left) != len(right):
+        return 0.0
+    return float((np.frombuffer(left, "<u4") == np.frombuffer(right, "<u4")).mean())
+
+
 class NearDuplicates:
     """The latest `window` documents; older ones are forgotten, so memory is bounded."""
 
@@ -57,8 +64,7 @@ class NearDuplicates:
         found = {number for band in self._parts(sketch) for number in self._index.get(band, ())}
         for number in sorted(found):
             other, theirs = self._known[number]
-            equal = np.frombuffer(sketch, "<u4") == np.frombuffer(theirs, "<u4")
-            if equal.mean() >= self._threshold:
+            if similar(sketch, theirs) >= self._threshold:
                 return None if other == key else other
         if len(self._known) >= self._window:
             for band in self._parts(self._known.pop(self._next - self._window)[1]):

@@ -81,7 +81,6 @@ class SourceCounters:
     active: float = field(default_factory=time.monotonic)
 
     def failed(self, reason: str, sentence: str) -> None:
-        """Count a failure and keep its sentence."""
         self.errors[reason] += 1
         self.last_error = sentence
 
@@ -373,7 +372,6 @@ class YieldWatch:
         self._judge(now)
 
     def dated(self, now: float, known: bool) -> None:
-        """A document has a date, or none."""
         self._dated[known] += 1
         self._judge(now)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,99 @@ BLOCKED = sa.Table(
 )
 """Sources that nobody reads until they are unblocked, whatever the sources file says."""
 
+# Updates of many rows at once are made here, once: what SQLAlchemy does for a statement costs more
+# than SQLite's part of it.
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An address that has been read; times are Unix seconds. Inline texts have no validators."""
+
+    key: str
+    source: str
+    published: float | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    content_hash: str | None = None
+
+
+def new_row(key: str, source: str, now: float, **more: Any) -> dict[str, Any]:
+    """A row of `URLS` for an address that was just found; `more` replaces columns of it."""
+    return {
+        "key": key,
+        "source": source,
+        "inline": False,
+        "status": "new",
+        "discovered_at": now,
+        "order_at": now,
+        "attempts": 0,
+        "not_before": 0.0,
+        "claimed_until": 0.0,
+        **more,
+    }
+
+
+READ = (
+    sa.update(URLS)
+    .where(URLS.c.key == sa.bindparam("of"))
+    .values(
+        status="fetched",
+        claimed_until=0.0,
+        fetched_at=sa.bindparam("now"),
+        published_at=sa.func.coalesce(sa.bindparam("at", type_=sa.Float), URLS.c.published_at),
+        etag=sa.bindparam("tag"),
+        last_modified=sa.bindparam("modified"),
+        content_hash=sa.bindparam("code"),
+    )
+)
+"""Takes rows of `read_row`."""
+
+OVER = (
+    sa.update(URLS)
+    .where(URLS.c.key == sa.bindparam("of"))
+    .values(
+        status="done",
+        content_hash=None,
+        reason=sa.bindparam("why"),
+        done_at=sa.bindparam("now"),
+    )
+)
+"""Takes rows of `over_row`."""
+
+
+AS_NEW = {
+    "status": "new",
+    "reason": None,
+    "done_at": None,
+    "fetched_at": None,
+    "attempts": 0,
+    "not_before": 0.0,
+    "claimed_until": 0.0,
+    "etag": None,
+    "last_modified": None,
+    "content_hash": None,
+}
+"""Of an address that is read once more: what the last fetch left is forgotten, so that "not
+modified" does not pass for read."""
+
+
+def read_row(one: Fetched, now: float) -> dict[str, Any]:
+    """`one` was read and is handed on."""
+    return {
+        "of": one.key,
+        "now": now,
+        "at": one.published,
+        "tag": one.etag,
+        "modified": one.last_modified,
+        "code": one.content_hash,
+    }
+
+
+def over_row(one: Fetched, reason: str, now: float) -> dict[str, Any]:
+    """Nothing comes of `one`."""
+    return {"of": one.key, "now": now, "why": reason}
+
+
 _SCHEMA = sa.Table(
     "frontier_schema",
     metadata,
@@ -243,39 +337,24 @@ def _create(engine: sa.Engine) -> None:
             where = _shown(engine.url.render_as_string())
             raise ConfigError(
                 f"crawl.frontier: {where} was written by another version of Yeoron: its tables "
-                f"are {written}, this version reads version {FRONTIER_VERSION}. Use that version, "
-                "or another database, into which everything is read again."
+                f"are of version {written}, this version reads version {FRONTIER_VERSION}. Use "
+                "that version, or another database, into which everything is read again."
             )
         metadata.create_all(connection)
-        for index in LEASES.indexes:  # of a table that an earlier version made
-            index.create(connection, checkfirst=True)
         if connection.execute(sa.select(POOL_TABLE.c.id)).fetchone() is None:
             connection.execute(sa.insert(POOL_TABLE).values(id=1))
         if connection.execute(sa.select(_SCHEMA.c.id)).fetchone() is None:
             connection.execute(sa.insert(_SCHEMA).values(id=1, version=FRONTIER_VERSION))
 
 
-def _version(connection: sa.Connection) -> int | str | None:
-    """Of the tables that are there: None without any, a sentence's part where it is not known.
-
-    Version 1 did not say so at first, and added whole tables to older ones: a database without a
-    version is of version 1 if no table of it lacks a column.
-    """
-    inspector = sa.inspect(connection)
-    existing = set(inspector.get_table_names())
+def _version(connection: sa.Connection) -> int | None:
+    """Of the tables that are there, 0 where they do not say; None without any."""
+    existing = set(sa.inspect(connection).get_table_names())
     if _SCHEMA.name in existing:
         found = connection.execute(sa.select(_SCHEMA.c.version)).scalar()
         if found is not None:
-            return f"of version {found}" if found != FRONTIER_VERSION else FRONTIER_VERSION
-    ours = [table for table in metadata.tables.values() if table.name in existing]
-    if not ours:
-        return None
-    for table in ours:
-        known = {column["name"] for column in inspector.get_columns(table.name)}
-        missing = sorted(set(table.columns.keys()) - known)
-        if missing:
-            return f"older: {table.name} has no {missing[0]}"
-    return 1
+            return int(found)
+    return 0 if existing & set(metadata.tables) else None
 
 
 def _tune_sqlite(engine: sa.Engine) -> None:

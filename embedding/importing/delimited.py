@@ -6,8 +6,9 @@ import csv
 import io
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from embedding.importing.readers import (
     RawRecords,
     ReaderTraits,
     ReadOptions,
+    Record,
     WrongRecord,
     in_columns,
 )
@@ -87,8 +89,8 @@ def _slowly(
     """The records from number `since` on, one after the other, however long they are."""
     with opened(path) as file:
         text = Utf8Text(file, encoding.name, layout.above)
-        numbered = enumerate(_rows(text, layout))
-        records = ((number, _fields(row, layout)) for number, row in numbered if number >= since)
+        rows = islice(enumerate(_rows(text, layout)), since, None)
+        records = ((number, _fields(row, layout)) for number, row in rows)
         yield from in_columns(records, lambda: file.done, note=encoding.note)
 
 
@@ -149,7 +151,7 @@ def _lines(text: Utf8Text) -> Iterator[str]:
         yield rest.decode()
 
 
-def _fields(row: list[str] | str, layout: _Layout) -> Mapping[str, str | None] | str:
+def _fields(row: list[str] | str, layout: _Layout) -> Record:
     if isinstance(row, str):
         return row
     if len(row) != len(layout.names):

@@ -221,7 +221,6 @@ class Utf8Text(io.RawIOBase):
         self._begun = self._alone = False
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def read(self, size: int = -1) -> bytes:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from embedding.importing.encodings import Utf8Text, encoding_of
 from embedding.importing.opening import opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
-from embedding.kernel.errors import InputError
+from embedding.kernel.errors import FetchError, InputError
+from embedding.sources.feed import parse_feed
 from embedding.sources.markup import plain_text
 
 _MOST = 1 << 27
 """Bytes of a file: it is read at once."""
 _BLOCK = 1 << 20
-_ENCODING = re.compile(
-    rb"""^(\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(['"])[^'"]*\2""", re.IGNORECASE
-)
-_DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
-"""What feedparser raises for some feeds instead of reading what it can."""
 _TIMES = ("published", "created", "updated")
 
 
@@ -43,30 +39,19 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
             data += more
             if len(data) > _MOST:
                 raise InputError(f"{path}: more than {_MOST >> 20} MB; split the archive.")
-        feed = _parsed(data, path)
+        try:
+            feed = parse_feed(data, str(path))
+        except FetchError as error:
+            raise InputError(str(error)) from error
+        if not feed.entries:
+            raise InputError(f"{path}: no entry of RSS or Atom in it.")
         name = _string(feed.feed.get("title")) or path.stem
-        entries = enumerate(feed.entries)
-        records = ((number, _record(entry, name)) for number, entry in entries if number >= since)
+        entries = islice(enumerate(feed.entries), since, None)
+        records = ((number, _record(entry, name)) for number, entry in entries)
         yield from in_columns(records, lambda: 1.0, note=encoding.note)
         if file.cut or feed.bozo:
             number = max(len(feed.entries), since)
             yield from in_columns([(number, "the file ends in the middle of it")], lambda: 1.0)
-
-
-def _parsed(data: bytes, path: Path) -> Any:
-    import feedparser
-
-    try:
-        # The text is UTF-8 by now: an encoding in its prolog can only be wrong.
-        feed = feedparser.parse(
-            _ENCODING.sub(rb"\1", data, count=1),
-            response_headers={"content-type": "application/xml; charset=utf-8"},
-        )
-    except _DEFECTS as error:
-        raise InputError(f"{path}: the feed cannot be read.") from error
-    if not feed.entries:
-        raise InputError(f"{path}: no entry of RSS or Atom in it.")
-    return feed
 
 
 def _record(entry: Any, name: str) -> Mapping[str, str | None]:

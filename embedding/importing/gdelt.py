@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from embedding.importing.opening import UnpackedFile, opened
-from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
+from embedding.importing.readers import (
+    READERS,
+    RawRecords,
+    ReaderTraits,
+    ReadOptions,
+    Record,
+    in_columns,
+)
 
 _BLOCK = 1 << 20
 _COLUMNS = 27
@@ -21,13 +29,9 @@ _TITLE = re.compile(r"<PAGE_TITLE>([^<]*+(?:<(?!/?PAGE_TITLE>)[^<]*+)*+)</PAGE_T
 def read_gkg(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     """Date, headline and site of each article; GDELT hands out no more of its text."""
     with opened(path) as file:
-        lines = enumerate(_lines(file))
         encoding = options.encoding or "utf-8"
-        records = (
-            (number, _record(line.decode(encoding, "replace")))
-            for number, line in lines
-            if number >= since
-        )
+        lines = islice(enumerate(_lines(file)), since, None)
+        records = ((number, _record(line.decode(encoding, "replace"))) for number, line in lines)
         yield from in_columns(records, lambda: file.done)
 
 
@@ -40,7 +44,7 @@ def _lines(file: UnpackedFile) -> Iterator[bytes]:
         yield rest
 
 
-def _record(line: str) -> Mapping[str, str | None] | str:
+def _record(line: str) -> Record:
     cells = line.rstrip("\r").split("\t")
     if len(cells) != _COLUMNS:
         return f"{len(cells)} values for {_COLUMNS} columns"

@@ -72,7 +72,6 @@ class Dated:
     days: pa.BooleanArray
 
     def or_else(self, other: Dated) -> Dated:
-        """What the other says where this one says nothing."""
         return Dated(pc.coalesce(self.when, other.when), pc.coalesce(self.days, other.days))
 
 
@@ -187,16 +186,6 @@ def _is_day(value: str, form: str) -> bool:
 
 
 _KNOWN: tuple[tuple[str, Mapping[str, str]], ...] = (
-    (
-        "BigKinds",
-        {
-            "date": "일자",
-            "source": "언론사",
-            "author": "기고자",
-            "title": "제목",
-            "text": "본문",
-        },
-    ),
     ("Media Cloud", {"date": "publish_date", "source": "media_name", "text": "title"}),
     ("GDELT", {"date": "seendate", "source": "domain", "text": "title"}),
 )
@@ -625,7 +614,16 @@ class ImportRequest:
             check_reader(self.reader)
         if self.encoding is not None:
             check_encoding(self.encoding)
-        DateReading(self.timezone, self.date_format)
+        _ = self.dates
+
+    @property
+    def dates(self) -> DateReading:
+        """Raises ConfigError for a zone or a form that is none."""
+        return DateReading(self.timezone, self.date_format)
+
+    @property
+    def reading(self) -> ReadOptions:
+        return ReadOptions(encoding=self.encoding, timezone=self.timezone)
 
 
 @dataclass(frozen=True)
@@ -661,7 +659,6 @@ class ImportResult:
     resumed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         return {**vars(self), "wrong": dict(self.wrong), "left_out": sum(self.wrong.values())}
 
 
@@ -688,7 +685,7 @@ def _plan(path: Path, request: ImportRequest) -> FilePlan:
     columns = list(sample.columns)
     mapping = dict(request.columns)
     if all(column in columns for column in mapping.values()):
-        mapping = find_columns(sample.columns, _dates(request), request.columns)
+        mapping = find_columns(sample.columns, request.dates, request.columns)
     check_columns(path, mapping, columns)
     return FilePlan(path, name, mapping, found=mapping != request.columns)
 
@@ -696,7 +693,7 @@ def _plan(path: Path, request: ImportRequest) -> FilePlan:
 def _sample(path: Path, reader: str, request: ImportRequest) -> RawRecords:
     """The first records; InputError where there are none."""
     wrong: list[WrongRecord] = []
-    rows = READERS.get(reader)(path, _options(request), 0)
+    rows = READERS.get(reader)(path, request.reading, 0)
     try:
         for raw in rows:
             if raw.numbers:
@@ -761,10 +758,10 @@ class _Run:
         while self._at < len(self._plans):
             plan, before = self._plans[self._at], sum(sizes[: self._at])
             pseudonyms = Pseudonyms(self._key)
-            conversion = Conversion(plan.mapping, _dates(self._request), pseudonyms)
+            conversion = Conversion(plan.mapping, self._request.dates, pseudonyms)
             records = READERS.get(plan.reader)
             try:
-                for raw in records(plan.path, _options(self._request), self._since):
+                for raw in records(plan.path, self._request.reading, self._since):
                     self._take(plan.path, raw, conversion.convert(raw))
                     show((before + raw.done * sizes[self._at]) / sum(sizes), self._result.records)
                     if time.monotonic() - kept >= _KEEP_S:
@@ -825,11 +822,3 @@ def _marks(request: ImportRequest, plans: Sequence[FilePlan]) -> dict[str, Any]:
     options = [request.encoding, request.timezone, request.date_format]
     found: dict[str, Any] = json.loads(json.dumps({"files": files, "options": options}))
     return found
-
-
-def _options(request: ImportRequest) -> ReadOptions:
-    return ReadOptions(encoding=request.encoding, timezone=request.timezone)
-
-
-def _dates(request: ImportRequest) -> DateReading:
-    return DateReading(request.timezone, request.date_format)

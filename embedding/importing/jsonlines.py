@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from embedding.importing.readers import (
     RawRecords,
     ReaderTraits,
     ReadOptions,
+    Record,
     in_columns,
 )
 from embedding.kernel.errors import InputError
@@ -53,8 +55,9 @@ def read_json(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecor
             or (alone and _COLUMNS.match(first) is not None)
         )
         records = _listed(text, path) if whole else _lines(text, file, path)
-        later = ((number, record) for number, record in records if number >= since)
-        yield from in_columns(later, lambda: file.done, note=encoding.note)
+        yield from in_columns(
+            islice(enumerate(records), since, None), lambda: file.done, note=encoding.note
+        )
 
 
 def _is_object(line: str, *, cut: bool) -> bool:
@@ -65,24 +68,18 @@ def _is_object(line: str, *, cut: bool) -> bool:
         return cut or not line.rstrip().endswith(("{", ",", "["))
 
 
-def _lines(
-    text: Utf8Text, file: UnpackedFile, path: Path
-) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
-    number, rest = 0, b""
+def _lines(text: Utf8Text, file: UnpackedFile, path: Path) -> Iterator[Record]:
+    rest = b""
     while data := text.read(_BLOCK):
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > LONGEST_RECORD:
             raise InputError(f"{path}: a line has more than {LONGEST_RECORD >> 20} MB; no JSONL.")
         for line in lines:
-            for record in _of_line(line, text):
-                yield number, record
-                number += 1
-    yield from enumerate(_of_line(rest, text, cut=file.cut), number)
+            yield from _of_line(line, text)
+    yield from _of_line(rest, text, cut=file.cut)
 
 
-def _of_line(
-    line: bytes, text: Utf8Text, *, cut: bool | None = None
-) -> Iterator[Mapping[str, str | None] | str]:
+def _of_line(line: bytes, text: Utf8Text, *, cut: bool | None = None) -> Iterator[Record]:
     """The record of a line, or several; `cut` says of the last line whether the file is."""
     line = line.strip(_BETWEEN)
     if not line:
@@ -94,9 +91,7 @@ def _of_line(
     yield from [*records[:-1], _CUT] if cut else records
 
 
-def _made_out(
-    text: str, of: Utf8Text, *, ends: bool = True
-) -> Iterator[Mapping[str, str | None] | str]:
+def _made_out(text: str, of: Utf8Text, *, ends: bool = True) -> Iterator[Record]:
     """The objects of a text with a fault in it, and why others are none; it may end the file."""
     at = faults = 0
     begin = text.find("{")
@@ -115,7 +110,7 @@ def _made_out(
         yield "no JSON"
 
 
-def _flat(value: Any, text: Utf8Text) -> Mapping[str, str | None] | str:
+def _flat(value: Any, text: Utf8Text) -> Record:
     if not isinstance(value, Mapping):
         return "no JSON object"
     found: dict[str, str | None] = {}
@@ -134,7 +129,7 @@ def _plain(value: Any) -> str | None:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
+def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
     """The objects of the first list in a file that is one value."""
     data = b""
     while more := text.read(_BLOCK):
@@ -147,17 +142,15 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[tuple[int, Mapping[str, str 
     try:
         value = _DECODER.decode(data.decode().strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError) as error:
-        records = enumerate(_made_out(data.decode(), text))
-        first = next((one for one in records if not isinstance(one[1], str)), None)
-        if first is None:
+        if all(isinstance(record, str) for record in _made_out(data.decode(), text)):
             raise InputError(f"{path}: not valid JSON ({error}).") from error
-        yield from enumerate(_made_out(data.decode(), text))
+        yield from _made_out(data.decode(), text)
         return
     if isinstance(value, Mapping):
         value = _of_columns(value) or next(
             (each for each in value.values() if isinstance(each, list)), [value]
         )
-    yield from ((number, _flat(each, text)) for number, each in enumerate(value))
+    yield from (_flat(each, text) for each in value)
 
 
 def _of_columns(value: Mapping[str, Any]) -> list[Any]:

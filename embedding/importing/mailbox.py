@@ -7,6 +7,7 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import EmailPolicy
 from email.utils import parseaddr
+from itertools import islice
 from pathlib import Path
 
 from embedding.importing.opening import UnpackedFile, opened
@@ -44,10 +45,8 @@ def read_mailbox(path: Path, options: ReadOptions, since: int) -> Iterator[RawRe
     with opened(path) as file:
         if not file.head(len(_START)).startswith(_START):
             raise InputError(f'{path}: not a mailbox; its first line begins with "From ".')
-        numbered = enumerate(_mails(file))
-        records = (
-            (number, _record(mail, path.stem)) for number, mail in numbered if number >= since
-        )
+        mails = islice(enumerate(_mails(file)), since, None)
+        records = ((number, _record(mail, path.stem)) for number, mail in mails)
         yield from in_columns(records, lambda: file.done)
 
 

@@ -10,14 +10,19 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from embedding.kernel.errors import InputError
 
-_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
+_OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7zXZ": lzma.open,
+    b"BZh": bz2.open,
+}
+"""By what a file begins with."""
 _ZIP = ".zip"
 DAMAGED = (
     *(zlib.error, lzma.LZMAError, zipfile.BadZipFile, EOFError, OSError, ValueError),
@@ -162,13 +167,9 @@ def _unpacked(
     path: Path, stored: io.BufferedReader, begin: bytes
 ) -> tuple[io.BufferedIOBase, int | None]:
     """The bytes of a file, and their checksum where nothing else compares it."""
-    kind = next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
-    if kind == ".gz":
-        return gzip.GzipFile(fileobj=stored), None
-    if kind == ".xz":
-        return lzma.open(stored), None
-    if kind == ".bz2":
-        return bz2.open(stored), None
+    for magic, unpacking in _OPENERS.items():
+        if begin.startswith(magic):
+            return unpacking(stored), None
     if path.suffix.lower() == _ZIP:
         head = stored.read(30)
         stored.seek(0)

@@ -69,6 +69,8 @@ class ReadOptions:
     timezone: str = "UTC"
 
 
+Record = Mapping[str, str | None] | str
+"""The fields of a record, or why it is left out."""
 RecordReader = Callable[[Path, ReadOptions, int], Iterator[RawRecords]]
 """Reads a file from a record number on, in bounded memory; raises InputError for one that it
 cannot read at all."""
@@ -91,7 +93,6 @@ class ReaderTraits:
     """Its columns are date, text, title, source and author: no mapping is looked for."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         return "" if self.noun else "a reader needs a noun"
 
 
@@ -136,7 +137,7 @@ def check_reader(name: str) -> str:
 
 
 def in_columns(
-    records: Iterable[tuple[int, Mapping[str, str | None] | str]],
+    records: Iterable[tuple[int, Record]],
     done: Callable[[], float],
     size: int = BATCH_RECORDS,
     note: str = "",

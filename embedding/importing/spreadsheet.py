@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from embedding.importing.readers import (
     RawRecords,
     ReaderTraits,
     ReadOptions,
+    Record,
     in_columns,
 )
 from embedding.kernel.errors import InputError
@@ -98,7 +99,7 @@ def _check_parts(path: Path) -> None:
 
 def _rows(
     rows: Iterator[tuple[Any, ...]], path: Path, since: int, at: list[int]
-) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
+) -> Iterator[tuple[int, Record]]:
     """Numbered records; `at[0]` says how many lines were read."""
     names: list[str] | None = None
     number = 0

@@ -15,6 +15,7 @@ import struct
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,8 +30,9 @@ _BUFFER = 1 << 20
 
 
 def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
-    """One frame. Unpaired surrogates, which broken pages hold, survive."""
-    head = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """One frame; times go as text. Unpaired surrogates, which broken pages hold, survive."""
+    text = json.dumps(header, ensure_ascii=False, default=datetime.isoformat)
+    head = text.encode("utf-8", "surrogatepass")
     return b"".join((_HEADER.pack(len(head), len(body)), head, body))
 
 

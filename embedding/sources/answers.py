@@ -206,7 +206,6 @@ class PageAnswers:
             self._sizes[group] = self._sizes.get(group, 0) + shape.size
 
     def found(self) -> list[Found]:
-        """The items so far."""
         with self._lock:
             if not self._groups:
                 return []

@@ -47,16 +47,13 @@ class Belief:
 
     @property
     def inverse(self) -> float:
-        """Exposure, the prior's included."""
         return self.prior_inverse + self.seen_inverse
 
     @property
     def mean(self) -> float:
-        """Expected rate."""
         return self.shape / self.inverse
 
     def forget(self, share: float) -> None:
-        """Let a share of what was seen fade."""
         self.seen_shape *= 1 - share
         self.seen_inverse *= 1 - share
 
@@ -65,7 +62,6 @@ class Belief:
         return math.exp(-self.shape * math.log1p(exposure / self.inverse))
 
     def quiet(self, exposure: float) -> None:
-        """No event came."""
         self.seen_inverse += exposure
 
     def happened(self, exposure: float, survival: float) -> None:

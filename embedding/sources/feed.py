@@ -29,7 +29,9 @@ _JSON_NAMES = {
     "authors": "authors",
 }
 _JSON_VERSION = "https://jsonfeed.org/version/"
-_ENCODING = re.compile(r"^(\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
+_ENCODING = re.compile(
+    rb"""^(\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(['"])[^'"]*\2""", re.IGNORECASE
+)
 _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
 """What feedparser raises for some feeds instead of reading what it can."""
 
@@ -53,7 +55,6 @@ class FeedAdapter:
 
     @staticmethod
     def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """See `read_feed`."""
         return read_feed(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
@@ -97,18 +98,23 @@ def _authors(entry: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name.strip()))
 
 
-def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
-    """Entries of RSS or Atom; None when it is neither."""
-    # The page is decoded already: an encoding in its prolog can only be wrong now.
-    plain = _ENCODING.sub(r"\1", text, count=1).encode()
-    try:
-        import feedparser  # slow; settings name feeds where none is read
+def parse_feed(data: bytes, name: str) -> Any:
+    """What feedparser makes of a feed in UTF-8; raises FetchError (`parse`) with its name."""
+    import feedparser  # slow; settings name feeds where none is read
 
-        feed = feedparser.parse(
-            plain, response_headers={"content-type": "application/xml; charset=utf-8"}
+    try:
+        # The text is UTF-8 by now: an encoding in its prolog can only be wrong.
+        return feedparser.parse(
+            _ENCODING.sub(rb"\1", data, count=1),
+            response_headers={"content-type": "application/xml; charset=utf-8"},
         )
     except _DEFECTS as error:
-        raise FetchError("parse", f"{url}: the feed cannot be read.") from error
+        raise FetchError("parse", f"{name}: the feed cannot be read.") from error
+
+
+def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
+    """Entries of RSS or Atom; None when it is neither."""
+    feed = parse_feed(text.encode(), url)
     if not feed.entries and (feed.bozo or not feed.get("version")):
         return None
     return list(feed.entries)

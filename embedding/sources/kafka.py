@@ -60,7 +60,6 @@ class BrokerTopic:
     async def read(
         self, offsets: Mapping[int, int], most: int
     ) -> tuple[Sequence[TopicMessage], bool]:
-        """See `TopicReader.read`."""
         from aiokafka import AIOKafkaConsumer, errors
 
         consumer = AIOKafkaConsumer(

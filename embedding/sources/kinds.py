@@ -79,7 +79,6 @@ class SourceTraits:
     """Its pages are rendered by a browser, which costs as much as two other sources."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         if not set(COMMON_SETTINGS) <= set(self.settings):
             return f"settings without {', '.join(COMMON_SETTINGS)}, which every source has"
         if ("url" in self.settings) is ("path" in self.settings):

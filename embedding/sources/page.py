@@ -64,7 +64,6 @@ class PageAdapter:
 
     @staticmethod
     def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """See `read_links`."""
         return read_links(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:

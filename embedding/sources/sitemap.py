@@ -193,7 +193,6 @@ class SitemapAdapter:
 
     @staticmethod
     def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """See `read_map`."""
         return read_map(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:

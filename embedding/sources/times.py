@@ -24,6 +24,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from embedding.kernel.patterns import later
+
 _LONGEST = 120
 """Characters in which a time is looked for."""
 _FAST = timedelta(minutes=10)
@@ -87,7 +89,7 @@ _PARTS = r"\s?(?P<mark>[./-])\s?(?P<month>0?\d{1,2})\s?(?P=mark)\s?(?P<day>\d{1,
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    return tuple(later(pattern, re.IGNORECASE) for pattern in patterns)
 
 
 _DATES = _compiled(

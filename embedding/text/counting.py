@@ -33,11 +33,9 @@ class CountedWords:
 
     @property
     def tokens(self) -> int:
-        """Occurrences of all of them."""
         return int(self.counts.sum())
 
     def at_least(self, min_count: int) -> CountedWords:
-        """Those that occur `min_count` times."""
         n = int(np.searchsorted(-self.counts, -min_count, side="right"))
         return CountedWords(self.words[:n], self.counts[:n])
 

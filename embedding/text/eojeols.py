@@ -37,7 +37,6 @@ class EojeolReading:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words alone."""
         return tuple(piece.word for piece in self.pieces)
 
 
@@ -105,7 +104,6 @@ class EojeolCache:
         return None
 
     def knows(self, eojeol: str) -> bool:
-        """Whether any reading of it is known."""
         return self._known.get(eojeol) is not None
 
     def put(self, eojeol: str, before: str, reading: EojeolReading, check: int) -> None:
@@ -138,12 +136,10 @@ class EojeolCache:
 
     @property
     def forgotten(self) -> int:
-        """Eojeols that had to go for others."""
         return self._known.forgotten
 
     def __len__(self) -> int:
         return len(self._known)
 
     def forget(self, beginnings: tuple[str, ...]) -> None:
-        """Forget the eojeols that begin so."""
         self._known.drop(lambda eojeol: eojeol.startswith(beginnings))

@@ -444,7 +444,6 @@ class KiwiTokenizer:
         return {"new_words": found, "known_share": known, **readings.figures()}
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        """Words of each sentence."""
         return [passage.words for passage in self.passages(sentences)]
 
     def passages(self, sentences: Sequence[str]) -> list[Passage]:

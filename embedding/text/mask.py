@@ -5,7 +5,7 @@ handles; web addresses too, because they carry names and account numbers. A numb
 or not its check digit is right: people mistype, and since October 2020 registration numbers are
 given out without one.
 
-Numbers of other countries are in `abroad`. Not found here: names of people and street addresses
+Not found here: names of people and street addresses
 (they have no shape to go by), and the public service numbers 15xx-xxxx to 18xx-xxxx (they belong to
 companies and look like spans of years).
 """
@@ -16,10 +16,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, cast
 
-from embedding.text import abroad, handles, shapes
+from embedding.kernel.patterns import later
+from embedding.text import handles, shapes
 
 KINDS = ("resident", "phone", "card", "account", "email", "handle", "url", "emoji")
 NEUTRAL = re.compile(r"<(?:" + "|".join(KINDS) + r")>")
@@ -40,27 +39,6 @@ def split_neutral(text: str) -> Iterator[tuple[str, bool]]:
 MASK_VERSION = "8"
 
 
-class _Later:
-    """A pattern that is compiled when it is first asked for something."""
-
-    def __init__(self, pattern: str, flags: int) -> None:
-        self._given = (pattern, flags)
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(*self._given)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._compiled, name)
-        setattr(self, name, found)
-        return found
-
-
-def _later(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As re.compile, later: all that are here take half a second, and many processes mask none."""
-    return cast("re.Pattern[str]", _Later(pattern, flags))
-
-
 @dataclass(frozen=True)
 class Masked:
     """A text without personal data, and how many pieces of each kind it held."""
@@ -73,7 +51,7 @@ Patterns = tuple[tuple[str, str, re.Pattern[str]], ...]
 
 
 def _compiled(*groups: tuple[str, tuple[str, ...]]) -> Patterns:
-    return tuple((f" <{kind}>", kind, _later(one)) for kind, group in groups for one in group)
+    return tuple((f" <{kind}>", kind, later(one)) for kind, group in groups for one in group)
 
 
 # Order matters: an address may hold a number, a card holds others and has the shape of an account.
@@ -82,7 +60,7 @@ _CARDS = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT))
 _PHONES = _compiled(("phone", shapes.PHONE))
 _NUMBERS = _CARDS + _PHONES
 _GLUED = _compiled(("account", shapes.GLUED))
-_ABROAD = _compiled(("account", abroad.FOREIGN_ACCOUNT))
+_ABROAD = _compiled(("account", shapes.FOREIGN_ACCOUNT))
 _ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
 _HIDDEN = _compiled(("card", shapes.HIDDEN_CARD), ("phone", shapes.HIDDEN_PHONE))
 _HIDDEN_ACCOUNTS = _compiled(("account", shapes.HIDDEN_ACCOUNT))
@@ -90,30 +68,30 @@ _ODDLY = _compiled(("card", shapes.ODD_CARD), ("account", shapes.ODD_ACCOUNT))
 _CALLED = _compiled(("handle", handles.AT))
 _TAGGED = _compiled(("handle", handles.TAGGED))
 _NAMED = _compiled(("handle", handles.BESIDE))
-_NINE = _later(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{8}}")
-_ODD = _later(shapes.ODD)
-_HIDES = _later(shapes.HIDES)
-_SPELLED = _later(shapes.SPELLED)
-_DIGIT = _later(rf"[0-9{shapes.HANGUL_DIGITS}]")
+_NINE = later(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{8}}")
+_ODD = later(shapes.ODD)
+_HIDES = later(shapes.HIDES)
+_SPELLED = later(shapes.SPELLED)
+_DIGIT = later(rf"[0-9{shapes.HANGUL_DIGITS}]")
 # 010-OOOO-1234: so many letters for hidden digits that hardly a number is left
 _SHOWN = rf"(?:[^0-9{shapes.HANGUL_DIGITS}]*+[0-9{shapes.HANGUL_DIGITS}])"
-_EMPTY = _later(
+_EMPTY = later(
     rf"(?=.*[oO]{{4}})(?:{_SHOWN}{{0,6}}|(?=0[0-9]{{1,2}}[^0-9]){_SHOWN}{{7}})[^0-9{shapes.HANGUL_DIGITS}]*",
     re.DOTALL,
 )
-_TELLS = _later(rf"{_SHOWN}{{3}}")  # OIO lol IlIl is no number
+_TELLS = later(rf"{_SHOWN}{{3}}")  # OIO lol IlIl is no number
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
-_LABELLED = _later(shapes.LABELLED)
+_LABELLED = later(shapes.LABELLED)
 # Digits of labelled numbers, while the shapes are asked: private letters, which normalising drops.
 _HIDE = {ord(digit): 0x10FF00 + int(digit) for digit in "0123456789"}
 _SHOW = {hidden: digit for digit, hidden in _HIDE.items()}
-_BLANK = _later(r" ")
+_BLANK = later(r" ")
 # A last word that is none of a number's: 1234 3일 전, 1234 이 사람, 1234 lol
-_LAST_WORD = _later(
+_LAST_WORD = later(
     rf"(?:(?<=[0-9.,/] )|(?<=[{shapes.HANGUL_DIGITS}]{{2}} ))"
     rf"(?:[0-9]{{1,2}}일|[일이](?: [{shapes.HANGUL_DIGITS}])?|(?![oO]{{4}})[oOlI]+)\Z"
 )
-_WORTH_A_LOOK = _later(
+_WORTH_A_LOOK = later(
     rf"(?=[^가-힣\n ]|[골{shapes.HANGUL_DIGITS}]|(?i: at ))(?:"  # most letters are passed at once
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|[0-9]{4}-?\n-?[0-9]{4}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
@@ -126,8 +104,8 @@ _WORTH_A_LOOK = _later(
     r"|#(?<=[A-Za-z0-9_가-힣]#)(?:[0-9]{4}|[A-Z]{2})"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-]))"
 )
-_WORTH_A_NAME = _later(handles.WORTH_A_LOOK)
-_TAIL = _later(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
+_WORTH_A_NAME = later(handles.WORTH_A_LOOK)
+_TAIL = later(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
 
 
 def mask(text: str) -> Masked:

@@ -51,7 +51,6 @@ class MecabTokenizer:
         self.morphemes = 0
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        """Words of each sentence."""
         return [self._words(sentence) for sentence in sentences]
 
     def _words(self, sentence: str) -> list[str]:

@@ -77,14 +77,10 @@ def _long_marks() -> re.Pattern[str]:
 
 
 _EMOJI_AS = {"keep": r" \g<0> ", "token": " <emoji> ", "drop": " "}
-_RUNS: dict[int, re.Pattern[str]] = {}
 
 
+@cache
 def _runs(length: int) -> re.Pattern[str]:
     """Runs of one laughing or crying letter, or mark, beyond `length`; group 1 is what stays."""
-    if length not in _RUNS:
-        # One class for alternating runs too: ㅋㅎㅋㅎㅋ is laughter, but keeps its first letters.
-        _RUNS[length] = re.compile(
-            rf"((?P<one>[ㄱ-ㅎㅏ-ㅣ!?~^;.,ᄏ♡♥…])(?P=one){{{length - 1}}})(?P=one)+"
-        )
-    return _RUNS[length]
+    # One class for alternating runs too: ㅋㅎㅋㅎㅋ is laughter, but keeps its first letters.
+    return re.compile(rf"((?P<one>[ㄱ-ㅎㅏ-ㅣ!?~^;.,ᄏ♡♥…])(?P=one){{{length - 1}}})(?P=one)+")

@@ -94,7 +94,6 @@ class Phrases:
 
     @property
     def candidates(self) -> int:
-        """Chains that are remembered."""
         return len(self._candidates)
 
     def read(

@@ -77,7 +77,6 @@ class _Cut:
         self.morphemes = 0
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        """Words of each sentence."""
         found = [self._words(sentence) for sentence in sentences]
         self.morphemes += sum(map(len, found))
         return [
@@ -176,7 +175,6 @@ class Boilerplate:
 
     @property
     def sentences(self) -> int:
-        """Sentences that are remembered."""
         return len(self._seen)
 
     def without(self, source: str, sentences: Sequence[str]) -> list[str]:
@@ -328,7 +326,6 @@ class TextPipeline:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer for Korean text."""
         return self._tokenizer
 
     @property
@@ -440,26 +437,16 @@ class TextPipeline:
 
     def report(self) -> dict[str, object]:
         """JSON-safe counters: vocabulary statistics, morphemes, what was masked by kind."""
+        kiwi, found = self._tokenizer, self._phrases
         return {
             **self.statistics.to_dict(),
             "morphemes": self.morphemes,
             "tokenizer": self._tokenizer.name,
             "masked": dict(self.masked),
             "boilerplate": 0 if self._boilerplate is None else self._boilerplate.left_out,
-            **self._dictionary(),
-            **self._expressions(),
+            **(kiwi.figures() if isinstance(kiwi, KiwiTokenizer) else {}),
+            **({"phrases": found.found, "phrase_bytes": found.memory} if found else {}),
         }
-
-    def _dictionary(self) -> dict[str, float]:
-        """What is known of the dictionary in front of Kiwi."""
-        kiwi = self._tokenizer
-        return kiwi.figures() if isinstance(kiwi, KiwiTokenizer) else {}
-
-    def _expressions(self) -> dict[str, object]:
-        """What is known of phrases."""
-        if self._phrases is None:
-            return {}
-        return {"phrases": self._phrases.found, "phrase_bytes": self._phrases.memory}
 
     def _sentences(self, document: Document) -> list[Passage]:
         text = f"{document.title}\n{document.text}" if document.title else document.text
@@ -472,32 +459,22 @@ class TextPipeline:
             self.left_out[document.url] = f"preparing it raised {type(error).__name__}"
             return []
 
-    def _joining(self) -> tuple[object, ...]:
-        """What decides which phrases are found. Those found are named by snapshots themselves."""
-        config = self._config
-        if self._phrases is None:
-            return ()
-        rule = (config.phrase_voices, config.phrase_npmi, config.unknown_authors)
-        return PHRASES_VERSION, config.phrases, *rule
-
-    def _leaving_out(self) -> tuple[object, ...]:
-        """What decides which sentences are boilerplate."""
-        if self._boilerplate is None:
-            return ()
-        return BOILERPLATE_VERSION, self._config.boilerplate
-
     def _make_digest(self) -> str:
         config = self._config
-        parts = (
+        parts: tuple[object, ...] = (
             self._tokenizer.digest,
             self._script.digest if config.tokenizer == AUTO_TOKENIZER else "",
             NORMALISER_VERSION,
             MASK_VERSION if config.mask else "",
             config.run_length,
             config.emoji,
-            *self._joining(),
-            *self._leaving_out(),
         )
+        if self._phrases is not None:
+            # What decides which are found: those found are named by snapshots themselves.
+            rule = (config.phrase_voices, config.phrase_npmi, config.unknown_authors)
+            parts = (*parts, PHRASES_VERSION, config.phrases, *rule)
+        if self._boilerplate is not None:
+            parts = (*parts, BOILERPLATE_VERSION, config.boilerplate)
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
 

@@ -240,25 +240,20 @@ class PooledText:
         self._pool = TextPool(config, 1, limit, warm=False)
 
     def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
-        """See `TextPool.block`."""
         return self._runner.run(self._pool.block(documents, available))
 
     @property
     def left_out(self) -> dict[str, str]:
-        """See `TextPool.left_out`."""
         return self._pool.left_out
 
     def report(self) -> dict[str, Any]:
-        """See `TextPool.report`."""
         return self._pool.report()
 
     @property
     def processes(self) -> list[int]:
-        """Process ids."""
         return [child.pid for child in self._pool.children]
 
     def close(self) -> None:
-        """End the process."""
         self._runner.run(self._pool.close())
         self._runner.close()
 

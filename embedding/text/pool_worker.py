@@ -5,7 +5,7 @@ The first frame holds the settings. Run as `python -m embedding.text.pool_worker
 
 from __future__ import annotations
 
-import dataclasses
+import gc
 import os
 import signal
 import struct
@@ -18,7 +18,6 @@ from embedding.kernel.children import Reply, serve
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.logs import begin_logging
 from embedding.kernel.records import Document
-from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 
@@ -27,25 +26,46 @@ NONE = -1
 """The number in the progress file while no document is read."""
 MILLION = 1_000_000
 WARM_UP = "준비되었습니다."
-_FIELDS = tuple(field.name for field in dataclasses.fields(Document))
+_TIMES = ("published_at", "fetched_at")
+FULL = 500
+"""Blocks between two looks of the garbage collector at everything."""
 
 
 def encode(documents: Sequence[Document], available: Sequence[float]) -> dict[str, Any]:
     """What the process is asked; see `TextPipeline.block`."""
-    rows = [[getattr(document, name) for name in _FIELDS] for document in documents]
-    request = [[x.isoformat() if isinstance(x, datetime) else x for x in row] for row in rows]
-    return {"documents": request, "available": list(available)}
+    return {"documents": list(map(vars, documents)), "available": list(available)}
 
 
 def decode(request: dict[str, Any]) -> tuple[list[Document], list[float]]:
     """Inverse of `encode`."""
     documents = []
-    for row in request["documents"]:
-        values = dict(zip(_FIELDS, row, strict=True))
-        for name in ("published_at", "fetched_at"):
-            values[name] = datetime.fromisoformat(values[name])
-        documents.append(Document(**values))
+    for values in request["documents"]:
+        times = {name: datetime.fromisoformat(values[name]) for name in _TIMES}
+        documents.append(Document(**{**values, **times}))
     return documents, request["available"]
+
+
+class Collecting:
+    """Python's cyclic garbage collector: taken over from `begin` on, and run between blocks alone.
+
+    The cache holds a million objects that live long and are in no cycle. Left to itself the
+    collector looks through them again and again while a block is made: it took two fifths of the
+    time outside of the analyser.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = 0
+
+    def begin(self) -> None:
+        """What is loaded now stays and is looked at no more."""
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+
+    def between(self) -> None:
+        """Collect what the block left: the younger generations, all of them each `FULL` blocks."""
+        self._blocks += 1
+        gc.collect(1 if self._blocks % FULL else 2)
 
 
 class Preparing:
@@ -68,9 +88,8 @@ class Preparing:
         """
         try:
             if "config" in request:
-                return self._begin(
-                    TextConfig.model_validate(request["config"]), request["warm"]
-                ), b""
+                config = TextConfig.model_validate(request["config"])
+                return self._begin(config, request["warm"]), b""
             if self._pipeline is None:
                 raise ConfigError("a text process was given documents before its settings.")
             if "rest" in request:

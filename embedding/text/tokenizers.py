@@ -67,7 +67,6 @@ class TokenizerTraits:
     begins, so that what is missing is told at once."""
 
     def contradiction(self) -> str:
-        """Why these traits cannot all be; empty where they can."""
         return ""
 
 

@@ -24,10 +24,10 @@ from typing import Any
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
-from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.pipeline import TextPipeline
+from embedding.text.pool_worker import Collecting
 from embedding.worker.lifetime import peak_memory
 from yeoron_bench.results import facts, keep
 

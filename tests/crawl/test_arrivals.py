@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.rows import Fetched
 from embedding.crawl.services import ArrivalQueue, ReadDocument
 from embedding.crawl.shingles import NearDuplicates, signature
+from embedding.crawl.tables import Fetched
 
 
 @pytest.fixture

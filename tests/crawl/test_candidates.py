@@ -19,10 +19,9 @@ from embedding.crawl.discover import (
     per_day,
     rank,
     read_links,
-    similar,
     spread,
 )
-from embedding.crawl.shingles import signature
+from embedding.crawl.shingles import signature, similar
 
 COUNTS = st.dictionaries(st.text("abcd", min_size=1, max_size=2), st.integers(1, 50), max_size=8)
 

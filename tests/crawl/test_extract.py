@@ -17,6 +17,7 @@ from embedding.crawl.extract import Extracted, digest, extract
 from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Request
+from embedding.kernel.children import pack, unpack
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage
 from generated import examples
@@ -164,11 +165,16 @@ def test_equal_texts_have_equal_digests() -> None:
     assert digest("여론") != digest("여론.")
 
 
+def answered(text: str, number: int | str = "") -> FetchedPage:
+    return FetchedPage(f"{URL}{number}", "", text.encode(), {"content-type": TYPE})
+
+
 def test_answers_of_the_worker_round_trip() -> None:
     found = extract(page(), URL, "UTC")
-    assert decode(encode(found)) == found
+    header, signature = encode(found)
+    assert decode(unpack(pack(header)[8:]), signature) == found
     with pytest.raises(FetchError) as caught:
-        decode({"reason": "empty", "message": "no text"})
+        decode({"reason": "empty", "message": "no text"}, b"")
     assert caught.value.reason == "empty"
 
 
@@ -176,10 +182,10 @@ def test_answers_of_the_worker_round_trip() -> None:
 async def test_extraction_outside_the_loop(processes: int) -> None:
     extractor = Extractor(processes, 20.0, 50_000)
     try:
-        jobs = [extractor.extract(page().encode(), TYPE, f"{URL}{n}", "UTC") for n in range(5)]
+        jobs = [extractor.read(answered(page(), n), "UTC", 0) for n in range(5)]
         assert all("문단" in found.text for found in await asyncio.gather(*jobs))
         with pytest.raises(FetchError) as caught:
-            await extractor.extract(b"<html></html>", TYPE, URL, "UTC")
+            await extractor.read(answered("<html></html>"), "UTC", 0)
         assert caught.value.reason in ("empty", "parse")
     finally:
         await extractor.close()
@@ -188,20 +194,20 @@ async def test_extraction_outside_the_loop(processes: int) -> None:
 async def test_a_killed_or_stuck_process_is_replaced() -> None:
     extractor = Extractor(1, 20.0, 50_000)
     try:
-        await extractor.extract(page().encode(), TYPE, URL, "UTC")
+        await extractor.read(answered(page()), "UTC", 0)
         (process,) = extractor.children
         os.kill(process.pid, signal.SIGKILL)
         await process._process.wait()
         with pytest.raises(FetchError) as caught:
-            await extractor.extract(page().encode(), TYPE, URL, "UTC")
+            await extractor.read(answered(page()), "UTC", 0)
         assert caught.value.reason == "parse"
-        await extractor.extract(page().encode(), TYPE, URL, "UTC")
+        await extractor.read(answered(page()), "UTC", 0)
         (process,) = extractor.children
         extractor._limit = 0.3
         os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(FetchError, match="longer than"):
-            await extractor.extract(page().encode(), TYPE, URL, "UTC")
-        assert isinstance(await extractor.extract(page().encode(), TYPE, URL, "UTC"), Extracted)
+            await extractor.read(answered(page()), "UTC", 0)
+        assert isinstance(await extractor.read(answered(page()), "UTC", 0), Extracted)
     finally:
         await extractor.close()
 
@@ -215,7 +221,7 @@ async def test_an_idle_process_ends_and_another_starts_on_need() -> None:
     try:
         ended: set[int] = set()
         for _ in range(2):
-            jobs = [extractor.extract(page().encode(), TYPE, f"{URL}{n}", "UTC") for n in range(4)]
+            jobs = [extractor.read(answered(page(), n), "UTC", 0) for n in range(4)]
             assert all("문단" in found.text for found in await asyncio.gather(*jobs))
             processes = {child.pid for child in extractor.children}
             assert len(processes) == 2
@@ -232,9 +238,11 @@ async def test_extraction_processes_end_with_their_parent(tmp_path: Path) -> Non
     code = (
         "import asyncio, os, sys\n"
         "from embedding.crawl.extractor import Extractor\n"
+        "from embedding.sources.base import FetchedPage\n"
         "async def main():\n"
         "    e = Extractor(1, 20.0, 50_000)\n"
-        "    try: await e.extract(b'<html></html>', 'text/html', 'http://e.org/', 'UTC')\n"
+        "    page = FetchedPage('http://e.org/', '', b'<html></html>', {})\n"
+        "    try: await e.read(page, 'UTC', 0)\n"
         "    except Exception: pass\n"
         "    print(next(iter(e.children)).pid, flush=True)\n"
         "    await asyncio.sleep(600)\n"

@@ -14,7 +14,7 @@ import pytest
 from embedding.crawl.addresses import key_digest
 from embedding.crawl.frontier import Frontier, Leases
 from embedding.crawl.lease import Heartbeat, Incarnation, LeaseConfig, LeaseView, Pool
-from embedding.crawl.rows import Fetched
+from embedding.crawl.tables import Fetched
 from embedding.sources.config import SourceConfig
 
 CONFIG = LeaseConfig(seconds=30, allocate_every=60)

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
 from embedding.crawl.rewinding import erase_address, erase_source, rewind
-from embedding.crawl.rows import Fetched
-from embedding.crawl.tables import LEASES, USES
+from embedding.crawl.tables import LEASES, USES, Fetched
 
 A, B = Incarnation("n0", "a"), Incarnation("n0", "b")
 

@@ -7,7 +7,7 @@ import pytest
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import LeaseConfig
 from embedding.crawl.rewinding import block, blocked, rewind, unblock
-from embedding.crawl.rows import Fetched
+from embedding.crawl.tables import Fetched
 from embedding.sources.config import SourceConfig
 
 pytestmark = pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import LeaseConfig
-from embedding.crawl.rows import Fetched
+from embedding.crawl.tables import Fetched
 from embedding.database.copying import postgres_rows, sqlite_rows
 from embedding.evaluation.runs import connect
 from embedding.kernel.errors import ConfigError, InputError

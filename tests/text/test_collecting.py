@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedding.text.collecting import FULL, Collecting
+from embedding.text.pool_worker import FULL, Collecting
 
 
 class Node:

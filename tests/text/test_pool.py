@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from embedding.kernel.children import pack, unpack
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
@@ -261,13 +262,15 @@ async def test_settings_that_cannot_work_are_named_before_a_document_comes() -> 
 
 def test_what_crosses_the_pipe_comes_back_whole() -> None:
     mine = [*documents(2), Document("u", "s", "\ud800 x", WHEN, WHEN, language="en")]
-    assert decode(encode(mine, [1.0, 2.0, 3.0])) == (mine, [1.0, 2.0, 3.0])
+    request = unpack(pack(encode(mine, [1.0, 2.0, 3.0]))[8:])
+    assert decode(request) == (mine, [1.0, 2.0, 3.0])
 
 
 def test_a_defect_is_named_by_its_type_alone() -> None:
     process = Preparing(os.memfd_create("progress"))
     process.answer({"config": WORDS.model_dump(mode="json"), "warm": False}, b"")
-    told, _ = process.answer({"documents": [["x"]], "available": [0.0], "seconds": 1.0}, b"")
+    wrong = {"documents": [{"published_at": "never"}], "available": [0.0], "seconds": 1.0}
+    told, _ = process.answer(wrong, b"")
     assert told == {"defect": "ValueError"}
 
 

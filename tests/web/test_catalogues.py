@@ -12,11 +12,11 @@ from babel.messages.pofile import read_po
 from unguarded import unguarded
 
 from embedding import trends, web
-from embedding.crawl.headline import HeadlineState
 from embedding.kernel.errors import ConfigError
 from embedding.snapshots.lacking import LACK_REASONS
 from embedding.trends.notes import BEFORE
 from embedding.trends.rows import RANKINGS
+from embedding.web.headlines import HeadlineState
 from embedding.web.text import (
     LANGUAGES,
     LOCALE,

@@ -11,7 +11,7 @@ import pytest
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Incarnation
 from embedding.crawl.patience import Patience
-from embedding.crawl.rows import Fetched
+from embedding.crawl.tables import Fetched
 from embedding.worker.crawling.rereading import Rereading
 
 
