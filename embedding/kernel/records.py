@@ -420,6 +420,7 @@ class SnapshotData:
     documents  this window's documents by source
     quality    quality figures by name
     phrases    those of the words that are several words read as one
+    earlier    what windows published before counted of words that had no row then
     """
 
     window: Window
@@ -438,6 +439,7 @@ class SnapshotData:
     config_digest: str = ""
     tokenizer_digest: str = ""
     phrases: Sequence[Phrase] = ()
+    earlier: WordCounts | None = None
 
 
 def batched(words: Sequence[str], size: int) -> Iterator[Sequence[str]]:

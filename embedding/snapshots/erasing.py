@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.files import entry, validate
-from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, encoded, parse_manifest
+from embedding.snapshots.format import COUNTS, EARLIER, MANIFEST, VECTORS, Manifest, encoded
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.pulls import CONTEXTS_FILE
+from embedding.snapshots.snapshot import read_manifest
 from embedding.snapshots.usage import BUSIEST_FILE, USAGE
 
 WHOLE = ".erased-"
@@ -48,7 +49,7 @@ def sweep(root: Path) -> None:
 
 def holds(folder: Path, *, word: str | None = None, source: str | None = None) -> bool:
     """Whether a snapshot's files hold a word or a source."""
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder)
     if source is not None and source in {*manifest.tokens, *manifest.documents}:
         return True
     for name in manifest.files:
@@ -70,7 +71,7 @@ def erase(folder: Path, *, word: str | None = None, source: str | None = None) -
     """Take a word or a source out of a snapshot's files; whether there was any of it."""
     if not holds(folder, word=word, source=source):
         return False
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder)
     draft, whole = (folder.with_name(f"{one}{folder.name}") for one in (_DRAFT, WHOLE))
     for left in (draft, whole):
         shutil.rmtree(left, ignore_errors=True)
@@ -187,6 +188,7 @@ def _phrases(table: pa.Table, word: str | None, source: str | None, row: int) ->
 _CHANGES: dict[str, _Change] = {
     VECTORS: _vectors,
     COUNTS: _counts,
+    EARLIER: _counts,
     USAGE: _usage,
     BUSIEST_FILE: _usage,
     CONTEXTS_FILE: _contexts,
@@ -210,14 +212,6 @@ def _hidden(folder: Path) -> Path:
 
 def _row(vectors: pa.Table, word: str | None) -> int:
     return -1 if word is None else int(pc.index(vectors["word"], word).as_py())
-
-
-def _manifest(folder: Path) -> Manifest:
-    try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-    except OSError as error:
-        raise SnapshotError(f"snapshot {folder.name}: {MANIFEST}: {error.strerror}.") from error
-    return parse_manifest(text, f"snapshot {folder.name}: {MANIFEST}")
 
 
 def _read(path: Path) -> pa.Table:

@@ -6,6 +6,8 @@ vectors.arrow   word string, id int64, count int64, last_seen float64 (Unix seco
 counts.arrow    word and source dictionary<string>, window int64 (Unix seconds), count int64,
                 documents int64: what this window read; authors and voices int64
                 (`CountColumns`), which snapshots of before 2026-11-27 lack
+earlier.arrow   the same of up to AMENDABLE windows before, of words that had no row when those were
+                published, where there are any
 phrases.arrow   which words are several read as one, where there are any (`phrases.py`)
 usage.arrow     where the server was told to keep it: how words were used (`usage.py`), and in
                 busiest.arrow how the busiest authors used them
@@ -35,7 +37,7 @@ from embedding import __version__
 from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
-from embedding.kernel.records import COUNT_COLUMNS, SnapshotData, SnapshotRef, Window
+from embedding.kernel.records import COUNT_COLUMNS, SnapshotData, SnapshotRef, Window, WordCounts
 from embedding.snapshots.lacking import Missing as Missing
 from embedding.snapshots.lacking import sentence
 from embedding.snapshots.usage import USAGE
@@ -45,7 +47,11 @@ ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 """How a snapshot may be called."""
 VECTORS = "vectors.arrow"
 COUNTS = "counts.arrow"
+EARLIER = "earlier.arrow"
 MANIFEST = "manifest.json"
+AMENDABLE = 2
+"""Published windows of which a server keeps counts and use, the latest ones: for amendments, and to
+say in later snapshots how often words occurred in them that had no row yet."""
 
 
 class FileEntry(BaseModel):
@@ -231,9 +237,8 @@ VALUE_COLUMNS = ("count", *COUNT_COLUMNS[1:])
 """Columns of counts.arrow, in the order of `COUNT_COLUMNS`."""
 
 
-def write_counts(path: Path, data: SnapshotData) -> None:
-    """Write counts.arrow as one record batch, sorted by (word, source, window)."""
-    rows = data.by_source
+def write_counts(path: Path, rows: WordCounts) -> None:
+    """Write counts.arrow or earlier.arrow as one record batch, sorted by (word, source, window)."""
     columns = {
         "word": encoded(rows.words),
         "source": encoded(rows.sources),

@@ -19,12 +19,14 @@ from embedding.kernel.records import (
     Phrase,
     SnapshotRef,
     TimeArray,
+    Window,
     WordCounts,
 )
 from embedding.snapshots import query
 from embedding.snapshots.files import entry, validate
 from embedding.snapshots.format import (
     COUNTS,
+    EARLIER,
     MANIFEST,
     VALUE_COLUMNS,
     VECTORS,
@@ -130,13 +132,12 @@ class Snapshot:
     @property
     def encoded_counts(self) -> WordCounts:
         """What this window counted by word and source, both dictionary-encoded in Arrow."""
-        table = self.counts_table
-        known = [name for name in VALUE_COLUMNS if name in table.schema.names]
-        return WordCounts(
-            table.column("word"),
-            table.column("source"),
-            *(table.column(name).to_numpy() for name in ("window", *known)),
-        )
+        return _encoded(self.counts_table)
+
+    @property
+    def earlier(self) -> WordCounts | None:
+        """What windows before counted of words that had no row when they were published."""
+        return _encoded(self._mapped(EARLIER)) if EARLIER in self.manifest.files else None
 
     @cached_property
     def by_source(self) -> WordCounts:
@@ -186,16 +187,26 @@ class Snapshot:
         found: FloatArray = flat.reshape(len(self), self.dim)[rows]
         return found
 
-    def source_counts(self, word: str) -> dict[str, tuple[int, int, int]]:
-        """(occurrences, documents, known authors) of one word by source in this window."""
-        table = self.counts_table
+    def source_counts(
+        self, word: str, before: Window | None = None
+    ) -> dict[str, tuple[int, int, int]]:
+        """(occurrences, documents, known authors) of one word by source in this window.
+
+        before  a window before it, of which a snapshot counts words that had no row yet
+        """
+        if before is not None and EARLIER not in self.manifest.files:
+            return {}
+        table = self.counts_table if before is None else self._mapped(EARLIER)
         at = _bisect(table.column("word").dictionary, word)
         codes = table.column("word").indices.to_numpy()
         # In their own type: else all codes are converted.
         ends = np.array([at, at + 1], dtype=codes.dtype)
         first, last = np.searchsorted(codes, ends) if at >= 0 else (0, 0)
         out: dict[str, tuple[int, int, int]] = {}
+        low, high = (0, 0) if before is None else (before.start.timestamp(), before.end.timestamp())
         for row in table.slice(int(first), int(last - first)).to_pylist():
+            if before is not None and not low <= row["window"] < high:
+                continue
             count, documents, authors = out.get(row["source"], (0, 0, 0))
             out[row["source"]] = (
                 count + row["count"],
@@ -322,6 +333,15 @@ def check_sizes(path: Path, manifest: Manifest) -> None:
             raise SnapshotError(
                 f"snapshot {path.name}: {name} has {size} bytes, the manifest says {expected.size}."
             )
+
+
+def _encoded(table: pa.RecordBatch) -> WordCounts:
+    known = [name for name in VALUE_COLUMNS if name in table.schema.names]
+    return WordCounts(
+        table.column("word"),
+        table.column("source"),
+        *(table.column(name).to_numpy() for name in ("window", *known)),
+    )
 
 
 def _position(column: pa.StringArray, word: str) -> int:

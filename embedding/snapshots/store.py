@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import platformdirs
@@ -85,22 +86,20 @@ class SnapshotStore:
         published: dict[str, layout.Manifest] = {}
 
         def write(into: Path) -> str:
-            layout.write_vectors(into / layout.VECTORS, data)
-            layout.write_counts(into / layout.COUNTS, data)
-            names = [layout.VECTORS, layout.COUNTS]
-            if use is not None:
-                usage.write(into / usage.USAGE, use)
-                names.append(usage.USAGE)
-            if use is not None and use.busiest is not None:
-                usage.write(into / usage.BUSIEST_FILE, use.busiest)
-                names.append(usage.BUSIEST_FILE)
-            if pulled is not None:
-                pulls.write(into / pulls.CONTEXTS_FILE, pulled)
-                names.append(pulls.CONTEXTS_FILE)
-            if data.phrases:
-                phrases.write(into / phrases.PHRASES, data.phrases)
-                names.append(phrases.PHRASES)
-            files = {name: entry(into / name) for name in names}
+            parts: list[tuple[str, Callable[..., None], Any]] = [
+                (layout.VECTORS, layout.write_vectors, data),
+                (layout.COUNTS, layout.write_counts, data.by_source),
+                (layout.EARLIER, layout.write_counts, data.earlier),
+                (usage.USAGE, usage.write, use),
+                (usage.BUSIEST_FILE, usage.write, None if use is None else use.busiest),
+                (pulls.CONTEXTS_FILE, pulls.write, pulled),
+                (phrases.PHRASES, phrases.write, data.phrases or None),
+            ]
+            files = {}
+            for name, write_part, part in parts:
+                if part is not None:
+                    write_part(into / name, part)
+                    files[name] = entry(into / name)
             manifest = layout.make_manifest(data, files, revision, missing)
             (into / layout.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
             published["manifest"] = manifest

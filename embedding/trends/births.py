@@ -111,21 +111,23 @@ def _waiting(words: Sequence[str], material: ReportInput, last: int) -> IntArray
 
     words  first listed in this window or one of the `last` before
 
-    They are what the running count of the first snapshot that lists a word has above its window's,
-    and fewer than `server.min_count`: what is more was read ahead of the window.
+    They are what the running count of the first snapshot that lists a word has above what windows
+    count until then, and fewer than `server.min_count`: what is more was read ahead of the window.
     """
     server = material.snapshot.manifest.config.get("server")
     most = int(server.get("min_count", 1)) - 1 if isinstance(server, dict) else 0
-    found, listed = np.zeros(len(words), np.int64), np.zeros(len(words), bool)
+    found, known = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
+    listed = np.zeros(len(words), bool)
     if not most:
         return found
     snapshots = (*material.earlier[-last:], material.snapshot)
     for snapshot, part in zip(snapshots, (*material.past[-last:], material.now), strict=True):
         counted = part.counts_of(words)
         running = _running(snapshot, words)
-        first = ~listed & (counted > 0)
-        found[first] = (running - counted)[first]
-        listed |= counted > 0
+        known += counted
+        first = ~listed & (counted > 0) & (running > 0)
+        found[first] = (running - known)[first]
+        listed |= first
     waited: IntArray = np.clip(found, 0, most)
     return waited
 

@@ -28,7 +28,7 @@ class TrendsConfig(Config):
     }
 
     estimator: EstimatorName = "usage"
-    """What ranks the moved words: usage, neighbours, procrustes or local, or one
+    """What ranks the moved words: usage, neighbours or procrustes, or one
     that another package adds (docs/extending.md). usage judges words
     by the documents that use them, and by neighbours where a snapshot does not say how words were
     used."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.kernel.records import COUNT_COLUMNS, CountColumns, IntArray, WordCounts
+from embedding.kernel.records import COUNT_COLUMNS, CountColumns, IntArray, Window, WordCounts
 from embedding.snapshots.snapshot import Snapshot
 
 Rates = npt.NDArray[np.float64]
@@ -57,10 +57,18 @@ class Frequency(CountColumns):
         )
 
     @classmethod
-    def read(cls, snapshot: Snapshot) -> Frequency:
-        """The window of a snapshot, from its dictionary-encoded table."""
+    def read(cls, snapshot: Snapshot, later: Sequence[Snapshot] = ()) -> Frequency:
+        """The window of a snapshot, from its dictionary-encoded table.
+
+        later  snapshots after it, which may count words in it that had no row yet
+        """
         manifest = snapshot.manifest
-        return cls.of(snapshot.encoded_counts, manifest.tokens, manifest.documents)
+        found = cls.of(snapshot.encoded_counts, manifest.tokens, manifest.documents)
+        for one in later:
+            counts = _before(one, manifest.as_window(), found.index)
+            if counts is not None and len(counts.words):
+                found = add([found, cls.of(counts, {}, {})])
+        return found
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -117,9 +125,8 @@ class Frequency(CountColumns):
         """(tokens, documents) int64 [len(sources)] read from each of `sources`; 0 if unknown."""
         place = {name: at for at, name in enumerate(self.sources)}
         at = [place.get(name, -1) for name in sources]
-        tokens = [int(self.total_tokens[i]) if i >= 0 else 0 for i in at]
-        documents = [int(self.total_documents[i]) if i >= 0 else 0 for i in at]
-        return np.asarray(tokens, dtype=np.int64), np.asarray(documents, dtype=np.int64)
+        tokens, documents = (np.append(n, 0)[at] for n in (self.total_tokens, self.total_documents))
+        return tokens, documents
 
     def rate(self, words: Sequence[str]) -> Rates:
         """float64 [len(words)]: documents that hold the word, per 1,000 documents."""
@@ -138,6 +145,23 @@ class Frequency(CountColumns):
         mix = now.total_documents / max(int(now.total_documents.sum()), 1)
         usual: Rates = rates @ mix * 1000.0
         return usual
+
+
+def _before(later: Snapshot, window: Window, known: Container[str]) -> WordCounts | None:
+    """What a later snapshot counts in a window of words that had no row yet, but for `known`."""
+    counts = later.earlier
+    if counts is None:
+        return None
+    low, high = window.start.timestamp(), window.end.timestamp()
+    own = (counts.windows >= low) & (counts.windows < high)
+    at = np.flatnonzero(own)
+    words, sources = (np.asarray(each, object)[at] for each in (counts.words, counts.sources))
+    new = np.fromiter((word not in known for word in words), bool, len(at))
+    return WordCounts(
+        words[new].tolist(),
+        sources[new].tolist(),
+        *(column[at[new]] for column in (counts.windows, *counts.columns)),
+    )
 
 
 def add(parts: Sequence[Frequency]) -> Frequency:

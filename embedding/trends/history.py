@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.kernel.records import CodeArray
+from embedding.snapshots.format import AMENDABLE
 from embedding.snapshots.readability import missing_words
 from embedding.snapshots.snapshot import Snapshot
 from embedding.text.normalise import normalise
@@ -130,8 +131,9 @@ def word_history(
         )
     points = []
     previous: _Nearby | None = None
-    for snapshot, nearby in zip(snapshots, near, strict=True):
-        points.append(_point(snapshot, word, nearby, previous, config))
+    for at, (snapshot, nearby) in enumerate(zip(snapshots, near, strict=True)):
+        later = snapshots[at + 1 : at + 1 + AMENDABLE]
+        points.append(_point(snapshot, word, nearby, previous, config, later))
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     parts = parts_of(word, last.phrases)
@@ -201,9 +203,10 @@ def _point(
     nearby: _Nearby,
     previous: _Nearby | None,
     config: TrendsConfig,
+    later: Sequence[Snapshot],
 ) -> HistoryPoint:
     window = snapshot.manifest.window
-    totals = totals_of(_sources(snapshot, word))
+    totals = totals_of(_sources(snapshot, word, later))
     then: set[str] = set()
     if previous is not None and previous.by_use == nearby.by_use:
         then = {name for name, _ in previous.alike}
@@ -231,9 +234,11 @@ def _by_vectors(labels: Sequence[str]) -> Note:
     return Note("nearest_vectors", sentence)
 
 
-def _sources(snapshot: Snapshot, word: str) -> tuple[SourceUse, ...]:
+def _sources(snapshot: Snapshot, word: str, later: Sequence[Snapshot]) -> tuple[SourceUse, ...]:
+    """later: snapshots after it, which may count a word in its window that had no row yet."""
     manifest = snapshot.manifest
-    counted = snapshot.source_counts(word)
+    told = (one.source_counts(word, manifest.as_window()) for one in later)
+    counted = snapshot.source_counts(word) or next(filter(None, told), {})
     names = sorted({*manifest.tokens, *manifest.documents, *counted})
     rows = []
     for name in names:

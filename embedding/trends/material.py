@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import SnapshotRef
+from embedding.snapshots.format import AMENDABLE
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import Frequency
@@ -56,20 +57,17 @@ class Windows(Sequence[Frequency]):
         return self._read(range(self._n)[at])
 
 
-def _windows(snapshots: Sequence[Snapshot]) -> Windows:
-    """Those of snapshots; the last ones asked for are kept."""
+def _windows(snapshots: Sequence[Snapshot], last: Snapshot) -> Windows:
+    """Those of snapshots, which `last` comes after; the last ones asked for are kept."""
+    chain = [*snapshots, last]
 
     @lru_cache(maxsize=_KEPT)
     def read(at: int) -> Frequency:
-        return _counted(snapshots[at])
+        found = Frequency.read(chain[at], chain[at + 1 : at + 1 + AMENDABLE])
+        chain[at].release()
+        return found
 
     return Windows(len(snapshots), read)
-
-
-def _counted(snapshot: Snapshot) -> Frequency:
-    found = Frequency.read(snapshot)
-    snapshot.release()
-    return found
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def gather(store: Snapshots, id: str = "latest") -> ReportInput:  # noqa: A002
     snapshot = store.open(id)
     earlier, notes = _opened(store, lineage(store.list(), snapshot.ref)[:-1], counts=True)
     now = Frequency.read(snapshot)
-    return ReportInput(snapshot, tuple(earlier), now, _windows(earlier), tuple(notes))
+    return ReportInput(snapshot, tuple(earlier), now, _windows(earlier, snapshot), tuple(notes))
 
 
 def windows_up_to(store: Snapshots, last: Snapshot, most: int) -> tuple[list[Snapshot], list[Note]]:

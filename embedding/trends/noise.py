@@ -32,13 +32,11 @@ class NoiseFloor:
     exposure  float64 [b]: log of the evidence (see `exposure`) in the middle of the band
     median    float64 [b]: median shift, stabilised
     scale     float64 [b]: robust standard deviation (see `robust_scale`)
-    words     int: how many words it was estimated from
     """
 
     exposure: TestArray
     median: TestArray
     scale: TestArray
-    words: int
 
     def to_dict(self) -> dict[str, tuple[float, ...]]:
         """The bands by column, as a report keeps them."""
@@ -69,7 +67,6 @@ def exposure(before: IntArray, after: IntArray) -> TestArray:
 
 def noise_floor(shift: TestArray, exposure: TestArray, band_words: int) -> NoiseFloor:
     """Estimate the floor in bands of at most about `band_words` words each."""
-    n = len(shift)
     order = np.argsort(exposure, kind="stable")
     bands = [order[part] for part in bands_of(exposure[order], band_words)]
     scales = [robust_scale(shift[band], SMALLEST_SCALE) for band in bands]
@@ -77,7 +74,6 @@ def noise_floor(shift: TestArray, exposure: TestArray, band_words: int) -> Noise
         exposure=np.asarray([float(np.median(exposure[band])) for band in bands]),
         median=np.asarray([median for median, _ in scales]),
         scale=np.asarray([scale for _, scale in scales]),
-        words=n,
     )
 
 

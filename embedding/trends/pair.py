@@ -42,16 +42,6 @@ class SnapshotPair:
         return len(self.words)
 
     @cached_property
-    def index(self) -> dict[str, int]:
-        """Row of each word."""
-        return {word: at for at, word in enumerate(self.words)}
-
-    def rows(self, words: list[str]) -> IntArray:
-        """int64: rows of those of `words` that both snapshots hold."""
-        found = [self.index[word] for word in words if word in self.index]
-        return np.asarray(found, dtype=np.int64)
-
-    @cached_property
     def familiarity(self) -> IntArray:
         """int64 [n]: the smaller of both running counts; frequent words have a high one."""
         smaller: IntArray = np.minimum(self.seen_before, self.seen_after)

@@ -14,7 +14,7 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import sureness
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale
-from embedding.trends.nearest import BLOCK_ROWS, CANDIDATE_WORDS, nearest, shared
+from embedding.trends.nearest import CANDIDATE_WORDS, nearest, shared
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.permutation import Permuted, between_times
 from embedding.trends.significance import TestArray
@@ -36,7 +36,6 @@ def _square_of_sine(angle: TestArray) -> TestArray:
 # close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
 ARCSINE_SCALE = Scale("share", lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
 DISTANCE = Scale("distance", np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
-LINEAR = Scale("linear", lambda x: x, lambda x: x)
 
 
 def judge_usage(pair: SnapshotPair, rows: IntArray) -> Permuted:
@@ -117,28 +116,6 @@ def procrustes(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> Floa
         anchors = candidates[np.sort(np.argsort(moved, kind="stable")[:keep])]
     rotation = fit_rotation(pair.before[anchors], pair.after[anchors])
     return cosine_distance(pair.before[rows] @ rotation, pair.after[rows])
-
-
-@ESTIMATORS.register("local", EstimatorTraits(scale=DISTANCE))
-def local_neighbourhood(pair: SnapshotPair, rows: IntArray, config: TrendsConfig) -> FloatArray:
-    """Change of a word's similarities to its neighbours of both times (Hamilton et al. 2016b).
-
-    1 − cos(s_before, s_after), where s holds the word's cosines with N_before ∪ N_after.
-    """
-    before, after = neighbourhoods(pair, rows, config)
-    both = np.concatenate([before, after], axis=1)
-    both.sort(axis=1)
-    once = np.ones(both.shape, dtype=np.float32)
-    once[:, 1:] = both[:, 1:] != both[:, :-1]
-    out = np.empty(len(rows), dtype=np.float32)
-    step = BLOCK_ROWS // 4
-    for at in range(0, len(rows), step):
-        part = slice(at, at + step)
-        near, weight = both[part], once[part]
-        old = np.einsum("qd,qkd->qk", pair.before[rows[part]], pair.before[near]) * weight
-        new = np.einsum("qd,qkd->qk", pair.after[rows[part]], pair.after[near]) * weight
-        out[part] = cosine_distance(old, new)
-    return out
 
 
 def neighbourhoods(

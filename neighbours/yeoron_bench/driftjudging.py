@@ -35,7 +35,7 @@ from yeoron_bench.detection import Judgement, overlap
 from yeoron_bench.oracle import donors, oracle_p
 from yeoron_bench.planting import PlantedCorpus
 
-OURS = ("usage", "procrustes", "neighbours", "local")
+OURS = ("usage", "procrustes", "neighbours")
 ORACLE = "usage, by an oracle"
 PLANTED_SOURCES = ("a", "b")
 EVERY = 1_000

@@ -21,7 +21,7 @@ from embedding.trends.significance import TestArray
 from yeoron_bench.changeset import ChangeSet
 from yeoron_bench.lsccontexts import Weighing, context_means, weighted
 
-PRODUCT = ("usage", "procrustes", "neighbours", "local")
+PRODUCT = ("usage", "procrustes", "neighbours")
 DOCUMENT = 20
 """Sentences of a document: the corpora have none."""
 _SYLLABLES = [c + v for c in "bdfghjklmnprstvwxz" for v in "aeiou"]

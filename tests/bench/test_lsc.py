@@ -84,7 +84,7 @@ def test_every_estimator_is_judged_on_a_generated_set(bench, tmp_path: Path, cap
     (written,) = (tmp_path / "results").glob("lsc-*-generated.json")
     assert json.loads(written.read_text()) == found
     assert "| APD |" in written.with_suffix(".md").read_text()
-    names = {"usage", "procrustes", "neighbours", "local", "APD", "PRT"}
+    names = {"usage", "procrustes", "neighbours", "APD", "PRT"}
     assert names < set(found["mean"])
     assert [name for name in found["mean"] if name.startswith("gensim")]
     for name in ("usage", "APD", "PRT"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,19 @@ def test_a_word_is_erased_and_the_snapshot_keeps_its_id(store, make):
     assert WORD not in snapshot.by_source.words
     assert snapshot.phrases == {}
     assert store.broken() == {}
+
+
+def test_a_word_is_erased_from_the_counts_of_windows_before(store, make):
+    data = make()
+    ref = store.publish(replace(data, earlier=make(month=1).by_source))
+    store.erase([ref.id], word=WORD)
+    snapshot = store.open(ref.id)
+    snapshot.verify()
+    assert snapshot.earlier is not None
+    assert WORD not in snapshot.earlier.words.to_pylist()
+    january = make(month=1).window
+    assert snapshot.source_counts(WORD, january) == {}
+    assert snapshot.source_counts("방역", january) == {"청원": (8, 1, 0), "뉴스": (16, 1, 0)}
 
 
 def test_a_source_is_erased_after_a_word(store, make):

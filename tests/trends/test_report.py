@@ -58,7 +58,7 @@ def test_a_burst_in_one_source_ranks_below_one_in_all(report):
 
 def test_rows_carry_their_evidence(report):
     row = report.moved[0]
-    assert row.figures.keys() == {"local", "neighbours", "procrustes"}
+    assert row.figures.keys() == {"neighbours", "procrustes"}
     assert row.shift > row.expected
     assert len(row.neighbours) == len(row.neighbours_before) == 10
     assert all(n.changed for n in row.neighbours)
@@ -92,7 +92,7 @@ def test_an_earlier_window_is_judged_without_later_ones(store):
     assert first_three.born == ()
 
 
-@pytest.mark.parametrize("estimator", ["procrustes", "local"])
+@pytest.mark.parametrize("estimator", ["procrustes", "neighbours"])
 def test_other_estimators_rank_the_same_word_first(store, estimator):
     report = build_report(store, config=TrendsConfig(estimator=estimator, rows=3))
     assert report.moved[0].word == "코로나"
@@ -282,7 +282,7 @@ def test_bad_folders_and_reports_are_sentences(report, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("estimator", "magic", "local, neighbours, procrustes"),
+        ("estimator", "magic", "neighbours, procrustes"),
         ("skip", "(", "not a regular expression"),
         ("false_discovery", 0, "greater than 0"),
     ],

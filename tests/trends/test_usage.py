@@ -52,7 +52,7 @@ def told(pair):
     """The planted pair, with uses of which one word's changed."""
     true = places(len(pair), 1)
     moved = true.copy()
-    moved[pair.index["도배"]] += 0.3
+    moved[pair.words.index("도배")] += 0.3
     before, after = (used({"뉴스": each}, seed=at) for at, each in enumerate((true, moved)))
     return replace(pair, used_before=(before,), used_after=after)
 
@@ -73,7 +73,7 @@ def test_the_later_snapshot_says_how_words_were_used_at_both_times(store):
     other.__dict__["usage"] = replace(use, reread=(use, past, replace(past, pairs=past.pairs + 1)))
     pair = pair_of(one, other)
     assert pair.usage_compares
-    before, _ = pair.used(pair.rows(other.words[:3]))
+    before, _ = pair.used(np.array([pair.words.index(word) for word in other.words[:3]]))
     pairs = [window.pairs("뉴스") for window in before]
     assert np.array_equal(pairs[0], past.pairs.astype(float))
     assert np.array_equal(pairs[1], (past.pairs + 1).astype(float))

@@ -10,37 +10,20 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from embedding.kernel.errors import RefusedError, SnapshotError
 from embedding.kernel.records import SnapshotData, SnapshotRef
 from embedding.server.snapshotting.usage import counted, pulls_of, usage_of
 from embedding.server.state import ServerState
 from embedding.server.words.readers import Wait
-from embedding.server.words.shifts import PullingContexts
-from embedding.server.words.usage import Handed, added_up
-from embedding.snapshots.format import Missing
+from embedding.server.words.usage import added_up
+from embedding.snapshots.format import AMENDABLE, Missing
 from embedding.snapshots.store import SnapshotStore
 
 logger = logging.getLogger(__name__)
 
-AMENDABLE = 2
-"""Published windows of which counts and use are kept for amendments, the latest ones."""
 LATE_SHARE = 1e-3
 """Late documents, as a part of those of the snapshot, from which on a revision is made when the
 next window is cut; fewer wait until somebody asks for it."""
-
-
-@dataclass(frozen=True)
-class _Now:
-    """What is known of a window now (under the lock)."""
-
-    tables: list[pa.Table]
-    tokens: dict[str, int]
-    documents: dict[str, int]
-    used: list[Handed]
-    pulled: PullingContexts | None
-    missing: tuple[Missing, ...]
 
 
 @dataclass
@@ -102,17 +85,24 @@ class Amendments:
         store = self.store
         if store is None:
             raise RefusedError("amend: the server has no snapshot store (setting `snapshots`).")
-        now = self._now(start)
+        accounts = self.state.accounts
+        with self.state.lock:
+            self.wait(start)
+            tables = {start: accounts.windows.table(start)}
+            tokens = dict(accounts.windows.tokens.get(start, {}))
+            documents = dict(accounts.windows.documents.get(start, {}))
+            used, pulled = accounts.usage.held([start]), accounts.shifts.held([start])
+            unknown = self.state.missing([start])
         before = store.open(ref.id)
-        manifest, accounts = before.manifest, self.state.accounts
-        known = sum(now.documents.values()) - lacking(now.missing)
+        manifest = before.manifest
+        known = sum(documents.values()) - lacking(unknown)
         fewer = sum(manifest.documents.values()) - lacking(manifest.missing) - known
         if fewer > 0:
             raise RefusedError(
                 f"amend {manifest.window.label}: of {fewer} documents the server does not know any "
                 "more how they used words; the snapshot does, and stays."
             )
-        whole = all(now.documents.get(s, 0) >= n for s, n in manifest.documents.items())
+        whole = all(documents.get(s, 0) >= n for s, n in manifest.documents.items())
         digests = accounts.vocabulary.candidates.digests
         data = SnapshotData(
             window=manifest.as_window(),
@@ -122,24 +112,23 @@ class Amendments:
             last_seen=before.last_seen,
             vectors=before.vectors,
             contexts=before.contexts,
-            by_source=counted([start], now.tables, digests, before.words)
-            if whole
-            else before.by_source,
-            tokens=now.tokens if whole else manifest.tokens,
-            documents=now.documents if whole else manifest.documents,
+            by_source=counted(tables, digests, before.words) if whole else before.by_source,
+            tokens=tokens if whole else manifest.tokens,
+            documents=documents if whole else manifest.documents,
             quality=manifest.quality,
             parent=manifest.parent,
             config=manifest.config,
             config_digest=manifest.config_digest,
             tokenizer_digest=manifest.tokenizer_digest,
             phrases=tuple(before.phrases.values()),
+            earlier=before.earlier,
         )
         usage, pulls = before.usage, before.pulls
-        if now.used:
-            usage = usage_of(added_up(now.used), before.ids)
-            pulls = None if now.pulled is None else pulls_of(now.pulled, before.ids)
+        if used:
+            usage = usage_of(added_up(used), before.ids)
+            pulls = None if pulled is None else pulls_of(pulled, before.ids)
         kept = [one for one in manifest.missing if one.part == "learning"]
-        missing = (*kept, *now.missing)
+        missing = (*kept, *unknown)
         revision = manifest.revision + 1
         found = store.publish(data, usage, pulls, revision=revision, missing=missing)
         with self.state.lock:
@@ -158,20 +147,6 @@ class Amendments:
             return None
         self.lacks[int(ref.window_start.timestamp())] = lacking(manifest.missing)
         return manifest.documents
-
-    def _now(self, start: int) -> _Now:
-        state = self.state
-        with state.lock:
-            self.wait(start)
-            accounts = state.accounts
-            return _Now(
-                [accounts.windows.table(start)],
-                dict(accounts.windows.tokens.get(start, {})),
-                dict(accounts.windows.documents.get(start, {})),
-                accounts.usage.held([start]),
-                accounts.shifts.held([start]),
-                state.missing([start]),
-            )
 
 
 def lacking(missing: Collection[Missing]) -> int:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.protocol import Ask, no_counts
-from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
+from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableError, YeoronError
 from embedding.kernel.records import (
     FloatArray,
     IntArray,
@@ -30,7 +31,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.copying import RowsCopy
-from embedding.server.snapshotting.amending import AMENDABLE, Amendments
+from embedding.server.snapshotting.amending import Amendments
 from embedding.server.snapshotting.convergence import WindowConvergence, waits_for
 from embedding.server.snapshotting.gold import measure_gold
 from embedding.server.snapshotting.usage import counted, pulls_of, usage_of
@@ -41,7 +42,7 @@ from embedding.server.words.readers import Wait
 from embedding.server.words.reading import IdRows
 from embedding.server.words.shifts import PullingContexts
 from embedding.server.words.usage import Handed, added_up
-from embedding.snapshots.format import Manifest, Missing
+from embedding.snapshots.format import AMENDABLE, Manifest, Missing
 from embedding.snapshots.nearness import frequent
 from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.readability import spread
@@ -62,6 +63,7 @@ _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 class Copied:
     """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
 
+    tables  counts by starts of windows; before: of windows published before
     rare    what is laid over the vectors of words that were read only a few times
     counts  float64 [n], running counts
     used    how words were used, as processes handed it in
@@ -71,8 +73,8 @@ class Copied:
     """
 
     data: SnapshotData
-    starts: list[int]
-    tables: list[pa.Table]
+    tables: dict[int, pa.Table]
+    before: dict[int, pa.Table]
     slots: IntArray
     rows: RowsCopy
     rare: InferredVectors
@@ -85,21 +87,30 @@ class Copied:
     @property
     def closed(self) -> set[int]:
         """Starts of windows that take no more counts, also one of which nothing was read."""
-        return {*self.starts, int(self.data.window.start.timestamp())}
+        return {*self.tables, int(self.data.window.start.timestamp())}
 
-    def complete(self, composer: GramComposer, parent: str | None) -> SnapshotData:
-        """The snapshot's data, once the rows are there."""
+    def complete(
+        self, composer: GramComposer, parent: str | None, known: Sequence[str] | None = None
+    ) -> SnapshotData:
+        """The snapshot's data, once the rows are there.
+
+        known  words of the snapshot before; None where it cannot be read
+        """
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
         vectors = self._with_inferred(vectors, contexts)
         keep = set(data.words)
+        # Of words that had their row by then, the snapshots before say it themselves.
+        fresh = set() if known is None else keep.difference(known)
+        earlier = counted(self.before, self.digests, fresh)
         return replace(
             data,
             vectors=vectors,
             contexts=contexts,
-            by_source=counted(self.starts, self.tables, self.digests, keep),
+            by_source=counted(self.tables, self.digests, keep),
             parent=parent,
             phrases=tuple(each for each in data.phrases if each.word in keep),
+            earlier=earlier if len(earlier.words) else None,
         )
 
     def usage(self) -> Usage | None:
@@ -363,7 +374,6 @@ class Snapshotter:
                 why = state.words.anonymity.why_withheld()
                 raise RefusedError(f"cut {window.label}: no word has a row yet{why}.")
             starts = self._starts(window)
-            tables = [state.accounts.windows.table(start) for start in starts]
             data = SnapshotData(
                 window=window,
                 words=vocabulary.names(ids),
@@ -386,9 +396,14 @@ class Snapshotter:
             used = state.accounts.usage.held(starts)
             missing = state.missing(self._all_starts(window))
             pulled = state.accounts.shifts.held(starts)
+            before = [each for each in state.accounts.published if each < window.start.timestamp()]
+            tables, earlier = (
+                {start: state.accounts.windows.table(start) for start in sorted(each)}
+                for each in (starts, before)
+            )
             digests = vocabulary.candidates.digests
             copied = Copied(
-                data, starts, tables, slots, copy, rare, running, used, missing, pulled, digests
+                *(data, tables, earlier, slots, copy, rare, running, used, missing, pulled, digests)
             )
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
@@ -410,7 +425,8 @@ class Snapshotter:
         try:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
-            data = copied.complete(state.composer, self._parent(window))
+            parent = self._parent(window)
+            data = copied.complete(state.composer, parent, _words_of(store, parent))
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
                 quality |= measure_gold(self._config.gold, data.words, data.vectors)
@@ -434,7 +450,7 @@ class Snapshotter:
         start = int(window.start.timestamp())
         with state.lock:
             keeps = self._is_unit(window)
-            state.accounts.close(copied.starts, ref, data.documents if keeps else None)
+            state.accounts.close([*copied.tables], ref, data.documents if keeps else None)
             self._amendments.published(start, missing)
         self._traces.snapshot(start, began, time.time(), ref.words)
         logger.info(
@@ -468,6 +484,12 @@ class Snapshotter:
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]
         return before[-1].id if before else None
+
+
+def _words_of(store: SnapshotStore, parent: str | None) -> Sequence[str] | None:
+    with suppress(SnapshotError):
+        return None if parent is None else store.open(parent).words
+    return None
 
 
 def _key(window: Window) -> _Key:

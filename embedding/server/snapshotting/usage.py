@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import BUSIEST, UNITS
-from embedding.exchange.protocol import no_counts
 from embedding.kernel.positions import positions
 from embedding.kernel.records import HalfArray, IntArray, WordCounts
 from embedding.server.words.counts import as_word_counts, summed
@@ -25,22 +25,21 @@ _ROWS = 1024
 
 
 def counted(
-    starts: Sequence[int],
-    tables: Sequence[pa.Table],
-    digests: WordDigests,
-    keep: Collection[str],
+    tables: Mapping[int, pa.Table], digests: WordDigests, keep: Collection[str]
 ) -> WordCounts:
     """How often words occurred by source, of several windows; words that had no row at the last
     checkpoint are words again.
 
-    keep  words of the snapshot: others are left out
+    tables  by starts of windows
+    keep    words of the snapshot: others are left out
     """
-    words, kept = list(keep), set(keep)
-    parts = []
-    for start, table in zip(starts, tables, strict=True):
+    words = list(keep)
+    shown, kept = pa.array(words, pa.string()), {}
+    for start, table in tables.items():
         found = digests.revealed(table, words)
-        parts.append(as_word_counts(found if found is table else summed(found), start, kept))
-    return _joined(parts)
+        found = found if found is table else summed(found)
+        kept[start] = found.filter(pc.is_in(found["word"], value_set=shown))
+    return as_word_counts(kept)
 
 
 def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
@@ -111,15 +110,3 @@ def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
             found[first : first + len(some)] = narrow(wide)
             first += len(some)
     return found
-
-
-def _joined(parts: Sequence[WordCounts]) -> WordCounts:
-    """Several windows' counts as one record."""
-    if not parts:
-        return no_counts()
-    return WordCounts(
-        [word for part in parts for word in part.words],
-        [source for part in parts for source in part.sources],
-        np.concatenate([part.windows for part in parts]),
-        *map(np.concatenate, zip(*(part.columns for part in parts), strict=True)),
-    )

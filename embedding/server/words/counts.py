@@ -6,7 +6,7 @@ nothing has to be touched as time passes; a count now is its sum divided by toda
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -258,14 +258,15 @@ def summed(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=_SCHEMA).combine_chunks()
 
 
-def as_word_counts(table: pa.Table, window: int, keep: set[str] | None = None) -> WordCounts:
-    """A window's counts as a record; `keep` leaves only these words."""
-    if keep is not None:
-        chosen = pa.array([word in keep for word in table["word"].to_pylist()], pa.bool_())
-        table = table.filter(chosen)
+def as_word_counts(tables: Mapping[int, pa.Table]) -> WordCounts:
+    """Windows' counts by their starts as a record."""
+    parts = [
+        table.append_column("window", pa.array(np.full(table.num_rows, start)))
+        for start, table in {0: _SCHEMA.empty_table(), **tables}.items()
+    ]
+    whole = pa.concat_tables(parts)
     return WordCounts(
-        table["word"].to_pylist(),
-        table["source"].to_pylist(),
-        np.full(table.num_rows, window, dtype=np.int64),
-        *(table[name].to_numpy() for name in COUNT_COLUMNS),
+        whole["word"].to_pylist(),
+        whole["source"].to_pylist(),
+        *(whole[name].to_numpy() for name in ("window", *COUNT_COLUMNS)),
     )

@@ -14,7 +14,7 @@ from embedding.exchange.payload import UNITS
 from embedding.kernel.positions import ranges
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus.authors import mixed
+from embedding.worker.corpus.authors import Marks, mixed
 from embedding.worker.corpus.corpus import line_numbers
 from embedding.worker.corpus.counting import window_starts
 
@@ -55,6 +55,14 @@ class PastDocuments:
             *(self.units[which], self.voices[which], self.numbers[which], self.life),
         )
 
+    def chance_order(self, window: int) -> IntArray:
+        """int64 [d]: places in an order of each window, in which one document stands before another
+        whichever others there are, whoever reads them, and when."""
+        salt = np.uint64(window % 2**63)
+        authors = mixed(_authors(self.voices, self.numbers) + salt)
+        order: IntArray = np.lexsort((mixed(self.numbers.astype(np.uint64) + salt), authors))
+        return order
+
 
 class PastTexts:
     """The texts of the last windows as row ids; `most` tokens, the oldest leave first.
@@ -85,13 +93,14 @@ class PastTexts:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
         for block, table in zip(blocks, tables, strict=True):
             numbers = _numbers(block.keys)
+            voices = block.voices if len(block.voices) else np.full_like(numbers, -1)
             whole = PastDocuments(
                 block.source,
                 self._rows(block, table)[block.codes] if len(table) else block.codes,
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
-                _units(block, numbers),
-                block.voices if len(block.voices) else np.full(block.n_documents, -1, np.int64),
+                (_authors(voices, numbers) % np.uint64(UNITS)).astype(np.int64),
+                voices,
                 numbers,
                 block.life,
             )
@@ -168,15 +177,10 @@ def _numbers(keys: Sequence[str]) -> IntArray:
     return numbers
 
 
-def _units(block: TokenBlock, numbers: IntArray) -> IntArray:
-    """int64 [d]: by author where that is known, so that one voice is in one unit.
-
-    Else by the document itself, whichever node reads it, and when.
-    """
-    # The sign of a voice says whether its author is known.
-    marks = np.maximum(block.voices, ~block.voices) if len(block.voices) else numbers
-    units: IntArray = (mixed(marks.astype(np.uint64)) % np.uint64(UNITS)).astype(np.int64)
-    return units
+def _authors(voices: IntArray, numbers: IntArray) -> Marks:
+    """uint64 [d]: alike for documents of one author where that is known; else of the document."""
+    # The sign of a voice says whether its author is known; -1 stands for no voice.
+    return mixed(np.where(voices == -1, numbers, np.maximum(voices, ~voices)).astype(np.uint64))
 
 
 def _with_rows(part: PastDocuments, place: CodeArray) -> PastDocuments:

@@ -207,7 +207,7 @@ class UsageReader:
         bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
         # Any document that holds a passage may keep it, whenever it was written: if the oldest one
         # always did, the last window would have less text, and the times would not be exchangeable.
-        order = np.random.default_rng(window).permutation(len(whole.documents) - 1)
+        order = whole.chance_order(window)
         tokens = without_repeats(tokens, whole.sentences, whole.documents, order, bits)
         older = sum(len(stretch.units) for time, stretch in read if time > 1)
         border = int(whole.sentences[whole.documents[older]])

@@ -67,6 +67,31 @@ def test_a_snapshot_holds_the_window_and_later_training_does_not_touch_it(tmp_pa
         assert status["windows"]["2020-02-02"]["snapshot"] is None
 
 
+def test_a_snapshot_counts_words_in_windows_before_that_had_no_row_yet(tmp_path, connect):
+    windows = [Window.holding(START + timedelta(days=at), WindowUnit.DAY) for at in range(4)]
+    chosen = config(tmp_path, state_dir=tmp_path / "state")
+    found = []
+    for after in windows:
+        # The server is started again before each window: waiting words are digests until then.
+        with running_server(chosen, dim=DIM) as server:
+            node = connect(server)
+            at = int(after.start.timestamp())
+            word = ["뜬"] if after == windows[2] else []
+            node.words("말", *word)
+            node.push(counts=counted(["말", "뜬", "드문"], window=at), window=at)
+            ref = node.client.cut(after)
+        found.append(SnapshotStore(str(tmp_path / "snapshots")).open(ref.id))
+    assert [one.earlier is not None for one in found] == [False, False, True, False]
+    earlier = found[2].earlier
+    assert earlier is not None
+    assert earlier.words.to_pylist() == ["뜬", "뜬"], "of no word that had a row, nor has one now"
+    assert earlier.windows.tolist() == [AT, AT + DAY]
+    assert earlier.columns[0].tolist() == earlier.columns[1].tolist() == [1, 1]
+    assert found[2].source_counts("뜬") == {"뉴스": (1, 1, 0)}
+    assert found[2].source_counts("뜬", windows[1]) == {"뉴스": (1, 1, 0)}
+    assert found[2].source_counts("말", windows[1]) == found[3].source_counts("뜬", WINDOW) == {}
+
+
 def test_a_snapshot_names_the_parts_of_its_phrases_also_after_a_restart(tmp_path, connect):
     chosen = config(tmp_path, state_dir=tmp_path / "state")
     one = Phrase("말글", ("말", "글"), AT + 5.0, AT + 60.0, 2)

@@ -120,7 +120,7 @@ def test_sums_are_those_of_counting_by_hand_whatever_words_come_and_go(happening
     assert set(held.windows()) >= {window for window, _, _ in tokens}
     found, documents = {}, {}
     for window in held.windows():
-        table = as_word_counts(held.table(window), window)
+        table = as_word_counts({window: held.table(window)})
         assert set(table.windows.tolist()) <= {window}
         keys = [(window, s, w) for s, w in zip(table.sources, table.words, strict=True)]
         assert len(set(keys)) == len(keys)
@@ -152,16 +152,10 @@ def test_a_push_of_several_groups_is_told_apart_by_its_groups():
     held = WindowCounts(names.names)
     known = pushed(names, {"글": 1, "말": 2, "집": 3}, "뉴스", 0)
     held.add(joined(known, named([], window=60), named(["글"], 4, source="글판")), {120})
-    table = as_word_counts(held.table(0), 0)
+    table = as_word_counts({0: held.table(0)})
     found = set(zip(table.sources, table.words, table.counts.tolist(), strict=True))
     assert found == {("뉴스", "글", 1), ("뉴스", "말", 2), ("뉴스", "집", 3), ("글판", "글", 4)}
     assert held.windows() == [0], "an empty group opens no window"
-
-
-def test_only_words_that_are_kept_are_in_the_record():
-    held = WindowCounts(Names().names)
-    held.add(joined(named(["말"], 2), named(["글"], source="글판")))
-    assert list(as_word_counts(held.table(0), 0, {"글"}).words) == ["글"]
 
 
 def test_a_freed_window_is_forgotten():
