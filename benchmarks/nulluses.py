@@ -76,6 +76,7 @@ class Corpus:
             ids=self.ids,
             counts=self.counts,
             places=lambda ids: ids,
+            rows=lambda waiting: np.full(len(waiting), -1),
             names=lambda ids: [words[row] for row in ids.tolist()],
         )
 

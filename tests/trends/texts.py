@@ -95,6 +95,7 @@ def make(
             ids=every,
             counts=running + 1.0,
             places=lambda asked: asked,
+            rows=lambda waiting: np.full(len(waiting), -1),
             names=lambda asked, names=names: [names[row] for row in asked.tolist()],
         )
         table_of = vectors

@@ -48,7 +48,6 @@ class Observer:
             return ()
         if usage.peers is not None:
             words.refresh()
-            usage.past.find_late_words(words.lexicon.rows)
             usage.wait(close.window, words.lexicon)
             words.refresh()  # what all nodes counted has words that this one has not heard of
         return (usage.close(close.window, words.lexicon, rows, close.inherited),)

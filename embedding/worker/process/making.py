@@ -86,10 +86,7 @@ def make_learner(
     remembers = spec.node.replay_ratio or rehearses
     # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
     peers = _peers(spec, client, stop)
-    late = spec.corpus is not None and peers is not None
-    past = None
-    if spec.ring is None:
-        past = PastTexts.of(spec.node, calendar, names_late_words=late)
+    past = PastTexts.of(spec.node, calendar) if spec.ring is None else None
     extras = Extras(
         lexicon=_lexicon(spec, welcome, calendar, stop),
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,

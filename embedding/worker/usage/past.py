@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.crawl.addresses import key_digest
 from embedding.exchange.payload import UNITS
-from embedding.kernel.positions import ranges
+from embedding.kernel.positions import positions, ranges
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus.authors import Marks, mixed
@@ -20,13 +21,15 @@ from embedding.worker.corpus.counting import window_starts
 
 _LATE = -2
 """Of the first word without a row; the others' follow downwards."""
+_MOST_LATE = 250_000
+"""Words without a row that are kept by name; when there are more, the latest half as many stay."""
 
 
 @dataclass(frozen=True)
 class PastDocuments:
     """Documents of one source.
 
-    ids        int32 [n], the row id of each token, -1 for none
+    ids        int32 [n], the row id of each token, below 0 for none
     sentences  int64 [m + 1], token offsets of sentences
     documents  int64 [d + 1], sentence offsets of documents
     units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to
@@ -67,27 +70,24 @@ class PastDocuments:
 class PastTexts:
     """The texts of the last windows as row ids; `most` tokens, the oldest leave first.
 
-    names_late_words  words without a row are kept by name until `find_late_words`
+    Words without a row are kept by name, until they have one or too many have come since.
     """
 
-    def __init__(
-        self, calendar: Calendar, most: int, windows: int, *, names_late_words: bool = False
-    ) -> None:
+    def __init__(self, calendar: Calendar, most: int, windows: int) -> None:
         self.most = most
         self.windows = windows
         self.tokens = 0
         self._calendar = calendar
         self._held: dict[int, deque[PastDocuments]] = {}
         self._seen: Counter[tuple[int, str, str]] = Counter()
-        self._late: dict[str, int] | None = {} if names_late_words else None
+        self._late: dict[str, int] = {}
+        self._next = 0
 
     @classmethod
-    def of(
-        cls, config: NodeConfig, calendar: Calendar, *, names_late_words: bool = False
-    ) -> PastTexts | None:
+    def of(cls, config: NodeConfig, calendar: Calendar) -> PastTexts | None:
         """As a node's settings say; None when nothing is to be remembered."""
         most, windows = config.past_tokens, config.past_windows
-        return cls(calendar, most, windows, names_late_words=names_late_words) if most else None
+        return cls(calendar, most, windows) if most else None
 
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
@@ -126,18 +126,17 @@ class PastTexts:
         """Words that got a row since they were read have it from now on, in all of their mentions.
 
         A node that reads a whole corpus looks ahead, and gives a word its row before the first
-        mention. One of several cannot: most mentions may be the others'.
+        mention. A crawl waits for several authors, and one of several nodes for the others.
 
         rows  int64 [n] of words, -1 for one without a row
         """
-        if not self._late:
-            return
         found = rows(list(self._late)).astype(np.int32)
-        # What is -1 looks at the last place.
-        place = np.concatenate([found, np.full(1, -1, np.int32)])
-        for window, parts in self._held.items():
-            self._held[window] = deque(_with_rows(part, place) for part in parts)
-        self._late = {}
+        known = found >= 0
+        if known.any():
+            codes = np.fromiter(self._late.values(), np.int64, len(found))
+            for window, parts in self._held.items():
+                self._held[window] = deque(_with_rows(p, codes[known], found[known]) for p in parts)
+            self._late = dict(compress(self._late.items(), ~known))
 
     def of_window(self, window: int) -> list[PastDocuments]:
         """What is remembered of a window (Unix seconds of its start), as it was read."""
@@ -150,12 +149,14 @@ class PastTexts:
         ]
 
     def _rows(self, block: TokenBlock, table: IntArray) -> CodeArray:
-        """int32 [W]: rows of a block's words; of one without a row -1, or _LATE less its place."""
+        """int32 [W]: rows of a block's words; of one without a row _LATE less its code."""
         found = table.astype(np.int32)
-        if self._late is not None:
-            late = self._late
-            for at in np.flatnonzero(table < 0).tolist():
-                found[at] = _LATE - late.setdefault(block.words[at], len(late))
+        for at in np.flatnonzero(table < 0).tolist():
+            code = self._late.setdefault(block.words[at], self._next)
+            self._next += code == self._next
+            found[at] = _LATE - code
+        if len(self._late) > _MOST_LATE:
+            self._late = dict(list(self._late.items())[-_MOST_LATE // 2 :])
         return found
 
     def _shorten(self) -> None:
@@ -183,12 +184,13 @@ def _authors(voices: IntArray, numbers: IntArray) -> Marks:
     return mixed(np.where(voices == -1, numbers, np.maximum(voices, ~voices)).astype(np.uint64))
 
 
-def _with_rows(part: PastDocuments, place: CodeArray) -> PastDocuments:
-    """Late words by their rows. place: int32 [late words + 1], the last one for words without."""
-    if not bool((part.ids <= _LATE).any()):
-        return part
-    late = place[_LATE - np.minimum(part.ids, -1)]
-    return replace(part, ids=np.where(part.ids < 0, late, part.ids))
+def _with_rows(part: PastDocuments, codes: IntArray, rows: CodeArray) -> PastDocuments:
+    """Late words by their rows int32 [n]. codes: int64 [n], increasing; others stay."""
+    late = np.flatnonzero(part.ids <= _LATE)
+    at = positions(codes, _LATE - part.ids[late].astype(np.int64))
+    ids = part.ids.copy()
+    ids[late[at >= 0]] = rows[at[at >= 0]]
+    return replace(part, ids=ids)
 
 
 def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:

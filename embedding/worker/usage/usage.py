@@ -181,6 +181,7 @@ class UsageReader:
         """A window and those before it, without passages that were read twice; None: nothing."""
         ours = {(one.life, one.source) for one in inherited}
         with self._lock:
+            self.past.find_late_words(lexicon.rows)
             held = {at: self.past.of_window(at) for at in [window, *self.past.before(window)]}
         held[window] = [
             one for one in held[window] if not one.life or (one.life, one.source) in ours
@@ -195,6 +196,7 @@ class UsageReader:
             return None
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
+        whole = replace(whole, ids=np.maximum(whole.ids, -1))
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
         place[whole.ids] = 1
         ids = np.flatnonzero(place[:-1])  # the last place is that of -1

@@ -42,6 +42,7 @@ LEXICON: Any = SimpleNamespace(
     ids=np.arange(WORDS),
     counts=np.full(WORDS, 100.0),
     places=lambda ids: ids,
+    rows=lambda waiting: np.full(len(waiting), -1),
     names=lambda ids: [f"말{at}" for at in ids.tolist()],
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -20,12 +22,16 @@ IDS = {name: 3 + 2 * at for at, name in enumerate(LETTERS)}
 class Lexicon:
     """Words whose ids have gaps, counted by chance."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: str = "") -> None:
+        self.known = {word: at for word, at in IDS.items() if word not in without}
         self.ids = np.array(sorted(IDS.values()), dtype=np.int64)
         self.counts = np.random.default_rng(5).integers(1, 900, len(self.ids)).astype(float)
 
     def places(self, ids: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.ids, ids)
+
+    def rows(self, words: Sequence[str]) -> np.ndarray:
+        return np.array([self.known.get(word, -1) for word in words], dtype=np.int64)
 
     def names(self, ids: np.ndarray) -> list[str]:
         return [LETTERS[(at - 3) // 2] for at in ids.tolist()]
@@ -60,8 +66,9 @@ def rows(ids: np.ndarray) -> np.ndarray:
     return drawn[ids]
 
 
-def keep(usage: UsageReader, one: TokenBlock) -> None:
-    table = np.array([IDS.get(word, -1) for word in one.words], dtype=np.int64)
+def keep(usage: UsageReader, one: TokenBlock, without: str = "") -> None:
+    """without: words that have no row yet"""
+    table = Lexicon(without).rows(one.words)
     usage.keep([one], [table])
 
 
@@ -132,6 +139,29 @@ def test_words_that_are_remembered_seldom_are_not_sent(monkeypatch):
     keep(usage, block(["ab", "cd"], 9))
     parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     assert {int(at) for part in parts for at in part.ids} == {IDS["c"], IDS["d"]}
+
+
+def test_words_that_got_their_row_later_are_used_as_if_they_had_it_from_the_start(monkeypatch):
+    """Also where a window was closed meanwhile, and where one of them never gets a row."""
+    texts = {8: ["abc", "cab", "xab"], 9: ["bca", "axb", "cyx"]}
+    whole, late = reader(), reader()
+    for day, documents in texts.items():
+        keep(whole, block(documents, day), without="y")
+        keep(late, block(documents, day), without="abxy" if day == 8 else "by")
+        if day == 8:
+            late.close(int(8 * DAY), Lexicon("abxy"), rows)
+    for usage, without in ((late, "xby"), (late, "y")):
+        usage.past.find_late_words(Lexicon(without).rows)
+    parts = [usage.close(int(9 * DAY), Lexicon("y"), rows).sums for usage in (whole, late)]
+    for word in "abcx":
+        for time in (1, 2):
+            (sums, n), (own, m) = (added(each, time, word) for each in parts)
+            assert n == m
+            assert np.array_equal(sums, own), (word, time)
+    monkeypatch.setattr("embedding.worker.usage.past._MOST_LATE", 2)
+    keep(late, block(["zwvu"], 9), without="zwvu")
+    assert len(late.past._late) == 1, "names of words that wait are bounded"
+    late.close(int(9 * DAY), Lexicon(), rows)
 
 
 def test_one_author_is_in_one_unit():
