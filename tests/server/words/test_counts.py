@@ -175,7 +175,7 @@ def test_a_checkpoint_of_a_window_goes_on_being_counted():
     held.add(named(["말"], 2))
     again.replace(0, held.table(0))
     again.add(named(["말", "글"]))
-    table = as_word_counts(again.table(0), 0)
+    table = as_word_counts({0: again.table(0)})
     assert dict(zip(table.words, table.counts.tolist(), strict=True)) == {"말": 3, "글": 1}
 
 
