@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.files import entry, validate
-from embedding.snapshots.format import COUNTS, EARLIER, MANIFEST, VECTORS, Manifest, encoded
+from embedding.snapshots.format import COUNTS, EARLIER_FILE, MANIFEST, VECTORS, Manifest, encoded
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.pulls import CONTEXTS_FILE
 from embedding.snapshots.snapshot import read_manifest
@@ -188,7 +188,7 @@ def _phrases(table: pa.Table, word: str | None, source: str | None, row: int) ->
 _CHANGES: dict[str, _Change] = {
     VECTORS: _vectors,
     COUNTS: _counts,
-    EARLIER: _counts,
+    EARLIER_FILE: _counts,
     USAGE: _usage,
     BUSIEST_FILE: _usage,
     CONTEXTS_FILE: _contexts,

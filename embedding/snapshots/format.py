@@ -47,7 +47,7 @@ ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 """How a snapshot may be called."""
 VECTORS = "vectors.arrow"
 COUNTS = "counts.arrow"
-EARLIER = "earlier.arrow"
+EARLIER_FILE = "earlier.arrow"
 MANIFEST = "manifest.json"
 AMENDABLE = 2
 """Published windows of which a server keeps counts and use, the latest ones: for amendments, and to

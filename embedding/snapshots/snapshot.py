@@ -26,7 +26,7 @@ from embedding.snapshots import query
 from embedding.snapshots.files import entry, validate
 from embedding.snapshots.format import (
     COUNTS,
-    EARLIER,
+    EARLIER_FILE,
     MANIFEST,
     VALUE_COLUMNS,
     VECTORS,
@@ -137,7 +137,7 @@ class Snapshot:
     @property
     def earlier(self) -> WordCounts | None:
         """What windows before counted of words that had no row when they were published."""
-        return _encoded(self._mapped(EARLIER)) if EARLIER in self.manifest.files else None
+        return _encoded(self._mapped(EARLIER_FILE)) if EARLIER_FILE in self.manifest.files else None
 
     @cached_property
     def by_source(self) -> WordCounts:
@@ -194,9 +194,9 @@ class Snapshot:
 
         before  a window before it, of which a snapshot counts words that had no row yet
         """
-        if before is not None and EARLIER not in self.manifest.files:
+        if before is not None and EARLIER_FILE not in self.manifest.files:
             return {}
-        table = self.counts_table if before is None else self._mapped(EARLIER)
+        table = self.counts_table if before is None else self._mapped(EARLIER_FILE)
         at = _bisect(table.column("word").dictionary, word)
         codes = table.column("word").indices.to_numpy()
         # In their own type: else all codes are converted.

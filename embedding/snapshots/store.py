@@ -89,7 +89,7 @@ class SnapshotStore:
             parts: list[tuple[str, Callable[..., None], Any]] = [
                 (layout.VECTORS, layout.write_vectors, data),
                 (layout.COUNTS, layout.write_counts, data.by_source),
-                (layout.EARLIER, layout.write_counts, data.earlier),
+                (layout.EARLIER_FILE, layout.write_counts, data.earlier),
                 (usage.USAGE, usage.write, use),
                 (usage.BUSIEST_FILE, usage.write, None if use is None else use.busiest),
                 (pulls.CONTEXTS_FILE, pulls.write, pulled),

@@ -237,8 +237,8 @@ def _by_vectors(labels: Sequence[str]) -> Note:
 def _sources(snapshot: Snapshot, word: str, later: Sequence[Snapshot]) -> tuple[SourceUse, ...]:
     """later: snapshots after it, which may count a word in its window that had no row yet."""
     manifest = snapshot.manifest
-    told = (one.source_counts(word, manifest.as_window()) for one in later)
-    counted = snapshot.source_counts(word) or next(filter(None, told), {})
+    after = (one.source_counts(word, manifest.as_window()) for one in later)
+    counted = snapshot.source_counts(word) or next(filter(None, after), {})
     names = sorted({*manifest.tokens, *manifest.documents, *counted})
     rows = []
     for name in names:
