@@ -13,16 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from embedding.kernel.errors import InputError
-from embedding.kernel.records import CodeArray, FloatArray
-from embedding.models.adagrad import RowState
-from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.config import ModelConfig
 from embedding.models.jit import bare
-from embedding.models.outputs import KernelPlan, Scratch, advance, descend, draw_noise, learn
-from embedding.models.sampling import below, kept_tokens, next_state, seeded
+from embedding.models.noise_trainer import NoiseTrainer
+from embedding.models.outputs import advance, descend, draw_noise, learn
+from embedding.models.sampling import below, next_state, seeded
 from embedding.models.simd import axpy, clear
-from embedding.models.tracking import Tracking, enter, leave, nothing, result
+from embedding.models.tracking import enter, leave
 from embedding.models.traits import MODELS, ModelTraits
 
 _ONE = np.float32(1.0)
@@ -116,78 +113,9 @@ def fasttext(
     "fasttext",
     ModelTraits(draws_noise=True, weighs_sentences=True, has_subwords=True),
 )
-class FastTextTrainer:
+def fasttext_trainer(config: ModelConfig) -> NoiseTrainer:
     """Trainer of skip-gram over subwords; loss is per (centre, context word) pair.
 
     A block without `subwords` trains plain skip-gram with the centre as input.
     """
-
-    def __init__(self, config: ModelConfig) -> None:
-        self._config = config
-        self._inputs, self._grams, self._outputs = RowState(), RowState(), RowState()
-
-    def train(
-        self,
-        block: LocalBlock,
-        vectors: FloatArray,
-        contexts: FloatArray,
-        *,
-        learning_rate: float,
-        seed: int,
-    ) -> BlockLoss:
-        block.check(vectors, contexts)
-        subwords, offsets = _grams_of(block, len(vectors))
-        words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
-        if not len(words) or not len(block.pool):
-            return nothing(block, len(words))
-        adaptive = self._config.optimiser is Optimiser.ADAGRAD
-        known = len(offsets) - 1
-        squares_words = self._inputs.gather(block.ids, known if adaptive else 0)
-        squares_grams = self._grams.gather(
-            block.subword_ids, len(vectors) - known if adaptive else 0
-        )
-        squares_in = np.concatenate([squares_words, squares_grams])
-        squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
-        plan = KernelPlan.of(self._config, learning_rate, len(block.pool))
-        track = Tracking.of(block, ends, plan, (vectors, contexts), (subwords, offsets))
-        loss, pairs = fasttext(
-            words,
-            ends,
-            block.pool,
-            vectors,
-            contexts,
-            subwords,
-            offsets,
-            plan,
-            Scratch.of(plan, vectors.shape[1]),
-            squares_in,
-            squares_out,
-            np.uint64(seed),
-            track,
-        )
-        self._inputs.scatter(block.ids, squares_in[: len(squares_words)])
-        self._grams.scatter(block.subword_ids, squares_in[len(squares_words) :])
-        self._outputs.scatter(block.ids, squares_out)
-        return result(loss, pairs, len(words), block.track, track)
-
-
-def _grams_of(block: LocalBlock, rows: int) -> tuple[CodeArray, CodeArray]:
-    """The n-grams of a block's words; raises InputError when they do not fit the tables."""
-    if block.subwords is None or block.subword_offsets is None:
-        return np.zeros(0, np.int32), np.zeros(rows + 1, np.int32)
-    offsets, grams = block.subword_offsets, block.subwords
-    words = len(offsets) - 1
-    highest = int(block.tokens.max()) if len(block.tokens) else -1
-    if not highest < words <= rows or int(offsets[-1]) != len(grams) or int(offsets[0]) != 0:
-        raise InputError(
-            f"subword offsets cover {words} words and {int(offsets[-1])} n-grams; the block names "
-            f"word row {highest}, has {len(grams)} n-grams and {rows} rows of vectors."
-        )
-    if bool((np.diff(offsets) < 0).any()):
-        raise InputError("subword offsets must not fall: the n-grams lie word after word.")
-    if len(grams) and (int(grams.min()) < words or int(grams.max()) >= rows):
-        raise InputError(
-            f"n-gram rows {int(grams.min())} to {int(grams.max())}: rows {words} to {rows - 1} "
-            "of vectors are accepted, behind the rows of the words."
-        )
-    return grams, offsets
+    return NoiseTrainer(config, fasttext)

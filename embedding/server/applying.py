@@ -7,7 +7,6 @@ from functools import partial
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.server.ledger.departures import Departures
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.averaging import deltas_of
@@ -15,6 +14,42 @@ from embedding.server.rows.changing import ChangeQueue, Step
 from embedding.server.rowstore.interface import RowStore
 from embedding.server.upstream import Upstream
 from embedding.server.words.accounting import Accounts, PushArrival
+from embedding.server.words.windows import WindowTracker
+
+
+class Departures:
+    """Nodes that went away and that windows wait for still, until what they pushed is in the books.
+
+    Invariant: a window is cut behind the last count of every node that read for it. A policy with a
+    barrier may hold a node's last pushes back when the node says goodbye. If the node were
+    forgotten then, the watermark would pass texts that are in those pushes, and their window would
+    be cut without them; and the pushes, applied later, would make the watermark wait for a node
+    that is gone. The server's lock guards it.
+    """
+
+    def __init__(self, ledger: Ledger, tracker: WindowTracker) -> None:
+        self._ledger = ledger
+        self._tracker = tracker
+        self._last: dict[str, int] = {}
+
+    def gone(self, node: str, last: int | None = None) -> None:
+        """A node went away.
+
+        last  number of its last push; None: of the last one that was taken here
+        """
+        self._last[node] = self._ledger.of(node).accepted if last is None else last
+        self.advance()
+
+    def back(self, node: str) -> None:
+        """It is there again: windows wait for it as before."""
+        self._last.pop(node, None)
+
+    def advance(self) -> None:
+        """Forget those whose pushes are all in the books by now."""
+        for node, last in tuple(self._last.items()):
+            if self._ledger.of(node).applied >= last:
+                del self._last[node]
+                self._tracker.leave(node)
 
 
 class Applying:

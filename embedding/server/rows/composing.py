@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from embedding.kernel.devices import DeviceArray
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
-from embedding.models.gramindex import GramIndex
+from embedding.models.subwords import GramIndex
 from embedding.server.rows.copying import RowsCopy
 from embedding.server.rows.devices import beside, contiguous
 from embedding.server.rows.fetching import sum_rows

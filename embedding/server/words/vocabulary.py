@@ -8,7 +8,8 @@ Versions grow with every change, so that a node asks only for what is new to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,126 @@ import numpy.typing as npt
 
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.kernel.errors import RefusedError
+from embedding.kernel.positions import positions
 from embedding.kernel.records import IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.rows.slotmap import SlotMap
-from embedding.server.words.candidates import Candidates
 from embedding.server.words.counts import Decay
 from embedding.server.words.digests import WordDigests
-from embedding.server.words.evictions import Eviction, Evictions
+
+_KEEP_SHARE = 0.95
+
+
+class Candidates(dict[bytes, float]):
+    """Words without a row yet: digest → stored count (see `Decay`), at most `limit` of them after
+    each push.
+
+    When they are too many, the count at the lowest twentieth is taken off all, and words with
+    nothing left are forgotten (Misra and Gries 1982, in batches: Agarwal et al. 2013, Mergeable
+    Summaries, section 3). A count is therefore never too high, so that no word is admitted
+    early, and too low by at most `shortfall`: what is taken off one word is taken off at least
+    0.95 · limit others too, so it cannot exceed N / (0.95 · limit) when N occurrences (decayed)
+    of words without a row were read.
+    """
+
+    def __init__(
+        self, limit: int, digests: WordDigests, held: Mapping[bytes, float] | None = None
+    ) -> None:
+        super().__init__(held or {})
+        self.limit = limit
+        self.digests = digests
+        self.shortfall = 0.0
+        """By how much a stored count may be too low."""
+
+    def count(self, words: Sequence[str], stored: Iterable[float]) -> None:
+        """Add to the stored counts of words, which may repeat."""
+        get, digest = self.get, self.digests.of
+        for word, n in zip(words, stored, strict=True):
+            key = digest(word)
+            self[key] = get(key, 0.0) + n
+
+    def of(self, word: str) -> float:
+        """The stored count of a word."""
+        return self.get(self.digests.of(word), 0.0)
+
+    def take(self, word: str) -> float:
+        """The stored count of a word, which is forgotten."""
+        return self.pop(self.digests.of(word), 0.0)
+
+    def bound(self) -> None:
+        """Come back under `limit`."""
+        if len(self) <= self.limit:
+            return
+        values = np.fromiter(self.values(), np.float64, count=len(self))
+        least = len(values) - int(self.limit * _KEEP_SHARE) - 1
+        taken = float(np.partition(values, least)[least])
+        self.shortfall += taken
+        self._replace({key: n - taken for key, n in self.items() if n > taken})
+
+    def rescale(self, divisor: float) -> None:
+        """Divide all that is stored."""
+        self.shortfall /= divisor
+        self._replace({key: n / divisor for key, n in self.items()})
+
+    def _replace(self, held: Mapping[bytes, float]) -> None:
+        self.clear()  # gives the memory back, which deleting word by word would not
+        self.update(held)
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """Words that lost their rows in one version.
+
+    version  of the vocabulary in which it happened
+    ids      int64 [n], increasing; born int64 [n], versions in which they had been admitted
+    words    str [n]
+    """
+
+    version: int
+    ids: IntArray
+    born: IntArray
+    words: Sequence[str]
+
+
+class Evictions:
+    """At most `limit` evicted ids, the latest: a node hears of them, and late counts still find
+    their word. What is older is forgotten.
+
+    since   versions from which on every eviction is known here
+    """
+
+    def __init__(self, limit: int, since: int) -> None:
+        self.limit = limit
+        self.since = since
+        self._held: deque[Eviction] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, eviction: Eviction) -> None:
+        """Note an eviction; one larger than `limit` is not kept at all."""
+        self._held.append(eviction)
+        self._size += len(eviction.ids)
+        while self._size > self.limit:
+            old = self._held.popleft()
+            self._size -= len(old.ids)
+            self.since = old.version
+
+    def after(self, version: int) -> IntArray:
+        """Ids int64 evicted after `version` that had been admitted by then."""
+        parts = [e.ids[e.born <= version] for e in self._held if e.version > version]
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+    def words(self, ids: IntArray) -> list[str | None]:
+        """The word of each evicted id; None for one that is forgotten."""
+        found: list[str | None] = [None] * len(ids)
+        for eviction in self._held:
+            places = positions(eviction.ids, ids)
+            for at in np.flatnonzero(places >= 0).tolist():
+                found[at] = eviction.words[int(places[at])]
+        return found
+
 
 _EVICT_SHARE = 0.05
 _HISTORY_SHARE = 0.25

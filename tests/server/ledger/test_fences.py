@@ -14,7 +14,7 @@ from embedding.exchange.channel import ask
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import FencedError
-from embedding.server.ledger.fences import FENCED, Fences
+from embedding.server.ledger.sequence import FENCED, Fences
 from embedding.server.service import running_server
 
 

@@ -22,7 +22,7 @@ from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableErro
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
-from embedding.server.ledger.fences import Fences
+from embedding.server.ledger.sequence import Fences
 from embedding.server.recovery.seeding import NOTHING, roll_back_state
 from embedding.server.service import running_server
 from embedding.settings import Settings

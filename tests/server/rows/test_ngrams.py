@@ -16,8 +16,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.devices import to_host
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs, Table, Window
-from embedding.models.gramindex import GramIndex
-from embedding.models.subwords import Subwords
+from embedding.models.subwords import GramIndex, Subwords
 from embedding.server.config import ServerConfig
 from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.devices import pick_device
