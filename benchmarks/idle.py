@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -81,6 +82,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     found = rows(given.home, given.seconds)
+    if not found:
+        print(f"{given.home}: no process of a platform runs there.", file=sys.stderr)
+        return 1
     if given.json:
         print(json.dumps(found, indent=2))
         return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.idle import kind, usage
+from benchmarks.idle import kind, main, usage
 from embedding.platform.processes import mark
 
 
@@ -52,3 +52,8 @@ def test_processor_seconds_of_children_that_ended_count(tmp_path: Path) -> None:
     assert spent >= 0.5
     assert memory > 0
     assert n == 1
+
+
+def test_a_folder_without_a_platform_is_one_sentence(tmp_path, capsys):
+    assert main(["--home", str(tmp_path), "--seconds", "0.01"]) == 1
+    assert capsys.readouterr().err == f"{tmp_path}: no process of a platform runs there.\n"
