@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judging import Verdict, judge
 
+from embedding.kernel import patterns
 from embedding.text import mask as masking
 from embedding.text.mask import mask
 from embedding.text.normalise import normalise
@@ -326,7 +327,7 @@ def looked_at(text: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         held = list(vars(masking).values())
         held += [row[-1] for group in held if isinstance(group, tuple) for row in group]
-        for pattern in (one for one in held if isinstance(one, masking._Later)):
+        for pattern in (one for one in held if isinstance(one, patterns._Later)):
             for name in ("search", "match", "fullmatch", "sub", "subn", "finditer"):
                 patch.setattr(pattern, name, counted(getattr(pattern._compiled, name)), False)
         mask(text)
