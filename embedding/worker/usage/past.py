@@ -62,8 +62,7 @@ class PastDocuments:
         """int64 [d]: places in an order of each window, in which one document stands before another
         whichever others there are, whoever reads them, and when."""
         salt = np.uint64(window % 2**63)
-        authors = mixed(_authors(self.voices, self.numbers) + salt)
-        order: IntArray = np.lexsort((mixed(self.numbers.astype(np.uint64) + salt), authors))
+        order: IntArray = np.argsort(mixed(self.numbers.astype(np.uint64) + salt), kind="stable")
         return order
 
 

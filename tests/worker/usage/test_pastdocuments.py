@@ -55,13 +55,3 @@ def test_one_document_stands_before_another_whichever_others_there_are():
         assert [number for number in order if number in left] == left
     orders = {tuple(every.chance_order(window).tolist()) for window in range(0, 864_000, 86_400)}
     assert len(orders) == 10, "another one in each window"
-
-
-def test_documents_of_one_author_stand_together_wherever_they_are_read():
-    """A file numbers documents by lines, a crawl by addresses; authors have one name in both."""
-    voices = np.repeat(np.arange(1, 21), 2)
-    file = replace(documents("s", *range(40)), voices=voices)
-    crawl = replace(file, numbers=np.arange(40)[::-1] * 977 + 5)
-    orders = [voices[each.chance_order(60)].tolist() for each in (file, crawl)]
-    assert orders[0] == orders[1]
-    assert sorted(orders[0]) != orders[0]
