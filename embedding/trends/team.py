@@ -78,6 +78,11 @@ class TeamShared:
     notes: tuple[TeamNote, ...] = ()
     report: MailedReport | None = None
 
+    def notes_on(self, kind: str, about: str) -> tuple[TeamNote, ...]:
+        """Notes about one thing, newest first."""
+        own = [one for one in self.notes if (one.kind, one.about) == (kind, about)]
+        return tuple(reversed(own))
+
     def watched(self, word: str) -> WatchedWord | None:
         """The word as it stands on the list; None where it does not."""
         return next((one for one in self.words if one.word == word), None)
