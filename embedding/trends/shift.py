@@ -36,6 +36,7 @@ def _square_of_sine(angle: TestArray) -> TestArray:
 # close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
 ARCSINE_SCALE = Scale("share", lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
 DISTANCE = Scale("distance", np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
+LINEAR = Scale("linear", lambda x: x, lambda x: x)
 
 
 def judge_usage(pair: SnapshotPair, rows: IntArray) -> Permuted:

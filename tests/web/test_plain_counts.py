@@ -125,7 +125,7 @@ def published(found: list[CorpusDocument], folder: Path, *, signed: bool) -> Pat
     random = np.random.default_rng(0)
     words: list[str] = []
     for start in windows.windows():
-        rows = as_word_counts(windows.table(start), start)
+        rows = as_word_counts({start: windows.table(start)})
         window = Window.holding(_moment(start), WindowUnit.MONTH)
         words += sorted({*rows.words} - {*words})
         vectors = random.normal(size=(len(words), 8)).astype(np.float32)
