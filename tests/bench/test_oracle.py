@@ -38,7 +38,7 @@ def judged(share: float) -> tuple[np.ndarray, np.ndarray]:
     centres = np.random.default_rng(1).standard_normal((WORDS, DIM)) * 0.7
     order = np.roll(np.arange(WORDS), 1)
     sure = between_times([used(centres, centres, 0, 2)], used(centres, centres[order], share, 3))
-    floor = noise.NoiseFloor(*np.zeros((3, 0)), words=0)
+    floor = noise.NoiseFloor(*np.zeros((3, 0)))
     names = [f"w{at}" for at in range(WORDS)]
     ranked = noise.RankedShifts(sure.z, sure.p, sure.p, floor)
     zeros, places = np.zeros(WORDS), np.arange(WORDS)
