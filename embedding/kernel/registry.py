@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
@@ -148,7 +148,10 @@ class Registry(Generic[T, S]):
         """Entry points of other packages; none may take a name that is taken."""
         found: dict[str, EntryPoint] = {}
         for entry in sorted(installed().select(group=self.group), key=lambda each: each.name):
-            if entry.name in found or entry.name in self._modules:
+            built_in = entry.name in self._modules
+            if built_in and _owner(entry) == DISTRIBUTION:
+                continue  # Of an installation of another version of this tree.
+            if built_in or entry.name in found:
                 other = whose(found[entry.name]) if entry.name in found else "Yeoron itself"
                 raise ConfigError(
                     f"{self.kind} {entry.name!r} is registered by {whose(entry)} and by {other}: "
@@ -172,7 +175,7 @@ class Registry(Generic[T, S]):
 
     def _load(self, name: str) -> tuple[T, S]:
         if name not in self._known:
-            entry = None if name in self._modules else self._entries.get(name)
+            entry = self._entries.get(name)
             if entry is None and name not in self._modules:
                 raise ConfigError(f"{self._unknown(name)}.")
             before = dict(self._known)
@@ -260,28 +263,3 @@ class Need:
         if not self.met(name):
             front = f"{self.registry.kind} {name} with {where or self.feature}"
             raise ConfigError(f"{front}: {self.reason}{otherwise}.")
-
-
-def table_of(registry: Registry[Any, Any]) -> str:
-    """The traits of what comes with Yeoron as a table in Markdown, for the documentation."""
-    from embedding.kernel.markdown import table  # DAGs are parsed without it
-
-    names = registry.built_in()
-    head = [each.name for each in fields(registry.traits(names[0])) if each.repr]
-    rows = [
-        [f"`{name}`", *(_cell(getattr(registry.traits(name), each)) for each in head)]
-        for name in names
-    ]
-    return table([registry.kind, *head], rows).rstrip("\n")
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: `{each}`" for name, each in value.items())
-    if callable(value):
-        return f"`{getattr(value, '__name__', value)}`"
-    return "" if value in (None, 0, "") else str(value)

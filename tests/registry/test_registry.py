@@ -11,7 +11,7 @@ import pytest
 
 from embedding.kernel import registry as registries
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.registry import Need, Registry, table_of
+from embedding.kernel.registry import Need, Registry
 
 GOOD = """
 from fruits import FRUITS, FruitTraits
@@ -94,7 +94,9 @@ def test_names_of_neighbours_stand_among_the_built_in_ones(fruits, tmp_path: Pat
         fruits.add(name, GOOD.format(name=name))
         return fruits.entries.pop()._for(PathDistribution(about))
 
-    fruits.entries += [entry("acorn", "other"), entry("aaa", "yeoron")]
+    # "apple" is what an installation of another version of the tree says: it is built in here.
+    fruits.entries += [entry(name, "yeoron") for name in ("aaa", "apple")]
+    fruits.entries.append(entry("acorn", "other"))
     assert fruits.built_in() == ("aaa", "apple")
     assert fruits.names() == ("aaa", "apple", "acorn")
     fruits._lab = True
@@ -164,6 +166,8 @@ def test_who_lacks_a_trait_is_refused_with_those_that_have_it(fruits) -> None:
 
 
 def test_the_table_names_all_traits(fruits) -> None:
+    from registry.tables import table_of
+
     assert table_of(fruits).splitlines() == [
         "| fruit | sweet | sour |",
         "| --- | --- | --- |",
