@@ -42,7 +42,7 @@ NO_GPU = (
 BLOCK = 250_000
 """Tokens between two looks at the learning rate."""
 BEARABLE = 3e-5
-"""`embedding.models.gpu.BEARABLE`, which needs Triton to be read."""
+"""`yeoron_lab.hogwild.gpu.BEARABLE`, which needs Triton to be read."""
 LEAST, RATES, SHARES = (5, 50, 500), (0.025, 0.1), (0.25, 1.0, 4.0, 16.0, 64.0)
 """Occurrences that a word needs, learning rates, and parts of the windows that the rule allows."""
 
@@ -69,7 +69,7 @@ class Resident:
     def __init__(self, corpus: Corpus, config: ModelConfig, seed: int) -> None:
         import torch
 
-        from embedding.models.gpu import GpuTrainer
+        from yeoron_lab.hogwild.gpu import GpuTrainer
 
         self.config, self.corpus, self.seed = config, corpus, seed
         host = Kernel(corpus, config, seed)

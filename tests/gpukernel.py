@@ -12,11 +12,11 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def gpu_kernel() -> ModuleType:
-    """`embedding.models.gpu`, interpreted where there is no GPU; the test is skipped without
+    """`yeoron_lab.hogwild.gpu`, interpreted where there is no GPU; the test is skipped without
     Triton."""
     if DEVICE == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
     pytest.importorskip("triton", reason="Triton is not installed (infra/install.sh test)")
-    from embedding.models import gpu
+    from yeoron_lab.hogwild import gpu
 
     return gpu

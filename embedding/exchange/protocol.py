@@ -85,7 +85,7 @@ class SharedTables:
 
     path    file to map, float32: `out` [rows, dim], `in` [rows, dim] and, for fastText, `sub`
             [buckets, dim]; a row's place is its id, or the bucket
-    on_gpu  they lie on a GPU, and the path is a name for `borrow`
+    on_gpu  they lie on a GPU, and the path is what `devices.lend` gave
     """
 
     path: str

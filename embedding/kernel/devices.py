@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import math
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -62,27 +60,9 @@ def on_gpu(name: str) -> bool:
 
 
 def lend(tensor: DeviceArray) -> str:
-    """What other processes of this host `borrow` a tensor on a GPU by, while it is there."""
+    """What other processes of this host borrow a tensor on a GPU by, while it is there."""
     shared = tensor.untyped_storage()._share_cuda_()
     return json.dumps([part.hex() if isinstance(part, bytes) else part for part in shared])
-
-
-def borrow(handle: str, shape: Sequence[int]) -> DeviceArray:
-    """A float32 tensor that another process has lent; ConfigError where it cannot be reached."""
-    import torch
-
-    parts = [bytes.fromhex(part) if isinstance(part, str) else part for part in json.loads(handle)]
-    try:
-        # CUDA IPC, as torch.multiprocessing.reductions.rebuild_cuda_tensor has it.
-        storage = torch.UntypedStorage._new_shared_cuda(*parts)  # noqa: SLF001
-    except (AttributeError, RuntimeError, TypeError) as error:
-        raise ConfigError(
-            "policy hogwild on a GPU: the server's tables cannot be reached from this process "
-            f"({str(error).splitlines()[0]}); start nodes on the server's own host, with the same "
-            "CUDA_VISIBLE_DEVICES and in the same container, or use ssp or asp."
-        ) from error
-    flat = torch.empty(0, dtype=torch.float32, device=storage.device).set_(storage)
-    return flat[: math.prod(shape)].view(*shape)
 
 
 def to_host(values: DeviceArray) -> npt.NDArray[Any]:

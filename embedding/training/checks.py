@@ -13,7 +13,6 @@ from embedding.exchange.relay import aggregation
 from embedding.exchange.shards.columns import columns
 from embedding.kernel.devices import gpus
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models.making import check_gpu_model
 from embedding.models.traits import COUNT_MODELS, MODELS
 from embedding.server.compatibility import (
     AGGREGATED_COMPRESSION,
@@ -30,6 +29,7 @@ from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS, make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.survey import CorpusSurvey, surveyed
 from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
+from embedding.worker.learning.training import in_place
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -77,8 +77,10 @@ def check_options(request: TrainRequest) -> None:
         columns().check_request(request)
     elif request.shards > 1:
         SHARDS.check(request.sync.policy, f"{request.shards} shards", ", or 1 shard")
-    if request.device == "cuda" and POLICIES.traits(request.sync.policy).needs_shared_memory:
-        check_gpu_model(request.model)
+    if POLICIES.traits(request.sync.policy).needs_shared_memory:
+        training = in_place()
+        if request.device == "cuda":
+            training.check_model(request.model)
     if request.dated is not None:
         _check_dated(request)
     if request.rehearsal_passes:

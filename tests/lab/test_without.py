@@ -63,6 +63,7 @@ def test_a_usual_training_needs_nothing_of_it(without) -> None:
     [
         ("--sync", "sandblaster"),
         ("--sync", "easgd"),
+        ("--sync", "hogwild"),
         ("--sync", "averaging"),
         ("--compression", "topk"),
         ("--topology", "hybrid"),

@@ -8,9 +8,12 @@ from functools import partial
 from typing import Protocol
 
 from embedding.exchange.payload import WindowUse
+from embedding.exchange.protocol import SharedTables
+from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss, Trainer
+from embedding.models.config import ModelConfig
 from embedding.worker.learning.combining import Steps, steps_of
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.observing import Observer
@@ -111,11 +114,43 @@ class BlockTraining:
 
 
 MakeTraining = Callable[[LearnerParts], BlockTraining]
-"""A kind of learner: `copies.each_block`, those of `TRAININGS`, that of columns on
-shards and `hogwild.in_place`."""
+"""A kind of learner: `copies.each_block`, those of `TRAININGS` and `IN_PLACE`, that of columns."""
 
 TRAININGS: Registry[MakeTraining, NoTraits] = Registry(
     "way of training", "yeoron.trainings", "embedding.worker.learning", "TRAININGS"
 )
 """Ways of training that follow every pace of a policy. A node takes the first; the core itself
 trains and pushes each block."""
+
+
+class TrainingInPlace(Protocol):
+    """A way of training on the server's own tables, in memory that nodes share with it."""
+
+    @staticmethod
+    def check_model(config: ModelConfig) -> None:
+        """ConfigError for a model that cannot be trained where the tables lie on a GPU."""
+
+    @staticmethod
+    def trainer(config: ModelConfig) -> Trainer:
+        """What trains on tables on a GPU, compiled; ConfigError as `check_model`."""
+
+    @staticmethod
+    def training(shared: SharedTables, dim: int) -> MakeTraining:
+        """On tables of `dim` columns; ConfigError where this host does not have them."""
+
+
+IN_PLACE: Registry[type[TrainingInPlace], NoTraits] = Registry(
+    "way of training in place", "yeoron.in_place", "embedding.worker.learning", "IN_PLACE"
+)
+"""A node whose server shares its tables takes the first; the core has none."""
+
+
+def in_place() -> type[TrainingInPlace]:
+    """The way of training in place; ConfigError where none is installed."""
+    found = IN_PLACE.first()
+    if found is None:
+        raise ConfigError(
+            "policy with tables in shared memory: nothing here trains on them; pip install "
+            '"yeoron[all]" brings it.'
+        )
+    return found

@@ -21,12 +21,11 @@ from embedding.worker.corpus.offset import Offset
 from embedding.worker.crawling.unacknowledged import Unacknowledged
 from embedding.worker.learning.copies import each_block
 from embedding.worker.learning.heldout import HeldOut
-from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.noderounds import NODE_ROUNDS, NodeRounds
 from embedding.worker.learning.setup import LearnerSetup
-from embedding.worker.learning.training import TRAININGS, MakeTraining
+from embedding.worker.learning.training import TRAININGS, MakeTraining, in_place
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.sharing import LOOK_S, Peers
@@ -94,8 +93,9 @@ def make_learner(
         usage=UsageReader.of(model, welcome.usage, past, peers),
         unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
-    on_gpu = welcome.shared is not None and welcome.shared.on_gpu
-    trainer = trainer or make_trainer(model, gpu=on_gpu)
+    if trainer is None:
+        on_gpu = welcome.shared is not None and welcome.shared.on_gpu
+        trainer = in_place().trainer(model) if on_gpu else make_trainer(model)
     memory = make_replay(spec.stream, model.seed) if remembers else None
     start = Start.of(welcome, active=1 if spec.ring is None else spec.ring.size)
     return Learner(
@@ -139,7 +139,7 @@ def _kind(client: ParameterClient, welcome: Welcome) -> MakeTraining:
     if welcome.split == "columns":
         return columns().training(client.path)
     if welcome.shared is not None:
-        return in_place(MappedTables.attach(welcome.shared, welcome.dim))
+        return in_place().training(welcome.shared, welcome.dim)
     for name in TRAININGS:
         return TRAININGS.get(name)
     if not welcome.pace.every_block:

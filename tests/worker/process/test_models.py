@@ -27,12 +27,12 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.copies import each_block
-from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.link import LearnerLink
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.process.pipeline import Pipeline, When
+from yeoron_lab.hogwild.training import MappedTables, in_place
 
 DIM, BUCKETS = 16, 3000
 LINE = ExchangeConfig(

@@ -20,12 +20,12 @@ from embedding.server.snapshotting.live import LiveModel
 from embedding.server.words.reading import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Learner
 from embedding.worker.learning.nodeclock import Start
 from embedding.worker.learning.planning import CodedText, plan
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.words.rarewords import RareWords, RowCounts
+from yeoron_lab.hogwild.training import MappedTables, in_place
 from yeoron_lab.paced.paced import at_a_pace
 
 

@@ -22,14 +22,14 @@ from embedding.server.rows.torchdevice import TorchDevice
 from embedding.server.rowstore import local
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learning import hogwild
-from embedding.worker.learning.hogwild import MappedTables, in_place
 from embedding.worker.learning.learner import Extras, Learner
 from embedding.worker.learning.setup import LearnerSetup
 from embedding.worker.learning.ticks import Close
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
 from gpukernel import DEVICE, gpu_kernel
+from yeoron_lab.hogwild import training as hogwild
+from yeoron_lab.hogwild.training import MappedTables, in_place
 
 DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)

@@ -13,13 +13,12 @@ import pytest
 import torch
 
 from embedding.kernel.errors import ConfigError
-from embedding.models import making
 from embedding.models.base import LocalBlock, Track
 from embedding.models.config import ModelConfig
-from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from gpukernel import DEVICE, gpu_kernel
 from torchreference import negative_sampling_loss
+from yeoron_lab.hogwild.training import Hogwild
 
 RATE = 0.05
 
@@ -201,7 +200,7 @@ def test_fewer_windows_are_in_flight_where_words_are_few_or_steps_are_long() -> 
 def test_what_it_does_not_learn_is_refused(asked: dict[str, Any], message: str) -> None:
     gpu_kernel()
     with pytest.raises(ConfigError, match=message):
-        make_trainer(ModelConfig(**asked), gpu=True)
+        Hogwild.trainer(ModelConfig(**asked))
 
 
 def test_a_driver_that_is_too_old_is_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,16 +219,16 @@ def test_a_driver_that_is_too_old_is_named_in_a_sentence(monkeypatch: pytest.Mon
 
 def test_without_triton_it_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "embedding.models.gpu", raising=False)
+    monkeypatch.delitem(sys.modules, "yeoron_lab.hogwild.gpu", raising=False)
     with pytest.raises(ConfigError, match="triton is not installed; `make setup TORCH=cuda`"):
-        making.make_trainer(ModelConfig(), gpu=True)
+        Hogwild.trainer(ModelConfig())
 
 
 COMPILE = """
 import sys, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from embedding.models import gpu
+from yeoron_lab.hogwild import gpu
 from embedding.models.config import ModelConfig
 for model in ("sgns", "cbow"):
     constants = dict(gpu.GpuTrainer(ModelConfig(model=model))._constants)

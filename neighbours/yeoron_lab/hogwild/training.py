@@ -7,6 +7,8 @@ go over the wire as for every other policy; rows do not.
 
 from __future__ import annotations
 
+import json
+import math
 import mmap
 import os
 from collections.abc import Sequence
@@ -15,16 +17,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.exchange.protocol import SharedTables
-from embedding.kernel.devices import DeviceArray, borrow, to_host
+from embedding.kernel.devices import DeviceArray, to_host
 from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import Optimiser
+from embedding.kernel.registry import NoTraits
+from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.traits import GPU_MODEL
 from embedding.worker.learning.copies import EachBlock
 from embedding.worker.learning.planning import BlockPlan, CodedText, offsets
 from embedding.worker.learning.ticks import Prepared, Trained, check_loss
-from embedding.worker.learning.training import BlockTraining, LearnerParts, MakeTraining
+from embedding.worker.learning.training import (
+    IN_PLACE,
+    BlockTraining,
+    LearnerParts,
+    MakeTraining,
+)
 from embedding.worker.words.rarewords import RowCounts
+
+
+def borrow(handle: str, shape: Sequence[int]) -> DeviceArray:
+    """A float32 tensor that another process has lent; ConfigError where it cannot be reached."""
+    import torch
+
+    parts = [bytes.fromhex(part) if isinstance(part, str) else part for part in json.loads(handle)]
+    try:
+        # CUDA IPC, as torch.multiprocessing.reductions.rebuild_cuda_tensor has it.
+        storage = torch.UntypedStorage._new_shared_cuda(*parts)  # noqa: SLF001
+    except (AttributeError, RuntimeError, TypeError) as error:
+        raise ConfigError(
+            "policy hogwild on a GPU: the server's tables cannot be reached from this process "
+            f"({str(error).splitlines()[0]}); start nodes on the server's own host, with the same "
+            "CUDA_VISIBLE_DEVICES and in the same container, or use ssp or asp."
+        ) from error
+    flat = torch.empty(0, dtype=torch.float32, device=storage.device).set_(storage)
+    return flat[: math.prod(shape)].view(*shape)
 
 
 @dataclass(frozen=True)
@@ -152,3 +179,37 @@ def in_place(tables: MappedTables) -> MakeTraining:
         return BlockTraining(shared.train, EachBlock(parts), shared, sees_itself=True)
 
     return make
+
+
+@IN_PLACE.register("hogwild", NoTraits())
+class Hogwild:
+    """See TrainingInPlace."""
+
+    @staticmethod
+    def check_model(config: ModelConfig) -> None:
+        """Raises ConfigError for what the kernel for GPUs does not learn."""
+        GPU_MODEL.check(config.model)
+        if config.optimiser is not Optimiser.SGD:
+            raise ConfigError(
+                f"optimiser {config.optimiser} with {GPU_MODEL.feature}: the kernel for GPUs keeps "
+                "no sums of squares; sgd is accepted."
+            )
+
+    @staticmethod
+    def trainer(config: ModelConfig) -> Trainer:
+        """The kernel for GPUs, compiled; ConfigError without Triton too."""
+        Hogwild.check_model(config)
+        try:
+            from yeoron_lab.hogwild.gpu import GpuTrainer  # torch takes a second
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"{GPU_MODEL.feature}: {error.name} is not installed; `make setup TORCH=cuda` "
+                "installs it, or leave out --device cuda."
+            ) from error
+        trainer = GpuTrainer(config)
+        trainer.warm("cuda")
+        return trainer
+
+    @staticmethod
+    def training(shared: SharedTables, dim: int) -> MakeTraining:
+        return in_place(MappedTables.attach(shared, dim))
