@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from embedding.kernel.config import Config
+from embedding.kernel.registry import NoTraits, Registry
+
+REPLAYS: Registry[Callable[..., Any], NoTraits] = Registry(
+    "replay memory", "yeoron.replays", "embedding.stream", "REPLAYS", lab=True
+)
+"""How sentences are drawn again: a `ReplayMemory` of a StreamConfig and a seed."""
 
 
 class StreamConfig(Config):
@@ -20,9 +26,9 @@ class StreamConfig(Config):
     queue_tokens: int = Field(default=200_000, ge=1_000)
     """Tokens that may wait between crawler and gradients; the crawler pauses when it is full."""
 
-    replay: Literal["uniform", "loss", "gradient"] = "uniform"
-    """How the replay memory draws sentences: all alike; by their loss to the power of alpha
-    (Schaul et al. 2016); or by the norm of their gradient, unbiased (Alain et al. 2015)."""
+    replay: Annotated[str, AfterValidator(REPLAYS.check)] = "uniform"
+    """How the replay memory draws sentences: uniform, all alike; loss, by their loss to the power
+    of alpha (Schaul et al. 2016); or gradient, by its norm, unbiased (Alain et al. 2015)."""
 
     replay_tokens: int = Field(default=2_000_000, ge=1_000)
     """Tokens that the replay memory holds at most; the oldest sentences leave first."""

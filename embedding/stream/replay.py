@@ -10,14 +10,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.stream.config import StreamConfig
-from embedding.stream.prioritised import PrioritisedReplay
+from embedding.kernel.registry import NoTraits
+from embedding.stream.config import REPLAYS, StreamConfig
 from embedding.stream.ring import SentenceRing
 from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
-
-MIX = 0.1
-"""Share of uniform draws by loss or gradient. It bounds what a priority that has become wrong can
-do: no sentence is forgotten, no unbiased weight is above 1 / MIX."""
 
 
 @runtime_checkable
@@ -96,24 +92,13 @@ class UniformReplay:
         return self._ring.nbytes
 
 
+@REPLAYS.register("uniform", NoTraits())
+def drawn_alike(config: StreamConfig, seed: int) -> ReplayMemory:
+    """A memory of `replay_tokens`."""
+    return UniformReplay(config.replay_tokens, seed)
+
+
 def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
     """The replay memory that `config` names."""
-    if config.replay == "uniform":
-        return UniformReplay(config.replay_tokens, seed)
-    if config.replay == "gradient":
-        return PrioritisedReplay(
-            config.replay_tokens,
-            seed,
-            measure="gradient",
-            alpha=1.0,
-            beta=1.0,
-            mix=MIX,
-            weights="unbiased",
-        )
-    return PrioritisedReplay(
-        config.replay_tokens,
-        seed,
-        alpha=config.replay_alpha,
-        beta=config.replay_beta,
-        mix=MIX,
-    )
+    made: ReplayMemory = REPLAYS.get(config.replay)(config, seed)
+    return made

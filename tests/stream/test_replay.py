@@ -12,9 +12,9 @@ from scipy import stats
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.stream.config import StreamConfig
-from embedding.stream.prioritised import PrioritisedReplay
 from embedding.stream.replay import ReplayMemory, UniformReplay, make_replay
 from generated import examples
+from yeoron_lab.prioritised import PrioritisedReplay
 
 Make = Callable[..., ReplayMemory]
 both = pytest.mark.parametrize("make", [UniformReplay, PrioritisedReplay])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.stream.prioritised import SumTree
 from generated import examples
+from yeoron_lab.prioritised import SumTree
 
 weight = st.one_of(st.just(0.0), st.floats(1e-6, 1e6))
 

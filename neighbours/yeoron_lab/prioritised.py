@@ -26,11 +26,16 @@ import numpy.typing as npt
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.registry import NoTraits
+from embedding.stream.config import REPLAYS, StreamConfig
 from embedding.stream.ring import SentenceRing
 from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
 
 _FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn
 _MEMORY = 0.9  # of the running mean of measured priorities, an update
+MIX = 0.1
+"""Share of uniform draws by loss or gradient. It bounds what a priority that has become wrong can
+do: no sentence is forgotten, no unbiased weight is above 1 / MIX."""
 
 
 Weights = npt.NDArray[np.float64]
@@ -209,3 +214,25 @@ class PrioritisedReplay:
     @property
     def nbytes(self) -> int:
         return self._ring.nbytes + self._tree.nbytes
+
+
+@REPLAYS.register("loss", NoTraits())
+def by_loss(config: StreamConfig, seed: int) -> PrioritisedReplay:
+    """As Schaul et al. draw, with some uniform draws."""
+    return PrioritisedReplay(
+        config.replay_tokens, seed, alpha=config.replay_alpha, beta=config.replay_beta, mix=MIX
+    )
+
+
+@REPLAYS.register("gradient", NoTraits())
+def by_gradient(config: StreamConfig, seed: int) -> PrioritisedReplay:
+    """As Alain et al. draw, with some uniform draws."""
+    return PrioritisedReplay(
+        config.replay_tokens,
+        seed,
+        measure="gradient",
+        alpha=1.0,
+        beta=1.0,
+        mix=MIX,
+        weights="unbiased",
+    )
