@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field
 from embedding.kernel.config import Config
 from embedding.kernel.registry import NoTraits, Registry
 
-REPLAYS: Registry[Callable[..., Any], NoTraits] = Registry(
+REPLAYS: Registry[Any, NoTraits] = Registry(
     "replay memory", "yeoron.replays", "embedding.stream", "REPLAYS", lab=True
 )
-"""How sentences are drawn again: a `ReplayMemory` of a StreamConfig and a seed."""
+"""How sentences are drawn again: a `ReplayKind` each."""
 
 
 class StreamConfig(Config):

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, TokenBlock
 from embedding.kernel.registry import NoTraits
 from embedding.stream.config import REPLAYS, StreamConfig
 from embedding.stream.ring import SentenceRing
@@ -92,13 +92,50 @@ class UniformReplay:
         return self._ring.nbytes
 
 
+class Ranking(Protocol):
+    """What ranks documents before they are learnt."""
+
+    def priorities(self, block: TokenBlock) -> FloatArray:
+        """float32 [n_documents], 1 for the usual one: what a block's documents may teach."""
+
+
+class ReplayKind(Protocol):
+    """A way of drawing sentences again."""
+
+    @staticmethod
+    def memory(config: StreamConfig, seed: int) -> ReplayMemory:
+        """A memory of `replay_tokens`."""
+
+    @staticmethod
+    def ranking(sample: float, min_count: int, capacity: int) -> Ranking | None:
+        """For the crawling side, which knows words but no model; None: all documents are alike.
+
+        sample     subsampling threshold of the model; min_count: mentions before a word has a row
+        capacity   words remembered
+        """
+
+
 @REPLAYS.register("uniform", NoTraits())
-def drawn_alike(config: StreamConfig, seed: int) -> ReplayMemory:
-    """A memory of `replay_tokens`."""
-    return UniformReplay(config.replay_tokens, seed)
+class Uniform:
+    """All sentences alike; see ReplayKind."""
+
+    @staticmethod
+    def memory(config: StreamConfig, seed: int) -> ReplayMemory:
+        return UniformReplay(config.replay_tokens, seed)
+
+    @staticmethod
+    def ranking(sample: float, min_count: int, capacity: int) -> Ranking | None:
+        del sample, min_count, capacity
+        return None
 
 
 def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
     """The replay memory that `config` names."""
-    made: ReplayMemory = REPLAYS.get(config.replay)(config, seed)
-    return made
+    kind: type[ReplayKind] = REPLAYS.get(config.replay)
+    return kind.memory(config, seed)
+
+
+def ranking(config: StreamConfig, sample: float, min_count: int, capacity: int) -> Ranking | None:
+    """What ranks documents for that memory; see ReplayKind."""
+    kind: type[ReplayKind] = REPLAYS.get(config.replay)
+    return kind.ranking(sample, min_count, capacity)

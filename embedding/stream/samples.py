@@ -55,3 +55,11 @@ def check_priority(priority: FloatArray | None, expected: int) -> None:
         )
     if not np.isfinite(values).all() or (values < 0).any():
         raise InputError("replay memory: priorities must be finite and not negative.")
+
+
+def of_sentences(priority: FloatArray, documents: CodeArray) -> FloatArray:
+    """float32 [m]: sentences inherit the priority of their document.
+
+    priority float32 [d]; documents int32 [d + 1], sentence offsets of documents
+    """
+    return np.repeat(priority, np.diff(documents))

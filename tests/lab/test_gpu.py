@@ -18,7 +18,7 @@ from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
 from gpukernel import DEVICE, gpu_kernel
 from torchreference import negative_sampling_loss
-from yeoron_lab.hogwild.training import Hogwild
+from yeoron_lab.hogwild.training import HogwildInPlace
 
 RATE = 0.05
 
@@ -200,7 +200,7 @@ def test_fewer_windows_are_in_flight_where_words_are_few_or_steps_are_long() -> 
 def test_what_it_does_not_learn_is_refused(asked: dict[str, Any], message: str) -> None:
     gpu_kernel()
     with pytest.raises(ConfigError, match=message):
-        Hogwild.trainer(ModelConfig(**asked))
+        HogwildInPlace.trainer(ModelConfig(**asked))
 
 
 def test_a_driver_that_is_too_old_is_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_without_triton_it_says_what_installs_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "triton", None)
     monkeypatch.delitem(sys.modules, "yeoron_lab.hogwild.gpu", raising=False)
     with pytest.raises(ConfigError, match="triton is not installed; `make setup TORCH=cuda`"):
-        Hogwild.trainer(ModelConfig())
+        HogwildInPlace.trainer(ModelConfig())
 
 
 COMPILE = """

@@ -14,7 +14,7 @@ from embedding.kernel.errors import ConfigError, InputError
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, UniformReplay, make_replay
 from generated import examples
-from yeoron_lab.prioritised import PrioritisedReplay
+from yeoron_lab.prioritised.memory import PrioritisedReplay
 
 Make = Callable[..., ReplayMemory]
 both = pytest.mark.parametrize("make", [UniformReplay, PrioritisedReplay])

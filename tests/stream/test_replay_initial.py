@@ -8,11 +8,11 @@ import pytest
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import TokenBlock
 from embedding.models.sampling import keep_probabilities
-from embedding.stream.initial import (
+from embedding.stream.samples import of_sentences
+from yeoron_lab.prioritised.initial import (
     InitialPriorities,
     gradient_figure,
     loss_figure,
-    of_sentences,
     trained_chance,
 )
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generated import examples
-from yeoron_lab.prioritised import SumTree
+from yeoron_lab.prioritised.memory import SumTree
 
 weight = st.one_of(st.just(0.0), st.floats(1e-6, 1e6))
 

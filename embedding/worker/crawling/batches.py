@@ -16,7 +16,7 @@ from embedding.kernel.clock import EventClock
 from embedding.kernel.records import Document, TokenBlock
 from embedding.kernel.tracing import Traces
 from embedding.stream.faults import QueueFull
-from embedding.stream.initial import InitialPriorities
+from embedding.stream.replay import ranking
 from embedding.text.pool import TextPool
 from embedding.worker.crawling.inflight import InFlightDocuments
 from embedding.worker.crawling.rereading import Rereading
@@ -122,7 +122,10 @@ class TextBatches:
         self._in_flight, self._clock, self._tasks = in_flight, clock, tasks
         self._traces = traces
         self._rereading = rereading
-        self._initial = _initial(spec)
+        self._ranking = None
+        if spec.node.replay_ratio:
+            words = spec.text.statistics_words
+            self._ranking = ranking(spec.stream, spec.model.sample, spec.min_count, words)
         self._stages = Stages()
         self._batches: dict[_Key, _Batch] = {}
         self._free = asyncio.Semaphore(spec.node.text_processes)
@@ -180,8 +183,8 @@ class TextBatches:
                 await self._rereading.put(block.keys)
                 return
             self._in_flight.read(source, block.n_tokens)
-            if self._initial is not None:
-                block = replace(block, priority=self._initial.priorities(block))
+            if self._ranking is not None:
+                block = replace(block, priority=self._ranking.priorities(block))
             await self._put(block)
             queued = time.time()
             self._stages.queued(block, queued)
@@ -199,15 +202,3 @@ class TextBatches:
                 return
             except QueueFull:
                 self.full_waits += 1
-
-
-def _initial(spec: NodeSpec) -> InitialPriorities | None:
-    """What ranks documents before they are learnt; None where replay ranks nothing."""
-    if spec.stream.replay == "uniform" or not spec.node.replay_ratio:
-        return None
-    return InitialPriorities(
-        spec.stream.replay,
-        sample=spec.model.sample,
-        min_count=spec.min_count,
-        capacity=spec.text.statistics_words,
-    )

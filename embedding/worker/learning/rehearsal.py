@@ -13,9 +13,8 @@ import numpy as np
 
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss, Track
-from embedding.stream.initial import of_sentences
 from embedding.stream.replay import ReplayMemory
-from embedding.stream.samples import Sample
+from embedding.stream.samples import Sample, of_sentences
 from embedding.worker.config import NodeConfig
 from embedding.worker.learning.latewords import LateWords
 from embedding.worker.learning.mixing import Mixing

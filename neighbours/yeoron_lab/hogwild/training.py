@@ -182,7 +182,7 @@ def in_place(tables: MappedTables) -> MakeTraining:
 
 
 @IN_PLACE.register("hogwild", NoTraits())
-class Hogwild:
+class HogwildInPlace:
     """See TrainingInPlace."""
 
     @staticmethod
@@ -198,7 +198,7 @@ class Hogwild:
     @staticmethod
     def trainer(config: ModelConfig) -> Trainer:
         """The kernel for GPUs, compiled; ConfigError without Triton too."""
-        Hogwild.check_model(config)
+        HogwildInPlace.check_model(config)
         try:
             from yeoron_lab.hogwild.gpu import GpuTrainer  # torch takes a second
         except ModuleNotFoundError as error:

@@ -30,6 +30,7 @@ from embedding.kernel.registry import NoTraits
 from embedding.stream.config import REPLAYS, StreamConfig
 from embedding.stream.ring import SentenceRing
 from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
+from yeoron_lab.prioritised.initial import InitialPriorities
 
 _FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn
 _MEMORY = 0.9  # of the running mean of measured priorities, an update
@@ -217,22 +218,36 @@ class PrioritisedReplay:
 
 
 @REPLAYS.register("loss", NoTraits())
-def by_loss(config: StreamConfig, seed: int) -> PrioritisedReplay:
-    """As Schaul et al. draw, with some uniform draws."""
-    return PrioritisedReplay(
-        config.replay_tokens, seed, alpha=config.replay_alpha, beta=config.replay_beta, mix=MIX
-    )
+class ByLoss:
+    """As Schaul et al. draw, with some uniform draws; see ReplayKind."""
+
+    @staticmethod
+    def memory(config: StreamConfig, seed: int) -> PrioritisedReplay:
+        return PrioritisedReplay(
+            config.replay_tokens, seed, alpha=config.replay_alpha, beta=config.replay_beta, mix=MIX
+        )
+
+    @staticmethod
+    def ranking(sample: float, min_count: int, capacity: int) -> InitialPriorities:
+        return InitialPriorities("loss", sample=sample, min_count=min_count, capacity=capacity)
 
 
 @REPLAYS.register("gradient", NoTraits())
-def by_gradient(config: StreamConfig, seed: int) -> PrioritisedReplay:
-    """As Alain et al. draw, with some uniform draws."""
-    return PrioritisedReplay(
-        config.replay_tokens,
-        seed,
-        measure="gradient",
-        alpha=1.0,
-        beta=1.0,
-        mix=MIX,
-        weights="unbiased",
-    )
+class ByGradient:
+    """As Alain et al. draw, with some uniform draws; see ReplayKind."""
+
+    @staticmethod
+    def memory(config: StreamConfig, seed: int) -> PrioritisedReplay:
+        return PrioritisedReplay(
+            config.replay_tokens,
+            seed,
+            measure="gradient",
+            alpha=1.0,
+            beta=1.0,
+            mix=MIX,
+            weights="unbiased",
+        )
+
+    @staticmethod
+    def ranking(sample: float, min_count: int, capacity: int) -> InitialPriorities:
+        return InitialPriorities("gradient", sample=sample, min_count=min_count, capacity=capacity)

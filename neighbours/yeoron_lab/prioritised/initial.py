@@ -56,14 +56,6 @@ def loss_figure(
     return np.where(kept > 0, sums / np.maximum(kept, 1e-12), 0.0)
 
 
-def of_sentences(priority: FloatArray, documents: CodeArray) -> FloatArray:
-    """float32 [m]: sentences inherit the priority of their document.
-
-    priority float32 [d]; documents int32 [d + 1], sentence offsets of documents
-    """
-    return np.repeat(priority, np.diff(documents))
-
-
 def _sums(values: Doubles, ends: CodeArray) -> Doubles:
     total = np.concatenate([[0.0], np.cumsum(values)])
     sums: Doubles = total[ends[1:]] - total[ends[:-1]]
