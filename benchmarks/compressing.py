@@ -28,13 +28,13 @@ import numpy as np
 
 from benchmarks.combining import Nodes
 from benchmarks.kept import RESULTS
-from embedding.exchange.compression.threshold import Threshold
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from yeoron_bench.corpora import Corpus, cut, encode, sentences
 from yeoron_bench.results import facts, keep
 from yeoron_bench.train import judge
+from yeoron_lab.steps.threshold import Threshold
 
 PACKAGES = ("yeoron", "numpy", "numba", "gensim")
 LEAST, CURVATURE = 0.005, 0.03

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from embedding.exchange.changes import needed_changes
 from embedding.exchange.relay import aggregation
 from embedding.exchange.shards.columns import columns
 from embedding.kernel.devices import gpus
@@ -81,6 +82,8 @@ def check_options(request: TrainRequest) -> None:
         training = in_place()
         if request.device == "cuda":
             training.check_model(request.model)
+    if request.exchange.pulls == "changes":
+        needed_changes()
     if request.dated is not None:
         _check_dated(request)
     if request.rehearsal_passes:

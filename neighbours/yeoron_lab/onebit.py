@@ -14,12 +14,13 @@ import numpy as np
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
-from embedding.exchange.compression.varints import check, read_ids, write_ids
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.jit import kernel
+from yeoron_lab.steps.threshold import Threshold
+from yeoron_lab.steps.varints import check, read_ids, write_ids
 
 
 @kernel()
@@ -68,6 +69,11 @@ class OneBit(Compressor):
         """It has no settings."""
         del config
         return cls()
+
+    @classmethod
+    def finest(cls, config: ExchangeConfig) -> Compressor:
+        """In steps, whatever was left."""
+        return Threshold.finest(config)
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
         rows, dim = values.shape

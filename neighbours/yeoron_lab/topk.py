@@ -20,11 +20,12 @@ import numpy as np
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
-from embedding.exchange.compression.varints import BEFORE_FIRST, check, get, put
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.jit import kernel
+from yeoron_lab.steps.threshold import Threshold
+from yeoron_lab.steps.varints import BEFORE_FIRST, check, get, put
 
 _NOUGHT: Any = 0
 
@@ -101,6 +102,11 @@ class TopK(Compressor):
     @classmethod
     def of(cls, config: ExchangeConfig) -> TopK:
         return cls(config.top_share)
+
+    @classmethod
+    def finest(cls, config: ExchangeConfig) -> Compressor:
+        """In steps, whatever was left."""
+        return Threshold.finest(config)
 
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
         flat = values.reshape(-1)

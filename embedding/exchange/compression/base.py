@@ -31,6 +31,12 @@ class Compressor(ABC):
     def of(cls, config: ExchangeConfig) -> Compressor:
         """As the settings say."""
 
+    @classmethod
+    def finest(cls, config: ExchangeConfig) -> Compressor | None:
+        """What writes, where a node ends, all that was kept back; None: it goes as float16."""
+        del config
+        return None
+
     @abstractmethod
     def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
         """Write values float32 [n, dim] of increasing ids int64 [n].

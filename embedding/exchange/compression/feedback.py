@@ -18,7 +18,6 @@ import numpy as np
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
-from embedding.exchange.compression.threshold import Threshold
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.compression.whole import Halves, Whole
 from embedding.exchange.config import ExchangeConfig
@@ -34,9 +33,6 @@ _RowArray = tuple[IntArray, FloatArray]
 
 MOST_SQUARED_NORM = 1e12
 """As on the server: beyond it training has diverged; NaN and infinity exceed it too."""
-_FINEST, _FINE = 1e-7, 0.5
-"""Least and relative step of what is sent at the end. A row's step is at most 0.5 · 2^(1/4) = 0.6
-times the root mean square of what was kept back of it; an entry below it is lost."""
 
 
 class Feedback:
@@ -52,13 +48,13 @@ class Feedback:
         self.shards = 1
         self._memory = config.residual_bytes
         self._compressor: Compressor | None = None
-        self._finest = Threshold(_FINEST, _FINE, config.directions)
+        self._finest: Compressor | None = None
         self._whole: type[Whole] = Halves
         found = COMPRESSIONS.get(config.compression)
         if issubclass(found, Whole):
             self._whole = found
         else:
-            self._compressor = found.of(config)
+            self._compressor, self._finest = found.of(config), found.finest(config)
         self._held: dict[Table, Residuals] = {}
         self._last, self._offset = 0, ""
         self._before: dict[Table, _RowArray] = {}
@@ -168,14 +164,12 @@ class Feedback:
         return found
 
     def whole(self, delta: RowDelta, node: str, sequence: int, clock: int) -> Push:
-        """A push of what `drain` gave; the reader goes on where it did after the last one.
-
-        In steps of half the root mean square of a row, to the nearest power of the root of 2: a
-        seventh of float16's bytes. Each entry is off by less than its row's step, and what is lost
-        is a twentieth of the energy of what compression had kept back.
-        """
+        """A push of what `drain` gave; the reader goes on where it did after the last one."""
+        push = Push(node, sequence, clock, offset=self._offset)
+        if self._finest is None:
+            return replace(push, deltas=(Halves.write(delta),))
         packed = self._packed(self._finest, delta.table, delta.ids, widen(delta.values))
-        return Push(node, sequence, clock, packed=tuple(packed), offset=self._offset)
+        return replace(push, packed=tuple(packed))
 
     def restore(self, deltas: Sequence[RowDelta]) -> None:
         """What `drain` gave was not sent."""

@@ -54,9 +54,9 @@ class ShardedView:
                 part.taken(own)
 
     def refused(self) -> None:
-        """The primary refused a push that shards have taken: their mirrors are not these."""
+        """The primary refused a push that shards have taken: what they keep is not this."""
         for part in self.parts:
-            part.forget_mirror()
+            part.forget_changes()
 
     def alive(self, ids: IntArray) -> None:
         self._feedback.keep(ids)

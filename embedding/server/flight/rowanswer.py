@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.mirror import Wanted
+from embedding.exchange.changes import Answering, StreamChanges
 from embedding.exchange.rowcache import NAMES, CachedRows
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.figures.meters import Meters
-from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.limits import check_rows
 from embedding.server.rows.versions import RowVersions
 
@@ -40,16 +39,16 @@ class SparedRows:
 class RowAnswer:
     """One pull and what its node has of the rows.
 
-    ids     by table int64 [n], as they were asked for
-    kept    the rows that the node keeps; None: it says of none
-    wanted  how changes since its last pull are to be sent; None: rows are sent
-    half    rows are sent as float16
+    ids      by table int64 [n], as they were asked for
+    kept     the rows that the node keeps; None: it says of none
+    changed  what answers with changes since its last pull; None: rows are sent
+    half     rows are sent as float16
     """
 
     ids: Mapping[Table, IntArray]
     half: bool
     kept: CachedRows | None = None
-    wanted: Wanted | None = None
+    changed: Answering | None = None
 
     @classmethod
     def to(
@@ -58,19 +57,21 @@ class RowAnswer:
         ids: Mapping[Table, IntArray],
         dim: int,
         most_bytes: int,
+        changes: StreamChanges | None,
         *,
         local: bool = True,
     ) -> RowAnswer:
         """To a pull; RefusedError for rows that do not fit into one message.
 
-        local  rows are here; else shards answer for what the node has
+        changes  what the stream does where changes are asked for; None: rows are sent
+        local    rows are here; else shards answer for what the node has
         """
         half = message.header.get("rows") == "float16"
         check_rows(sum(map(len, ids.values())), dim, most_bytes, half=half)
         if not local:
             return cls(ids, half)
-        wanted = Wanted.read(message.header)
-        return cls(ids, half and wanted is None, CachedRows.read(message, ids), wanted)
+        changed = None if changes is None else changes.asked(message.header, ids)
+        return cls(ids, half and changed is None, CachedRows.read(message, ids), changed)
 
     def spared(
         self,
@@ -102,7 +103,6 @@ class RowAnswer:
         rows: Mapping[Table, FloatArray | HalfArray],
         sequence: int,
         spared: SparedRows,
-        mirror: StreamMirror,
     ) -> Message:
         """The answer; of rows that are spared, a bit for each id says which.
 
@@ -110,9 +110,7 @@ class RowAnswer:
         sequence  the last push of the node that is in them
         """
         header = {"status": "ok", **header, "sequence": sequence, "versions": spared.versions}
-        changes = None
-        if self.wanted is not None:
-            changes = mirror.changes(self.wanted, self.ids, rows, sequence)
+        changes = None if self.changed is None else self.changed(rows, sequence)
         if changes is not None:
             return Message({**header, **changes[0]}, changes[1])
         arrays: dict[str, Array] = {}

@@ -15,6 +15,7 @@ import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
 from embedding.exchange.authentication import TokenRequired
+from embedding.exchange.changes import changes_of_stream
 from embedding.exchange.codec import decode_pull, decode_push, encode_vocabulary
 from embedding.exchange.contributors import Contributors
 from embedding.exchange.headers import string, whole
@@ -30,7 +31,6 @@ from embedding.kernel.errors import (
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
-from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.rowanswer import RowAnswer
 from embedding.server.limits import check_gathered, check_nodes, check_words
 from embedding.server.state import ServerState
@@ -214,7 +214,7 @@ class NodeSession:
         self.node = ""
         self.number = 0
         self._want_checkpoint = want_checkpoint
-        self._mirror = StreamMirror(state.tables.seed)
+        self._changes = changes_of_stream(state.tables.seed)
         self._meters_of = meters_of
         self._calls: dict[str, Call] = {
             "admit": self._admit,
@@ -273,7 +273,8 @@ class NodeSession:
         with of_kind("message"):
             request = decode_pull(message)
         state, dim, most_bytes = self.state, self.state.dim, self.state.config.max_message_bytes
-        answer = RowAnswer.to(message, request.by_table(), dim, most_bytes, local=state.rows.local)
+        ids, local = request.by_table(), state.rows.local
+        answer = RowAnswer.to(message, ids, dim, most_bytes, self._changes, local=local)
         check_gathered(request.score, state.scores.sources, dim, most_bytes)
         # What is spared is looked up among the rows as they were read.
         with state.lock if answer.kept is not None else nullcontext():
@@ -288,7 +289,7 @@ class NodeSession:
                 (state.epoch, rows.sequence),
             )
         header = {"clock": rows.clock, "nll": rows.nll, "at": rows.at}
-        return answer.message(header, rows.by_table(), rows.sequence, spared, self._mirror)
+        return answer.message(header, rows.by_table(), rows.sequence, spared)
 
     def _push(self, message: Message) -> Message:
         with of_kind("message"):
@@ -296,8 +297,8 @@ class NodeSession:
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         ack = self.state.push(push, self.number)
-        if not ack.duplicate:
-            self._mirror.learnt(push)
+        if self._changes is not None and not ack.duplicate:
+            self._changes.learnt(push)
         return Message({"status": "ok", **ack.to_dict()})
 
     def _confirm(self, message: Message) -> Message:

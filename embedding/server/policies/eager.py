@@ -63,16 +63,3 @@ class Asp(Eager):
         """n_push and n_fetch."""
         config = self.config
         return replace(super().pace(board), push_every=config.n_push, pull_every=config.n_fetch)
-
-
-@POLICIES.register("hogwild", PolicyTraits(needs_shared_memory=True))
-class Hogwild(Asp):
-    """Nobody waits, and rows do not travel: nodes of this host write to the tables themselves,
-    without a lock (Recht 2011). A push brings words, counts and progress only.
-    """
-
-    name = "hogwild"
-
-    def pace(self, board: ClockTable) -> Pace:
-        """Every block is pushed."""
-        return Pace(pooled=self.pooled(board))

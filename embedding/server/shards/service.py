@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.changes import StreamChanges, changes_of_stream
 from embedding.exchange.codec import decode_push, decode_row_ids
 from embedding.exchange.headers import string, whole
 from embedding.exchange.protocol import PROTOCOL_VERSION, version_refused
@@ -31,7 +32,6 @@ from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.listening import listen
-from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.rowanswer import RowAnswer
 from embedding.server.flight.shell import Call, FlightService, called, received
 from embedding.server.limits import check_lost, check_name
@@ -50,14 +50,14 @@ logger = logging.getLogger(__name__)
 
 
 def answer_pull(
-    state: ShardState, node: str, message: Message, at: LogPosition, mirror: StreamMirror
+    state: ShardState, node: str, message: Message, at: LogPosition, changes: StreamChanges | None
 ) -> Message:
     """The rows that a node asks for at `at` or later; NotReachedError.
 
-    mirror  what the node at the other end of the stream has, where it asks for changes
+    changes  what the stream does where changes are asked for
     """
     ids, most_bytes = decode_row_ids(message), state.spec.server.max_message_bytes
-    answer = RowAnswer.to(message, ids, state.spec.dim, most_bytes)
+    answer = RowAnswer.to(message, ids, state.spec.dim, most_bytes, changes)
     with state.changed:
         state.reach(at)
         slots = {table: state.held.slots(table, each, "pull") for table, each in ids.items()}
@@ -69,7 +69,7 @@ def answer_pull(
         )
     as_sent = state.tables.device.as_sent
     rows = {table: as_sent(each, answer.half) for table, each in found.items()}
-    return answer.message({"clock": 0}, rows, sequence, spared, mirror)
+    return answer.message({"clock": 0}, rows, sequence, spared)
 
 
 def acknowledged(state: ShardState, node: str) -> Message:
@@ -154,7 +154,7 @@ class ShardSession:
         self.node = ""
         self.number = 0
         self._leads = 0
-        self._mirror = StreamMirror(state.tables.seed)
+        self._changes = changes_of_stream(state.tables.seed)
         grouping = SHARD_GROUPS.first()
         self._group = None if grouping is None else grouping.conversation(state, lambda: self.node)
         self._calls: dict[str, Call] = {
@@ -220,14 +220,15 @@ class ShardSession:
         return self._acknowledged()
 
     def _pull(self, message: Message) -> Message:
-        return answer_pull(self.state, self.node, message, at_of(message), self._mirror)
+        return answer_pull(self.state, self.node, message, at_of(message), self._changes)
 
     def _push(self, message: Message) -> Message:
         push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         self.state.push(push if self._group is None else self._group.received(push, message))
-        self._mirror.learnt(push)
+        if self._changes is not None:
+            self._changes.learnt(push)
         return self._acknowledged()
 
     def _confirm(self, message: Message) -> Message:

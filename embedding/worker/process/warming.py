@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from embedding.exchange.changes import needed_changes
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
@@ -44,7 +45,9 @@ def warm_exchange(config: ExchangeConfig, dim: int) -> None:
     Compiling what compresses takes seconds as well. What a server on this machine reads pushes with
     is then compiled, too.
     """
-    kinds = {config.compression, "threshold"} if config.pulls == "changes" else {config.compression}
+    kinds = {config.compression}
+    if config.pulls == "changes":
+        kinds.add(needed_changes().compression)
     for kind in sorted(kinds):
         feedback = Feedback(config.model_copy(update={"compression": kind}))
         for sequence in (1, 2):  # the second finds what the first has left

@@ -9,18 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embedding.exchange.compression import (
-    halves,
-    planes,
-    principal,
-    residuals,
-    threshold,
-)
+from embedding.exchange.compression import halves, residuals
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import Table
@@ -34,6 +27,8 @@ from embedding.worker.process import gradient
 from embedding.worker.process.warming import warm, warm_exchange
 from embedding.worker.spec import CorpusShare, NodeSpec
 from yeoron_lab import onebit, topk
+from yeoron_lab.steps import planes, principal, threshold
+from yeoron_lab.steps.changes import Mirror, Wanted
 
 
 @pytest.mark.parametrize("model", MODELS.names())

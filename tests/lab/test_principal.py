@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from embedding.exchange.compression.base import unpack
-from embedding.exchange.compression.principal import Basis, principal
-from embedding.exchange.compression.threshold import Threshold
 from embedding.exchange.payload import PackedDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from generated import examples
+from yeoron_lab.steps.principal import Basis, principal
+from yeoron_lab.steps.threshold import Threshold
 
 ROOM = 1 << 24
 bytes_ = st.tuples(st.integers(0, 6), st.integers(6, 12)).flatmap(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PulledRows, PullRequest, Push
 from embedding.exchange.wire import Message
@@ -21,10 +20,10 @@ from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.service import running_server
 from generated import examples
 from waiting import until
+from yeoron_lab.steps.changes import Mirror, StreamMirror, Wanted
 
 DIM, WORDS = 6, 14
 STEP = 0.01
@@ -101,7 +100,8 @@ def near(node: Node, ids: np.ndarray, expected: np.ndarray) -> None:
     largest = np.abs(expected).max(axis=1, keepdims=True)
     own = STEP if node.client.feedback.leaves else 0.0
     assert (np.abs(seen - expected) <= np.maximum(STEP, 0.5 * largest) + own + 1e-5).all()
-    if len(node.client.rows.mirror._held):
+    changes = node.client.rows.changes
+    if changes is not None and len(changes.mirror._held):
         again = node.pull(ids)
         assert (np.abs(again - expected) <= STEP + own + 1e-5).all()
 
@@ -115,7 +115,7 @@ def test_both_sides_hold_the_same_rows(server, nodes):
         node.pull(some)
         node.push(some, rng.normal(size=(6, DIM), scale=0.02).astype(np.float32))
         node.pull(some)
-    held = node.client.rows.mirror
+    held = node.client.rows.changes.mirror
     assert held.pulls == 60
     assert held.nbytes <= 1 << 20
 
@@ -204,10 +204,12 @@ def test_a_broken_stream_begins_anew(server, nodes):
     node.client.session.drop()
     expected = nodes["plain"].pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=1e-2)
-    assert node.client.rows.mirror.pulls == 0  # whole rows: the server knew of no earlier pull
+    assert (
+        node.client.rows.changes.mirror.pulls == 0
+    )  # whole rows: the server knew of no earlier pull
     node.pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=STEP)
-    assert node.client.rows.mirror.pulls == 2
+    assert node.client.rows.changes.mirror.pulls == 2
 
 
 def test_rows_without_the_nodes_last_push_come_whole():

@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.exchange.compression.varints import check, get, put, read_ids, write_ids
 from embedding.exchange.payload import ByteArray
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
+from yeoron_lab.steps.varints import check, get, put, read_ids, write_ids
 
 _PARTS = 6
 LEVEL: Any = 64

@@ -1,7 +1,7 @@
 """What a node has of the server's rows, kept alike by both, so that a pull brings changes alone.
 
 A pull names rows; the answer has, for each, how far the server's row is from what the node has of
-it, in steps (`compression/threshold.py`). What is below a step stays in that difference and comes
+it, in steps (`threshold.py`). What is below a step stays in that difference and comes
 with a later pull: error feedback on the server's side (Tang et al. 2019, "DoubleSqueeze", section
 3), with the rows themselves in place of a sum of errors. What a node pushes, both add.
 
@@ -13,19 +13,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from embedding.exchange.compression.base import unpack
+from embedding.exchange.changes import CHANGES, Answer, Answering
+from embedding.exchange.codec import decode_packed, packed_header
+from embedding.exchange.compression.base import unpack, unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
-from embedding.exchange.compression.threshold import Threshold
+from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.headers import positive, whole
 from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.rowcache import NAMES
+from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.registry import NoTraits
 from embedding.models.starting import first_vectors
+from yeoron_lab.steps.threshold import Threshold
+
+MOST_MEMORY = 256 * 1024 * 1024
+"""Bytes that what one node has of the rows may take at a server."""
 
 
 @dataclass(frozen=True)
@@ -147,3 +158,121 @@ class Mirror:
         chosen = ids[: cached.limit]
         cached.make_room(chosen)
         cached.put(chosen, rows[: cached.limit], clock=self.pulls)
+
+
+class NodeMirror:
+    """What this node has; see NodeChanges."""
+
+    def __init__(self, config: ExchangeConfig) -> None:
+        self._config = config
+        self.mirror = Mirror(config.cache_bytes)
+        self._order: dict[Table, IntArray] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return self.mirror.nbytes
+
+    def forget(self) -> None:
+        """See NodeChanges."""
+        self.mirror = Mirror(self._config.cache_bytes)
+
+    def asking(self, message: Message, asked: Mapping[Table, IntArray]) -> Message:
+        """Ids in order, in which they take few bytes, and the answer can name rows by place."""
+        if not any(map(len, asked.values())):
+            self._order = {}
+            return message
+        self._order = {table: np.argsort(ids, kind="stable") for table, ids in asked.items()}
+        parts = {NAMES[table]: asked[table][order] for table, order in self._order.items()}
+        config = self._config
+        wanted = Wanted(
+            self.mirror.pulls,
+            config.cache_bytes,
+            config.threshold,
+            config.relative_threshold,
+            config.directions,
+        )
+        return Message({**message.header, **wanted.header()}, {**message.arrays, **parts})
+
+    def came(
+        self, answer: Message, asked: Mapping[Table, IntArray]
+    ) -> dict[Table, FloatArray | HalfArray]:
+        """See NodeChanges."""
+        if answer.header.get("changes") is None or not self._order:
+            self.forget()  # the server has none of this pull
+            found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
+        else:
+            if not self.mirror.pulls:
+                self.mirror = Mirror(
+                    whole(answer.header, "changes", least=1), whole(answer.header, "start")
+                )
+            inorder = {table: asked[table][order] for table, order in self._order.items()}
+            packed = decode_packed(answer)
+            found = {**self.mirror.changed(inorder, packed, self._config.max_message_bytes)}
+        if self._order and any(len(found[table]) != len(ids) for table, ids in asked.items()):
+            raise RefusedError("pull: the answer has another number of rows than were asked for.")
+        for table, order in self._order.items():
+            rows = np.empty_like(found[table])
+            rows[order] = found[table]
+            found[table] = rows
+        return found
+
+    def learnt(self, push: Push) -> None:
+        self.mirror.learnt(unpacked(push))
+
+
+class StreamMirror:
+    """What the node at the other end has; the stream's thread alone uses it.
+
+    seed  of the tables' first vectors
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed % 2**32
+        self._mirror: Mirror | None = None
+        self._pushed = 0
+
+    def asked(self, header: Mapping[str, Any], ids: Mapping[Table, IntArray]) -> Answering | None:
+        """See StreamChanges."""
+        wanted = Wanted.read(header)
+        return None if wanted is None else partial(self.changes, wanted, ids)
+
+    def changes(
+        self,
+        wanted: Wanted,
+        asked: Mapping[Table, IntArray],
+        rows: Mapping[Table, FloatArray | HalfArray],
+        sequence: int,
+    ) -> Answer | None:
+        """The answer to a pull; None: whole rows are to be sent, from which the node begins again.
+
+        That is so when the node has had other pulls than the server knows of, and when a push of
+        it is in what it has but not yet in these rows, where `sequence` is the last one.
+        """
+        if not wanted.pulls:
+            self._mirror, self._pushed = Mirror(min(wanted.memory, MOST_MEMORY), self._seed), 0
+        mirror = self._mirror
+        if mirror is None or mirror.pulls != wanted.pulls or sequence < self._pushed:
+            self._mirror = None
+            return None
+        for ids in asked.values():
+            if bool((np.diff(ids) <= 0).any()):
+                raise RefusedError("pull: the ids of a pull of changes must increase.")
+        floats = {table: widen(each) for table, each in rows.items()}
+        packed = mirror.differences(asked, floats, wanted)
+        header = {"changes": mirror.memory, "start": self._seed, "packed": packed_header(packed)}
+        return header, {f"{each.table}.packed": each.data for each in packed}
+
+    def learnt(self, push: Push) -> None:
+        """A push was taken; sent again it changes nothing."""
+        if self._mirror is not None and push.keeps and push.sequence > self._pushed:
+            self._mirror.learnt(unpacked(push))
+            self._pushed = push.sequence
+
+
+@CHANGES.register("steps", NoTraits())
+class ChangesInSteps:
+    """Both sides of pulls that bring changes in steps."""
+
+    compression = Threshold.kind
+    of_node = NodeMirror
+    of_stream = StreamMirror

@@ -1,0 +1,21 @@
+"""The policy under which nodes write to the server's tables themselves."""
+
+from __future__ import annotations
+
+from embedding.exchange.pace import Pace
+from embedding.server.policies.board import ClockTable
+from embedding.server.policies.eager import Asp
+from embedding.server.policies.traits import POLICIES, PolicyTraits
+
+
+@POLICIES.register("hogwild", PolicyTraits(needs_shared_memory=True))
+class Hogwild(Asp):
+    """Nobody waits, and rows do not travel: nodes of this host write to the tables themselves,
+    without a lock (Recht 2011). A push brings words, counts and progress only.
+    """
+
+    name = "hogwild"
+
+    def pace(self, board: ClockTable) -> Pace:
+        """Every block is pushed."""
+        return Pace(pooled=self.pooled(board))
