@@ -4,8 +4,8 @@
 
 The simulated web plays a dated corpus month by month, and nodes crawl it, as in the demo but
 without Airflow: a server and nodes in processes of their own, each month once the last one is cut.
-`yeoron train --dated` reads a file of the same texts, with the sources, pseudonyms and times that
-the crawl gives them. Nothing is rehearsed: words are called by counts and by the use of documents.
+`yeoron train --dated` reads a file of the same texts, with the sources, authors and times that the
+crawl finds. Nothing is rehearsed: words are called by counts and by the use of documents.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from embedding.kernel.records import Window, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.snapshots.store import SnapshotStore
-from embedding.sources.base import Pseudonyms
 from embedding.sources.config import load_sources
 from embedding.text.config import TextConfig
 from embedding.trends.report import build_report
@@ -56,8 +55,6 @@ from yeoron_simweb.sources import PART_OF_SOURCE, sources_toml
 
 SHARES = {"politics": 0.3, "society": 0.15, "life": 0.15, "euckr": 0.1, "board": 0, "comments": 0.3}
 """Of the texts, by part of the simulated web; its board would need a browser."""
-KEY = "benchmarks.paths"
-"""Of pseudonyms: authors have the same ones both ways."""
 MIN_COUNT = 4
 MONTH_SECONDS = 30.0
 """Least wall seconds of a month. Quicker, a busy crawler's clock is days behind the web's, and
@@ -69,9 +66,8 @@ Called = dict[str, dict[str, set[str]]]
 
 
 def write_file(corpus: PlaybackCorpus, path: Path) -> None:
-    """The texts as a dated file, with the source, pseudonym and time that the crawl gives each."""
+    """The texts as a dated file, with the source and time that the crawl gives each."""
     names = {part: name for name, part in PART_OF_SOURCE.items()}
-    pseudonyms = Pseudonyms(KEY.encode())
     with path.open("w", encoding="utf-8") as file:
         for item in Library.build(corpus.documents, SHARES).items:
             source = names[item.part]
@@ -79,7 +75,7 @@ def write_file(corpus: PlaybackCorpus, path: Path) -> None:
                 "date": item.iso,
                 "source": source,
                 "text": f"{item.title}\n{item.text}" if item.titled else item.text,
-                "author": pseudonyms.of(source, item.author),
+                "author": item.author,
             }
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
@@ -172,7 +168,6 @@ def crawl(config: SimwebConfig, corpus: PlaybackCorpus, folder: Path, nodes: int
                     frontier=f"sqlite:///{folder / 'frontier' / 'yeoron.db'}",
                     allow_private_hosts=(base.removeprefix("http://"),),
                     replay_clock_url=f"{base}/clock.json",
-                    pseudonym_key=KEY,
                     extract_processes=0,
                     rate=200.0,
                     per_host=4,

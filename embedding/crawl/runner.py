@@ -466,7 +466,7 @@ class SourceRunner:
         if reason is not None:
             self._duplicate(reason)
             return
-        who = self._services.pseudonyms.of(source.name, next(iter(found.authors), ""))
+        who = self._services.pseudonyms.grouped(source.name, next(iter(found.authors), ""))
         when = publication.at
         document = self._document(claim.key, now, when, found.text, found.title, who)
         try:

@@ -46,8 +46,8 @@ class Document:
     """One text as it was found: a news article, a comment, a post.
 
     `source` is the name in sources.toml; `url` the canonical address; `author` an opaque
-    pseudonym (a keyed hash made by the source adapter) or None, never a name; `inline` says that
-    its listing held the text, as those of comments and posts do.
+    pseudonym (a keyed hash made by the source adapter, with `group_of` the name) or None, never a
+    name; `inline` says that its listing held the text, as those of comments and posts do.
     """
 
     url: str
@@ -133,6 +133,8 @@ class TokenBlock:
     offset       where its reader goes on, on the last block of a tick; "" on others and of a stream
     voices       int64 [n_documents], by author, below 0 where unknown (`text/config.py`);
                  empty where nobody asks
+    contents     int64 [n_documents], by text and time, wherever a document was found
+                 (`text/config.py`); empty where nobody asks
     inline       int8 [n_documents], 1 for a text that its listing held, as those of comments and
                  posts do; empty where no document is one
     phrases      expressions that are read as one word from this block on
@@ -156,6 +158,7 @@ class TokenBlock:
     progress: float = math.nan
     offset: str = ""
     voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    contents: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     inline: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
     phrases: tuple[Phrase, ...] = ()
@@ -168,6 +171,7 @@ class TokenBlock:
             and len(self.published) == len(self.available) == len(self.fetched) == n
             and len(self.priority) == n
             and len(self.voices) in (0, n)
+            and len(self.contents) in (0, n)
             and len(self.inline) in (0, n)
             and len(self.passed) in (0, n)
             and len(self.sentences) > 0
@@ -270,7 +274,7 @@ class TokenBlock:
 
 
 _ARRAYS: tuple[str, ...] = ("codes", "sentences", "documents", "published", "available", "fetched")
-_ARRAYS += ("priority", "voices", "inline", "passed")
+_ARRAYS += ("priority", "voices", "contents", "inline", "passed")
 
 
 def _one(values: npt.NDArray[np.generic]) -> pa.Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from embedding.kernel.authors import with_group
 from embedding.kernel.clock import EventClock
 from embedding.sources.config import SourceConfig
 
@@ -153,3 +154,8 @@ class Pseudonyms:
             return None
         text = f"{source}\0{name}".encode()
         return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()
+
+    def grouped(self, source: str, author: str) -> str | None:
+        """The same with the group of the name, for the memory of a node: no file may hold it."""
+        pseudonym = self.of(source, author)
+        return pseudonym and with_group(pseudonym, author)

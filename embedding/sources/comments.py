@@ -102,5 +102,5 @@ class CommentsAdapter:
             text=text,
             published_at=parse_time(dotted(item, source.time), source.timezone, now),
             title=dotted_text(item, source.title),
-            author=self._pseudonyms.of(source.name, dotted_text(item, source.author)),
+            author=self._pseudonyms.grouped(source.name, dotted_text(item, source.author)),
         )

@@ -85,7 +85,7 @@ class MastodonAdapter:
             text=text,
             published_at=parse_time(dotted_text(post, "created_at"), source.timezone),
             title=dotted_text(post, "spoiler_text"),
-            author=self._pseudonyms.of(source.name, dotted_text(post, "account.acct")),
+            author=self._pseudonyms.grouped(source.name, dotted_text(post, "account.acct")),
         )
 
 

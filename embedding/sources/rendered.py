@@ -72,7 +72,7 @@ class RenderedAdapter:
             text=one.text,
             published_at=parse_time(one.time, self.source.timezone, now),
             title=one.title,
-            author=self._pseudonyms.of(self.source.name, one.author),
+            author=self._pseudonyms.grouped(self.source.name, one.author),
         )
 
     def _key(self, one: Found) -> str:

@@ -97,7 +97,7 @@ class ReplayedAdapter:
             text=text,
             published_at=parse_time(dotted(record, source.time), source.timezone),
             title=dotted_text(record, source.title),
-            author=self._pseudonyms.of(source.name, dotted_text(record, source.author)),
+            author=self._pseudonyms.grouped(source.name, dotted_text(record, source.author)),
         )
 
     def close(self) -> None:

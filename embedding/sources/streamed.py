@@ -53,7 +53,7 @@ class StreamedRecords:
             text=text,
             published_at=parse_time(stated, source.timezone, arrived) if stated else arrived,
             title=dotted_text(record, source.title),
-            author=self._pseudonyms.of(source.name, dotted_text(record, source.author)),
+            author=self._pseudonyms.grouped(source.name, dotted_text(record, source.author)),
         )
 
 

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, field_validator
 
+from embedding.kernel.authors import group_of
 from embedding.kernel.config import Config
 from embedding.kernel.records import IntArray
 from embedding.text.morphemes import CONTENT_TAGS, MORPHEME_TAGS
 from embedding.text.tokenizers import check_tokenizer
 
+_NO_LETTERS = re.compile(r"\W+")
+
 UnknownAuthors = Literal["one", "each"]
 
 
 def voices(source: str, authors: Sequence[str | None], keys: Sequence[str]) -> IntArray:
-    """int64 [n]: alike for documents of the same author of a source.
+    """int64 [n]: alike for documents of the same author of a source; mod 16 it is `group_of` him.
 
     A document whose author is unknown has a number of its own, by its key: below 0.
     """
     pairs = zip(authors, keys, strict=True)
     found = (
-        _hashed(f"{source}\0a{who}") if who else -1 - _hashed(f"{source}\0u{key}")
+        _hashed(f"{source}\0a{who}") // 16 * 16 + group_of(who)
+        if who
+        else -1 - _hashed(f"{source}\0u{key}")
         for who, key in pairs
     )
     return np.fromiter(found, np.int64, len(keys))
+
+
+def contents(texts: Sequence[str], published: Sequence[float]) -> IntArray:
+    """int64 [n], not negative: by the letters of each text and the second of its time.
+
+    Alike for a document of a file and the same one of a crawl, at whatever address it was found.
+    """
+    pairs = zip(texts, published, strict=True)
+    found = (_hashed(f"{int(when)}\0{_NO_LETTERS.sub('', text)}") for text, when in pairs)
+    return np.fromiter(found, np.int64, len(texts))
 
 
 def contributors(voices: IntArray, source: str, unknown: UnknownAuthors = "one") -> IntArray:

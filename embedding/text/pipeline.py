@@ -16,7 +16,7 @@ import numpy as np
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import Document, Phrase, TokenBlock
-from embedding.text.config import TextConfig, contributors, voices
+from embedding.text.config import TextConfig, contents, contributors, voices
 from embedding.text.generations import Generations
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.mask import MASK_VERSION, mask
@@ -387,7 +387,14 @@ class TextPipeline:
         )
         inline = np.array([document.inline for document in documents], dtype=np.int8)
         read_as_one = (*(one for one in taken if len(one.parts) > 1), *found)
-        block = replace(block, voices=who, phrases=read_as_one, inline=inline)
+        texts = [f"{document.title}{document.text}" for document in documents]
+        block = replace(
+            block,
+            voices=who,
+            contents=contents(texts, published),
+            phrases=read_as_one,
+            inline=inline,
+        )
         self.statistics.update(block)
         return block
 

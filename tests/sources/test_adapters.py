@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from embedding.kernel.authors import group_of
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Found, Pseudonyms
@@ -310,3 +311,15 @@ def test_pseudonyms_need_the_key() -> None:
     assert one.of("s", "홍길동") == one.of("s", " 홍길동 ") != other.of("s", "홍길동")
     assert one.of("s", "홍길동") != one.of("t", "홍길동")
     assert one.of("s", " ") is None
+
+
+def test_the_group_of_an_author_hangs_on_the_name_and_on_no_key() -> None:
+    one, other = Pseudonyms(b"a"), Pseudonyms(b"b")
+    names = [f"이름 {at}" for at in range(300)]
+    assert {group_of(name) for name in names} == set(range(16))
+    for name in names:
+        each = [some.grouped("s", f" {name} ") for some in (one, other)]
+        assert each[0] != each[1]
+        assert {group_of(grouped or "") for grouped in each} == {group_of(name)}
+        assert each[0] == f"{one.of('s', name)}#{group_of(name):x}"
+    assert one.grouped("s", " ") is None

@@ -6,17 +6,14 @@ import json
 import lzma
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from embedding.kernel.calendar import fixed
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import IntArray
 from embedding.worker.spec import CorpusShare
 
 STRETCH_BYTES = 1 << 16
@@ -31,13 +28,6 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 def document_key(source: str, line: int) -> str:
     """The key of a document that begins in a line (0, 1, …) of a corpus."""
     return f"{source}#{line + 1}"
-
-
-def line_numbers(keys: Sequence[str]) -> IntArray:
-    """int64 [n]: the lines of documents by their keys; -1 for one that is of no corpus."""
-    ends = (key.rpartition("#")[2] for key in keys)
-    found = (int(end) - 1 if end.isdecimal() and len(end) < 18 else -1 for end in ends)
-    return np.fromiter(found, np.int64, len(keys))
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from embedding.crawl.addresses import key_digest
 from embedding.exchange.payload import UNITS
 from embedding.kernel.positions import positions, ranges
 from embedding.kernel.records import Calendar, CodeArray, IntArray, TokenBlock
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus.authors import Marks, mixed
-from embedding.worker.corpus.corpus import line_numbers
+from embedding.worker.corpus.authors import mixed, name_marks
 from embedding.worker.corpus.counting import window_starts
 
 _LATE = -2
@@ -32,9 +30,10 @@ class PastDocuments:
     ids        int32 [n], the row id of each token, below 0 for none
     sentences  int64 [m + 1], token offsets of sentences
     documents  int64 [d + 1], sentence offsets of documents
-    units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to
+    units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to: by the name of
+               its author where that is known, else by its text and time
     voices     int64 [d], alike for documents of one author; below 0 where that is unknown
-    numbers    int64 [d], the line of its corpus that each document is, or a number by its address
+    numbers    int64 [d], not negative, by the text and time of each document
     life       mark of the dead process that had learnt it
     """
 
@@ -91,14 +90,14 @@ class PastTexts:
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
         for block, table in zip(blocks, tables, strict=True):
-            numbers = _numbers(block.keys)
+            numbers = _numbers(block)
             voices = block.voices if len(block.voices) else np.full_like(numbers, -1)
             whole = PastDocuments(
                 block.source,
                 self._rows(block, table)[block.codes] if len(table) else block.codes,
                 block.sentences.astype(np.int64),
                 block.documents.astype(np.int64),
-                (_authors(voices, numbers) % np.uint64(UNITS)).astype(np.int64),
+                np.where(voices < 0, numbers, voices) % UNITS,
                 voices,
                 numbers,
                 block.life,
@@ -169,18 +168,12 @@ class PastTexts:
                     del self._seen[key]
 
 
-def _numbers(keys: Sequence[str]) -> IntArray:
-    """int64 [n], not negative: the line of a corpus, or a number of its own of an address."""
-    numbers = line_numbers(keys)
-    for at in np.flatnonzero(numbers < 0).tolist():
-        numbers[at] = key_digest(keys[at])
+def _numbers(block: TokenBlock) -> IntArray:
+    """int64 [n], not negative: by what the documents are; by their keys where that is not known."""
+    if len(block.contents):
+        return block.contents
+    numbers: IntArray = (name_marks(block.keys) >> np.uint64(1)).astype(np.int64)
     return numbers
-
-
-def _authors(voices: IntArray, numbers: IntArray) -> Marks:
-    """uint64 [d]: alike for documents of one author where that is known; else of the document."""
-    # The sign of a voice says whether its author is known; -1 stands for no voice.
-    return mixed(np.where(voices == -1, numbers, np.maximum(voices, ~voices)).astype(np.uint64))
 
 
 def _with_rows(part: PastDocuments, codes: IntArray, rows: CodeArray) -> PastDocuments:
@@ -204,12 +197,13 @@ def of_busiest(voices: IntArray, share: float) -> npt.NDArray[np.bool_]:
 
 
 def of_corpus(parts: Sequence[PastDocuments]) -> list[PastDocuments]:
-    """Documents of several stretches, one for each source, in the order of their numbers."""
+    """Documents of several stretches, one for each source, in an order of what they are: in which
+    they were read says nothing."""
     sources: dict[str, list[PastDocuments]] = {}
     for part in parts:
         sources.setdefault(part.source, []).append(part)
     found = [joined(each) for _, each in sorted(sources.items())]
-    return [each.take(np.argsort(each.numbers, kind="stable")) for each in found]
+    return [each.take(np.lexsort((each.units, each.numbers))) for each in found]
 
 
 def joined(parts: Sequence[PastDocuments]) -> PastDocuments:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from embedding.exchange.payload import UNITS
-from embedding.worker.usage.past import PastDocuments, of_corpus
+from embedding.kernel.records import Calendar, Document, WindowUnit
+from embedding.sources.base import Pseudonyms
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
+from embedding.worker.usage.past import PastDocuments, PastTexts, of_corpus
 
 
 def documents(source: str, *lines: int) -> PastDocuments:
@@ -55,3 +61,54 @@ def test_one_document_stands_before_another_whichever_others_there_are():
         assert [number for number in order if number in left] == left
     orders = {tuple(every.chance_order(window).tolist()) for window in range(0, 864_000, 86_400)}
     assert len(orders) == 10, "another one in each window"
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+AUTHORS = ["김", "이", "", "박", "김", "", "최", "정"] * 8
+
+
+def remembered(documents: Sequence[Document]) -> PastDocuments:
+    block = TextPipeline(TextConfig(tokenizer="whitespace")).block(
+        documents, [0.0] * len(documents)
+    )
+    past = PastTexts(Calendar(WindowUnit.MONTH), 10_000, 2)
+    past.add([block], [np.arange(len(block.words))])
+    (found,) = of_corpus(past.of_window(int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())))
+    return found
+
+
+def written(at: int, url: str, author: str | None, title: str, text: str) -> Document:
+    return Document(url, "s", text, NOON + timedelta(minutes=at % 30), NOON, title, author)
+
+
+def test_units_and_order_are_those_of_the_documents_however_they_were_found():
+    """A file and two crawls, whose keys of pseudonyms differ: other addresses, other blanks."""
+    file = [
+        written(at, f"corpus#{at + 1}", name or None, "", f"제목 {at}\n글은 이렇다, {at % 5}")
+        for at, name in enumerate(AUTHORS)
+    ]
+    crawls = [
+        [
+            written(
+                at,
+                f"https://{key}.example/{at}",
+                Pseudonyms(key.encode()).grouped("s", name),
+                f"제목 {at}",
+                f"  글은 이렇다,  {at % 5}",
+            )
+            for at, name in reversed(list(enumerate(AUTHORS)))
+        ]
+        for key in ("one", "other")
+    ]
+    whole, *found = map(remembered, (file, *crawls))
+    assert len(set(whole.units.tolist())) > 8
+    for other in found:
+        assert np.array_equal(other.units, whole.units)
+        assert np.array_equal(other.numbers, whole.numbers)
+    assert not np.array_equal(found[0].voices, found[1].voices), "who wrote it stays hidden"
+
+
+def test_the_same_text_at_another_time_is_another_document():
+    """Else the oldest copy of a passage would always count."""
+    texts = [written(at, f"corpus#{at + 1}", None, "", "같은 글이 또 왔다") for at in range(30)]
+    assert len(set(remembered(texts).numbers.tolist())) == 30
