@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
@@ -18,30 +19,32 @@ from crawlkills import NODE, Crawl, crawling_at, documents
 from embedding.kernel.records import Window, WindowUnit
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
-from yeoron_simweb.testing import running
+from yeoron_simweb.config import SimwebConfig
+from yeoron_simweb.testing import AT_ONCE, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 FEBRUARY = Window(datetime(2020, 2, 1, tzinfo=UTC), datetime(2020, 3, 1, tzinfo=UTC))
 READER = NODE.model_copy(update={"rehearsal_passes": 0.0})
 
 
-def used(snapshot: Snapshot) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
-    """By word and source: documents that use it, and the sum of their vectors from counts, over all
-    units. In which unit an author's documents are each process draws anew."""
+def used(snapshot: Snapshot) -> dict[tuple[str, str, int], tuple[float, np.ndarray]]:
+    """By word, source and unit: documents that use it, and the sum of their vectors from counts.
+    Each process draws a key of pseudonyms; the unit of an author does not hang on it."""
     assert snapshot.usage is not None
     now = snapshot.usage.reread[0]
     return {
-        (snapshot.words[row], source): (
-            float(now.pairs[at].sum()),
-            (np.asarray(now.means[at], np.float64) * now.pairs[at][:, None]).sum(axis=0),
+        (snapshot.words[row], source, unit): (
+            float(now.pairs[at, unit]),
+            np.asarray(now.means[at, unit], np.float64) * now.pairs[at, unit],
         )
         for at, (row, source) in enumerate(zip(now.rows.tolist(), now.sources, strict=True))
+        for unit in np.flatnonzero(now.pairs[at]).tolist()
     }
 
 
-def learnt(found: Crawl, *nodes: str) -> None:
-    for node in nodes or ("n0",):
-        found.start(node)
+def learnt(found: Crawl) -> None:
+    if not found.client.status()["nodes"]:
+        found.start("n0")
     found.until(lambda: found.learnt() == 270, "all is learnt")
     found.until(lambda: found.open() == 0, "everything is acknowledged")
 
@@ -123,28 +126,35 @@ def unlike() -> list[dict[str, object]]:
 def test_two_nodes_say_what_one_says_though_the_server_is_killed_while_one_waits(
     tmp_path: Path,
 ) -> None:
-    with running(None, unlike()) as base:
-        with crawling_at(base, tmp_path / "one", READER, window=WindowUnit.MONTH) as found:
-            learnt(found)
-            one = used(snapshot_of(found))
-        with (
-            crawling_at(base, tmp_path / "two", READER, window=WindowUnit.MONTH) as found,
-            ThreadPoolExecutor(1) as pool,
-        ):
-            learnt(found, "n0", "n1")
-            assert all(each["tokens"] for each in found.client.status()["nodes"].values())
-            for each in found.processes("n1"):
-                each.send_signal(signal.SIGSTOP)
-            cut = pool.submit(snapshot_of, found)
-            found.until(lambda: bool(found.client.status()["waits"]), "it says for whom it waits")
-            time.sleep(1)  # n0 hands in its counts
-            found.kill_server()
-            found.serve()
-            for each in found.processes("n1"):
-                each.send_signal(signal.SIGCONT)
-            snapshot = cut.result(600)
-            assert snapshot.manifest.missing == ()
-            two = used(snapshot)
+    with (
+        running(None, unlike()) as base,
+        crawling_at(base, tmp_path / "one", READER, window=WindowUnit.MONTH) as found,
+    ):
+        learnt(found)
+        one = used(snapshot_of(found))
+    with (
+        running(SimwebConfig(speed=AT_ONCE, crawl_delay=0), unlike()) as base,
+        crawling_at(base, tmp_path / "two", READER, window=WindowUnit.MONTH) as found,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        for node in ("n0", "n1"):
+            found.start(node)
+        found.until(lambda: len(found.client.status()["nodes"]) == 2, "both are there")
+        httpx.post(f"{base}/control/start").raise_for_status()
+        learnt(found)
+        assert all(each["tokens"] for each in found.client.status()["nodes"].values())
+        for each in found.processes("n1"):
+            each.send_signal(signal.SIGSTOP)
+        cut = pool.submit(snapshot_of, found)
+        found.until(lambda: bool(found.client.status()["waits"]), "it says for whom it waits")
+        time.sleep(1)  # n0 hands in its counts
+        found.kill_server()
+        found.serve()
+        for each in found.processes("n1"):
+            each.send_signal(signal.SIGCONT)
+        snapshot = cut.result(600)
+        assert snapshot.manifest.missing == ()
+        two = used(snapshot)
     assert two.keys() == one.keys()
     for key, (n, sums) in one.items():
         assert two[key][0] == n, key
