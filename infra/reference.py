@@ -6,15 +6,13 @@ python infra/reference.py --check    exit code 1 if a page is not up to date
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from itertools import pairwise
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -26,7 +24,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from embedding.cli import app
-from embedding.commands.naming import known_names, named
+from embedding.commands.naming import known_names, meanings, named, request_fields
 from embedding.crawl import reasons
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
@@ -128,25 +126,6 @@ def _plain(value: object) -> object:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
 
 
-def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What each setting of a section means: the string below it in the code.
-
-    pydantic would read the code in each process that imports a section, for 0.2 s of it.
-    """
-    found = {}
-    for kind in reversed(model.__mro__):
-        if kind.__module__.startswith("embedding."):
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-            for field, below in pairwise(getattr(body, "body", ())):
-                match field, below:
-                    case (
-                        ast.AnnAssign(target=ast.Name(id=name)),
-                        ast.Expr(value=ast.Constant(value=str(meaning))),
-                    ):
-                        found[name] = meaning
-    return found
-
-
 def rows_of(model: type[BaseModel]) -> list[tuple[str, ...]]:
     """A row for each setting of a section."""
     means = meanings(model)
@@ -234,7 +213,12 @@ def _parameter(each: Any) -> tuple[str, ...]:
         default = ""
     else:
         default = f"`{each.default}`"
-    return names, cell(default), cell(named(each.help or "", known_names(built_in=True)))
+    return names, cell(default), cell(named(each.help or "", _names()))
+
+
+@cache
+def _names() -> dict[str, str]:
+    return known_names(built_in=True) | request_fields()
 
 
 def cli() -> str:

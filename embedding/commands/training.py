@@ -7,17 +7,16 @@ import os
 from datetime import timedelta
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
 from rich.text import Text
 
-from embedding.commands import train_options as options
 from embedding.commands.common import console, errors, keep_private, print_json, print_line
 from embedding.commands.importing import as_corpus
 from embedding.commands.naming import NamingCommand
-from embedding.commands.option_groups import grouped
+from embedding.commands.train_options import request_of, with_options
 
 if TYPE_CHECKING:
     from embedding.training import TrainProgress, TrainRequest, TrainResult
@@ -79,7 +78,7 @@ class TrainBar:
 def register(app: typer.Typer) -> None:
     """Add this command."""
     app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
-        grouped(train)
+        with_options(train)
     )
 
 
@@ -101,74 +100,45 @@ More of several nodes: docs/concepts/topologies.md
 """
 
 
-def train(
-    context: typer.Context,
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
-        ),
-    ],
-    output: options.OutputOptions,
-    model: options.ModelOptions,
-    reading: options.ReadingOptions,
-    placement: options.PlacementOptions,
-    sync: options.SyncOptions,
-    exchange: options.ExchangeOptions,
-) -> None:
+def train(corpus: Path, as_json: bool, given: dict[str, Any]) -> None:
     """Train on a file, with the same nodes and server as the stream of the platform.
 
     What no option says is taken from the settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`).
     """
     from embedding.models.traits import COUNT_MODELS
 
-    if model.model not in COUNT_MODELS:
+    if given.get("model") not in COUNT_MODELS:
         # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
         # busy by waiting for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from embedding.settings import given_settings
     from embedding.training.settings import taken
 
-    chosen = options.TrainOptions(
-        corpus=corpus,
-        model=model,
-        reading=reading,
-        placement=placement,
-        sync=sync,
-        exchange=exchange,
-        output=output,
-    )
-    request = options.request_of(chosen, _named(context), taken(given_settings()))
+    request = request_of(corpus, given, taken(given_settings()))
     with as_corpus(request) as readable:
-        result = _train(readable, output.out, output.state_dir)
+        result = _train(readable)
     if result.unreadable is not None:
         why = f"{corpus}: {result.unreadable}"
         print_line(why, to=errors)
-    if output.as_json:
+    if as_json:
         print_json(result.to_dict())
     else:
-        _print(result, kept=output.out is not None)
+        _print(result, kept=request.out is not None)
 
 
-def _named(context: typer.Context) -> set[str]:
-    """The options that stand on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
-
-
-def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> TrainResult:
+def _train(request: TrainRequest) -> TrainResult:
     """Train with a bar; ^C ends it with a message and exit code 130."""
     from embedding.platform.notes import texts_left_out
     from embedding.training import train_corpus
 
     keep_private()
     try:
-        with TrainBar(kept=out is not None) as bar:
+        with TrainBar(kept=request.out is not None) as bar:
             result = train_corpus(request, bar.show)
     except KeyboardInterrupt:
         kept = "nothing was kept"
-        if state_dir is not None:
-            kept = f"the same command goes on from {state_dir}"
+        if request.state_dir is not None:
+            kept = f"the same command goes on from {request.state_dir}"
         print_line(f"yeoron: interrupted; every node has ended and {kept}.", to=errors)
         raise typer.Exit(130) from None
     if result.late_documents:

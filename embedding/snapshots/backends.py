@@ -18,13 +18,12 @@ from typing import Any, Protocol
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots import erasing
-from embedding.snapshots.files import entry, locked
+from embedding.snapshots.files import FileEntry, entry, locked, manifest_text
 from embedding.snapshots.format import (
     COUNTS,
     ID,
     MANIFEST,
     VECTORS,
-    FileEntry,
     Manifest,
     parse_manifest,
 )
@@ -104,14 +103,7 @@ class Folder:
         return ID.fullmatch(name) is not None and (self.root / name).is_dir()
 
     def manifest(self, name: str) -> str:
-        try:
-            return (self.root / name / MANIFEST).read_text(encoding="utf-8")
-        except FileNotFoundError as error:
-            raise SnapshotError(
-                f"snapshot {name}: {MANIFEST} is missing in {self.root / name}."
-            ) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise SnapshotError(f"snapshot {name}: {MANIFEST} cannot be read: {error}.") from error
+        return manifest_text(self.root / name)
 
     def address(self, name: str) -> str:
         """The directory's absolute path."""

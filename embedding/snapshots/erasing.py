@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.files import entry, validate
+from embedding.snapshots.files import entry, validate, write_batch
 from embedding.snapshots.format import COUNTS, EARLIER_FILE, MANIFEST, VECTORS, Manifest, encoded
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.pulls import CONTEXTS_FILE
@@ -80,7 +80,10 @@ def erase(folder: Path, *, word: str | None = None, source: str | None = None) -
     for path in folder.iterdir():
         change = _CHANGES.get(path.name)
         if change is not None:
-            _write(draft / path.name, change(_read(path), word, source, row))
+            table = change(_read(path), word, source, row)
+            batches = table.combine_chunks().to_batches()
+            empty = pa.RecordBatch.from_pylist([], schema=table.schema)
+            write_batch(draft / path.name, batches[0] if batches else empty)
         elif path.name != MANIFEST:
             shutil.copy2(path, draft / path.name)
     changed = manifest.model_copy(
@@ -223,12 +226,3 @@ def _read(path: Path) -> pa.Table:
         return table
     except (OSError, pa.ArrowException) as error:
         raise SnapshotError(f"{path}: cannot be read: {error}.") from error
-
-
-def _write(path: Path, table: pa.Table) -> None:
-    # One record batch, also of no rows, as all readers map the first.
-    batches = table.combine_chunks().to_batches() or [
-        pa.RecordBatch.from_pylist([], schema=table.schema)
-    ]
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_batch(batches[0])

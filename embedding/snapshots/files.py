@@ -8,12 +8,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
 
 from embedding.kernel.durable import sha256
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.format import FileEntry
+
+MANIFEST = "manifest.json"
+
+
+class FileEntry(BaseModel):
+    """Size in bytes and SHA-256 (hex) of one file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    size: Annotated[int, Field(ge=0)]
+    sha256: str
+
 
 _validated: set[tuple[int, int, int, int]] = set()
 """Files that this process has validated: device, inode, time of the change, size."""
@@ -38,6 +51,26 @@ def validate(found: pa.RecordBatch | pa.Table, file: int) -> None:
 def entry(path: Path) -> FileEntry:
     """Size and SHA-256 of a file."""
     return FileEntry(size=path.stat().st_size, sha256=sha256(path))
+
+
+def write_batch(path: Path, batch: pa.RecordBatch) -> None:
+    """An Arrow file of one record batch, as all readers map the first."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def manifest_text(folder: Path) -> str:
+    """What manifest.json of a snapshot's folder says; raises SnapshotError."""
+    try:
+        return (folder / MANIFEST).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise SnapshotError(
+            f"snapshot {folder.name}: {MANIFEST} is missing in {folder}."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SnapshotError(
+            f"snapshot {folder.name}: {MANIFEST} cannot be read: {error}."
+        ) from error
 
 
 @contextmanager

@@ -38,6 +38,8 @@ from embedding.kernel.config import explain
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.formats import unreadable
 from embedding.kernel.records import COUNT_COLUMNS, SnapshotData, SnapshotRef, Window, WordCounts
+from embedding.snapshots.files import MANIFEST as MANIFEST
+from embedding.snapshots.files import FileEntry, write_batch
 from embedding.snapshots.lacking import Missing as Missing
 from embedding.snapshots.lacking import sentence
 from embedding.snapshots.usage import USAGE
@@ -48,19 +50,9 @@ ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 VECTORS = "vectors.arrow"
 COUNTS = "counts.arrow"
 EARLIER_FILE = "earlier.arrow"
-MANIFEST = "manifest.json"
 AMENDABLE = 2
 """Published windows of which a server keeps counts and use, the latest ones: for amendments, and to
 say in later snapshots how often words occurred in them that had no row yet."""
-
-
-class FileEntry(BaseModel):
-    """Size in bytes and SHA-256 (hex) of one file."""
-
-    model_config = ConfigDict(frozen=True)
-
-    size: Annotated[int, Field(ge=0)]
-    sha256: str
 
 
 FileName = Annotated[str, Field(pattern=r"^[a-z_]{1,40}\.arrow$")]
@@ -230,7 +222,7 @@ def write_vectors(path: Path, data: SnapshotData) -> None:
         "in": _table(data.vectors),
         "out": _table(data.contexts),
     }
-    _write(path, pa.record_batch(columns))
+    write_batch(path, pa.record_batch(columns))
 
 
 VALUE_COLUMNS = ("count", *COUNT_COLUMNS[1:])
@@ -248,7 +240,7 @@ def write_counts(path: Path, rows: WordCounts) -> None:
         columns[name] = pa.array(np.asarray(column, np.int64))
     word, source = (columns[name].indices.to_numpy() for name in ("word", "source"))
     order = pa.array(np.lexsort((columns["window"].to_numpy(), source, word)))
-    _write(path, pa.record_batch(columns).take(order))
+    write_batch(path, pa.record_batch(columns).take(order))
 
 
 def make_manifest(
@@ -292,8 +284,3 @@ def encoded(values: Sequence[str]) -> pa.DictionaryArray:
     dictionary = column.unique().sort()
     codes = pc.index_in(column, value_set=dictionary)
     return pa.DictionaryArray.from_arrays(codes, dictionary)
-
-
-def _write(path: Path, batch: pa.RecordBatch) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)

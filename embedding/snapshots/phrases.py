@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from embedding.kernel.records import PHRASE, Phrase
+from embedding.snapshots.files import write_batch
 
 PHRASES = "phrases.arrow"
 
@@ -22,8 +23,7 @@ def write(path: Path, phrases: Iterable[Phrase]) -> None:
     """Write phrases.arrow as one record batch."""
     rows = [asdict(each) for each in sorted(phrases, key=lambda each: each.word)]
     batch = pa.RecordBatch.from_pylist(rows, schema=pa.schema(PHRASE))
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    write_batch(path, batch)
 
 
 def read(batch: pa.RecordBatch) -> dict[str, Phrase]:

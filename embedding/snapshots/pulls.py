@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.files import write_batch
 
 CONTEXTS_FILE = "contexts.arrow"
 
@@ -60,8 +61,7 @@ def write(path: Path, pulls: ContextPulls) -> None:
             "share": pa.array(pulls.share.astype(np.float32)),
         }
     )
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    write_batch(path, batch)
 
 
 def read(batch: pa.RecordBatch) -> ContextPulls:

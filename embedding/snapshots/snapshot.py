@@ -23,7 +23,7 @@ from embedding.kernel.records import (
     WordCounts,
 )
 from embedding.snapshots import query
-from embedding.snapshots.files import entry, validate
+from embedding.snapshots.files import entry, manifest_text, validate
 from embedding.snapshots.format import (
     COUNTS,
     EARLIER_FILE,
@@ -134,10 +134,26 @@ class Snapshot:
         """What this window counted by word and source, both dictionary-encoded in Arrow."""
         return _encoded(self.counts_table)
 
+    @cached_property
+    def _earlier_table(self) -> pa.RecordBatch | None:
+        return self._mapped(EARLIER_FILE) if EARLIER_FILE in self.manifest.files else None
+
     @property
     def earlier(self) -> WordCounts | None:
         """What windows before counted of words that had no row when they were published."""
-        return _encoded(self._mapped(EARLIER_FILE)) if EARLIER_FILE in self.manifest.files else None
+        return None if self._earlier_table is None else _encoded(self._earlier_table)
+
+    def earlier_of(self, window: Window) -> WordCounts | None:
+        """The same of one window."""
+        table = self._earlier_in(window)
+        return None if table is None else _encoded(table)
+
+    def _earlier_in(self, window: Window) -> pa.RecordBatch | None:
+        if self._earlier_table is None:
+            return None
+        at = self._earlier_table.column("window").to_numpy()
+        own = (at >= window.start.timestamp()) & (at < window.end.timestamp())
+        return self._earlier_table.filter(pa.array(own))
 
     @cached_property
     def by_source(self) -> WordCounts:
@@ -194,19 +210,16 @@ class Snapshot:
 
         before  a window before it, of which a snapshot counts words that had no row yet
         """
-        if before is not None and EARLIER_FILE not in self.manifest.files:
+        table = self.counts_table if before is None else self._earlier_in(before)
+        if table is None:
             return {}
-        table = self.counts_table if before is None else self._mapped(EARLIER_FILE)
         at = _bisect(table.column("word").dictionary, word)
         codes = table.column("word").indices.to_numpy()
         # In their own type: else all codes are converted.
         ends = np.array([at, at + 1], dtype=codes.dtype)
         first, last = np.searchsorted(codes, ends) if at >= 0 else (0, 0)
         out: dict[str, tuple[int, int, int]] = {}
-        low, high = (0, 0) if before is None else (before.start.timestamp(), before.end.timestamp())
         for row in table.slice(int(first), int(last - first)).to_pylist():
-            if before is not None and not low <= row["window"] < high:
-                continue
             count, documents, authors = out.get(row["source"], (0, 0, 0))
             out[row["source"]] = (
                 count + row["count"],
@@ -310,13 +323,7 @@ class Snapshot:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in the directory `path`; raises SnapshotError."""
-    try:
-        text = (path / MANIFEST).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise SnapshotError(f"snapshot {path.name}: {MANIFEST} is missing in {path}.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"snapshot {path.name}: {MANIFEST} cannot be read: {error}.") from error
-    return parse_manifest(text, f"snapshot {path.name}: {MANIFEST}")
+    return parse_manifest(manifest_text(path), f"snapshot {path.name}: {MANIFEST}")
 
 
 def check_sizes(path: Path, manifest: Manifest) -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray
+from embedding.snapshots.files import write_batch
 
 USAGE = "usage.arrow"
 BUSIEST_FILE = "busiest.arrow"
@@ -112,8 +113,7 @@ def write(path: Path, usage: Usage) -> None:
         "means": _lists([part.means for part in parts], orders, np.float16),
     }
     batch = pa.record_batch(columns)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    write_batch(path, batch)
 
 
 def _lists(

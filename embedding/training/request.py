@@ -45,7 +45,7 @@ class TrainRequest(Config):
     shards: int = Field(default=1, ge=1, le=64)
     """Processes that hold the rows; 1: the server's own."""
     split: Literal["rows", "columns"] = "rows"
-    """What of the tables each of them holds (ServerConfig.split)."""
+    """What of the tables a shard holds: whole rows, or some columns of every row."""
     nodes: int = Field(default=1, ge=1, le=256)
     """Nodes, each a reader and a gradient process."""
     epochs: int = Field(default=1, ge=1)

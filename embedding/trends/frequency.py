@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.kernel.records import COUNT_COLUMNS, CountColumns, IntArray, Window, WordCounts
+from embedding.kernel.records import COUNT_COLUMNS, CountColumns, IntArray, WordCounts
 from embedding.snapshots.snapshot import Snapshot
 
 Rates = npt.NDArray[np.float64]
@@ -65,10 +66,17 @@ class Frequency(CountColumns):
         manifest = snapshot.manifest
         found = cls.of(snapshot.encoded_counts, manifest.tokens, manifest.documents)
         for one in later:
-            counts = _before(one, manifest.as_window(), found.index)
+            counts = one.earlier_of(manifest.as_window())
             if counts is not None and len(counts.words):
-                found = add([found, cls.of(counts, {}, {})])
+                found = add([found, cls.of(counts, {}, {}).without(found.index)])
         return found
+
+    def without(self, known: Container[str]) -> Frequency:
+        """The same without some words."""
+        own = [at for at, word in enumerate(self.words) if word not in known]
+        columns: dict[str, Any] = dict(zip(COUNT_COLUMNS, self.columns, strict=True))
+        columns = {name: column[own] for name, column in columns.items()}
+        return replace(self, words=[self.words[at] for at in own], **columns)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -145,23 +153,6 @@ class Frequency(CountColumns):
         mix = now.total_documents / max(int(now.total_documents.sum()), 1)
         usual: Rates = rates @ mix * 1000.0
         return usual
-
-
-def _before(later: Snapshot, window: Window, known: Container[str]) -> WordCounts | None:
-    """What a later snapshot counts in a window of words that had no row yet, but for `known`."""
-    counts = later.earlier
-    if counts is None:
-        return None
-    low, high = window.start.timestamp(), window.end.timestamp()
-    own = (counts.windows >= low) & (counts.windows < high)
-    at = np.flatnonzero(own)
-    words, sources = (np.asarray(each, object)[at] for each in (counts.words, counts.sources))
-    new = np.fromiter((word not in known for word in words), bool, len(at))
-    return WordCounts(
-        words[new].tolist(),
-        sources[new].tolist(),
-        *(column[at[new]] for column in (counts.windows, *counts.columns)),
-    )
 
 
 def add(parts: Sequence[Frequency]) -> Frequency:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
@@ -30,23 +29,10 @@ from embedding.web.answer_models import (
 from embedding.web.answers import Answers
 from embedding.web.findings import row_sentences, story_sentences, sureness
 from embedding.web.links import PagePaths
-from embedding.web.reader import Reader
 from embedding.web.text import PageText
 
-A = TypeVar("A")
 API_WAIT_S = 60.0
 """Seconds that a program waits before it is told to ask again."""
-
-
-class LaterError(Exception):
-    """The answer is still being computed: ask again."""
-
-
-def in_time(found: A | None) -> A:
-    """What was computed; LaterError where it still is."""
-    if found is None:
-        raise LaterError
-    return found
 
 
 @dataclass(frozen=True)
@@ -68,12 +54,12 @@ class ProgramAnswers:
     SnapshotError or InputError with one sentence, and LaterError where it takes too long.
     """
 
-    def __init__(self, reader: Reader, answers: Answers) -> None:
-        self._reader = reader
+    def __init__(self, answers: Answers) -> None:
+        self._reader = answers.reader
         self._answers = answers
 
     def report(self, window: str) -> TrendReport:
-        return in_time(self._reader.report(self._reader.open(window).id, wait_s=API_WAIT_S))
+        return self._reader.report(self._reader.open(window).id, API_WAIT_S)
 
     def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
         """What happened in a window."""
@@ -138,17 +124,17 @@ class ProgramAnswers:
             if name not in known.manifest.documents:
                 sources = ", ".join(sorted(known.manifest.documents)) or "none"
                 raise InputError(f"source {name[:80]!r}: the window has none; there are {sources}.")
-        found = in_time(self._answers.contrast(first, second, known.id, API_WAIT_S))
+        found = self._answers.contrast(first, second, known.id, API_WAIT_S)
         return replace(found, rows=found.rows[:limit])
 
     def between(self, then: str, now: str) -> TrendReport:
         """The report of a window against any earlier one."""
         ids = (self._reader.open(then).id, self._reader.open(now).id)
-        return in_time(self._answers.between(*ids, API_WAIT_S))
+        return self._answers.between(*ids, API_WAIT_S)
 
     def change(self, word: str) -> WordChange:
         """Since when a word is used differently."""
-        return in_time(self._answers.change(word, API_WAIT_S))
+        return self._answers.change(word, API_WAIT_S)
 
     def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:
         """Documents of a window that hold a word."""
@@ -160,7 +146,7 @@ class ProgramAnswers:
     def scores(self, window: str, offset: int, limit: int) -> ScoresAnswer:
         """The figures of every word that was compared, `limit` of them from `offset` on."""
         report = self.report(window)
-        found = in_time(self._reader.scores(report, API_WAIT_S))
+        found = self._reader.scores(report, API_WAIT_S)
         part = WordScores(found.table.slice(offset, limit), found.key)
         rows = tuple(part.rows())
         return ScoresAnswer(report.snapshot, report.compared_with, len(found), offset, rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Late
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,7 +25,7 @@ from embedding.trends.stories import StoryDocuments, story_documents
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.plain import function_words
-from embedding.web.reader import Reader
+from embedding.web.reader import LaterError, Reader, waited
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -41,12 +40,15 @@ EVIDENCE_SAMPLE = 200
 
 
 class Answers:
-    """Computes over the snapshots that a reader keeps open; writes nothing."""
+    """Computes over the snapshots that its reader keeps open; writes nothing.
 
-    def __init__(self, config: WebConfig, reader: Reader) -> None:
+    What takes long is waited for so many seconds; LaterError says that it takes longer.
+    """
+
+    def __init__(self, config: WebConfig) -> None:
         self._config = config
         self._trends = config.trends
-        self._reader = reader
+        self.reader = Reader(config)
         self._values: Recent[Any] = Recent(KEPT)
         self._slow: Recent[Future[Any]] = Recent(32)
         self._axes: AxisCache = {}
@@ -59,7 +61,7 @@ class Answers:
 
     def beside(self, id: str, word: str) -> list[Beside]:  # noqa: A002
         """Words that stand beside a word in a window, without those that have no topic."""
-        snapshot = self._reader.open(id)
+        snapshot = self.reader.open(id)
         if snapshot.unreadable is not None:
             return []
         contexts: UsualContexts = self._kept(("contexts", id), lambda: UsualContexts.of(snapshot))
@@ -74,9 +76,7 @@ class Answers:
             return frozenset()
         near: NearWords = self._kept(
             ("about", id, topic),
-            lambda: window_neighbours(
-                self._reader.open(id), topic, TOPIC_WORDS, self._reader.alike
-            ),
+            lambda: window_neighbours(self.reader.open(id), topic, TOPIC_WORDS, self.reader.alike),
         )
         return frozenset(word for word, _ in near.words)
 
@@ -120,17 +120,15 @@ class Answers:
         """Two words' cosine through all windows."""
         return self._kept(
             ("together", first, second, self._latest()),
-            lambda: together(self._reader, first, second, self._trends),
+            lambda: together(self.reader, first, second, self._trends),
         )
 
     def map(self, word: str) -> NeighbourMap:
         """A word's map through all windows."""
-        neighbour_cache = self._reader.neighbour_cache
+        neighbour_cache = self.reader.neighbour_cache
         return self._kept(
             ("map", word, self._latest()),
-            lambda: neighbour_map(
-                self._reader, word, self._trends, neighbour_cache=neighbour_cache
-            ),
+            lambda: neighbour_map(self.reader, word, self._trends, neighbour_cache=neighbour_cache),
         )
 
     def axis(self, word: str, name: str) -> tuple[AxisConfig, AxisHistory]:
@@ -145,7 +143,7 @@ class Answers:
         return found, self._kept(
             ("axis", word, name, self._latest()),
             lambda: axis_history(
-                self._reader,
+                self.reader,
                 word,
                 found.positive,
                 found.negative,
@@ -160,18 +158,18 @@ class Answers:
         second: str,
         id: str,  # noqa: A002
         wait_s: float,
-    ) -> SourceContrast | None:
-        """Two sources in one window; None while it is still being computed."""
+    ) -> SourceContrast:
+        """Two sources in one window."""
         return self._later(
             ("contrast", first, second, id),
-            lambda: source_contrast(self._reader, first, second, self._trends, id=id),
+            lambda: source_contrast(self.reader, first, second, self._trends, id=id),
             wait_s,
         )
 
-    def disagreement(self, id: str, wait_s: float) -> Disagreement | None:  # noqa: A002
-        """What the sources of a window disagree on; None while it is still being computed."""
+    def disagreement(self, id: str, wait_s: float) -> Disagreement:  # noqa: A002
+        """What the sources of a window disagree on."""
         return self._later(
-            ("disagreement", id), lambda: disagreement(self._reader, self._trends, id=id), wait_s
+            ("disagreement", id), lambda: disagreement(self.reader, self._trends, id=id), wait_s
         )
 
     def bias(self, id: str) -> SourceBias:  # noqa: A002
@@ -179,35 +177,37 @@ class Answers:
         config = self._config
         return self._kept(
             ("bias", id),
-            lambda: source_bias(self._reader, self._trends, id=id, weights=config.source_weights),
+            lambda: source_bias(self.reader, self._trends, id=id, weights=config.source_weights),
         )
 
-    def change(self, word: str, wait_s: float) -> WordChange | None:
-        """Since when a word is used differently, or is there; None while a report is missing."""
+    def change(self, word: str, wait_s: float) -> WordChange:
+        """Since when a word is used differently, or is there."""
         # All that are missing are asked for, so that they are computed one after the other.
-        refs = self._reader.list()[-self._trends.history_windows :]
-        found = [self._reader.report(ref.id, wait_s) for ref in refs]
-        reports = [one for one in found if one is not None]
-        return word_change(word, reports) if len(reports) == len(found) else None
+        reports, missing = [], False
+        for ref in self.reader.list()[-self._trends.history_windows :]:
+            try:
+                reports.append(self.reader.report(ref.id, wait_s))
+            except LaterError:
+                missing = True
+        if missing:
+            raise LaterError
+        return word_change(word, reports)
 
-    def between(self, before: str, after: str, wait_s: float) -> TrendReport | None:
-        """The report of one window against any earlier one; None while it is being computed."""
+    def between(self, before: str, after: str, wait_s: float) -> TrendReport:
+        """The report of one window against any earlier one."""
         return self._later(
             ("between", before, after),
-            lambda: build_between(self._reader, before, after, self._trends),
+            lambda: build_between(self.reader, before, after, self._trends),
             wait_s,
         )
 
     def _latest(self) -> str:
-        return self._reader.open().id
+        return self.reader.open().id
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], A]) -> A:
         value: A = self._values.get(key, make)
         return value
 
-    def _later(self, key: tuple[object, ...], make: Callable[[], A], wait_s: float) -> A | None:
-        task: Future[A] = self._slow.get(key, lambda: self._reader.submit(make))
-        try:
-            return task.result(timeout=wait_s)
-        except Late:
-            return None
+    def _later(self, key: tuple[object, ...], make: Callable[[], A], wait_s: float) -> A:
+        task: Future[A] = self._slow.get(key, lambda: self.reader.submit(make))
+        return waited(task, wait_s)

@@ -29,7 +29,7 @@ from embedding.web.api import (
     as_text,
 )
 from embedding.web.axisview import axis_view, sentence_of
-from embedding.web.changeview import change_view
+from embedding.web.findings import change_sentences
 from embedding.web.site import Site
 from embedding.web.wordview import sources_of
 
@@ -95,8 +95,8 @@ def comparing_routes(
     def since(request: Request, w: WordQuery) -> Response:
         """The window since which a word is used differently, if one stands out."""
         found = site.programs.change(w)
-        view = change_view(found, site.words(request))
-        return as_answer({**to_plain(found), "text": view.text, "about": view.about})
+        text, about = change_sentences(found, site.words(request))
+        return as_answer({**to_plain(found), "text": text, "about": about})
 
     @routes.get("/bias", summary="Whom the model serves worst")
     def bias(id: IdQuery = LATEST) -> Response:  # noqa: A002

@@ -8,41 +8,42 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.evidence import Evidence
 from embedding.web.api import as_answer
-from embedding.web.headlines import Headlines
-from embedding.web.site import Site
+from embedding.web.site import PageSite, Site
 
 _WORDS = 12
 _LOOKED_AT = 1000
 """Documents of a word and day among which one is looked for."""
 
 
-def headline_routes(site: Site, headlines: Headlines, guards: Sequence[Depends]) -> APIRouter:
-    """The headline of one document; `guards` are put before it."""
-    routes = APIRouter(prefix="/api", dependencies=list(guards))
+routes = APIRouter(prefix="/api")
 
-    @routes.get("/headline")
-    async def headline(
-        request: Request, u: str, d: str, w: Annotated[list[str], Query(max_length=_WORDS)]
-    ) -> Response:
-        document = await asyncio.to_thread(_document, site, u, d, w)
-        if document is None:
-            raise HTTPException(404, "this address is not among the documents of that word.")
-        t = site.words(request)
-        try:
-            found = await headlines.read(document)
-        except ModuleNotFoundError:
-            return as_answer({"state": "none", "headline": "", "said": t("headline_extra")})
-        why = "" if found.state == "read" else t(f"headline_{found.state}")
-        return as_answer({"state": found.state, "headline": found.text, "said": why})
 
-    return routes
+@routes.get("/headline")
+async def _headline(
+    site: PageSite,
+    request: Request,
+    u: str,
+    d: str,
+    w: Annotated[list[str], Query(max_length=_WORDS)],
+) -> Response:
+    if site.headlines is None:
+        raise HTTPException(404)
+    document = await asyncio.to_thread(_document, site, u, d, w)
+    if document is None:
+        raise HTTPException(404, "this address is not among the documents of that word.")
+    t = site.words(request)
+    try:
+        found = await site.headlines.read(document)
+    except ModuleNotFoundError:
+        return as_answer({"state": "none", "headline": "", "said": t("headline_extra")})
+    why = "" if found.state == "read" else t(f"headline_{found.state}")
+    return as_answer({"state": found.state, "headline": found.text, "said": why})
 
 
 def _document(site: Site, url: str, day: str, words: Sequence[str]) -> Evidence | None:

@@ -21,25 +21,21 @@ from embedding import __version__
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.trends.team import TeamError, TeamStore
-from embedding.web.answering import LaterError
+from embedding.web import api_headlines, exploring, pages, teampage
 from embedding.web.answers import Answers
 from embedding.web.api import PREFIXES, api_routes, described, undescribed, unknown_routes
 from embedding.web.api_compare import comparing_routes
-from embedding.web.api_headlines import headline_routes
 from embedding.web.config import WebConfig
-from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes
 from embedding.web.filters import FilterError
-from embedding.web.handout.routes import handout_routes
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.headlines import Headlines
 from embedding.web.headlinestore import HeadlineStore
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
-from embedding.web.pages import error_page, page_routes
-from embedding.web.reader import Reader
+from embedding.web.pages import computing, error_page
+from embedding.web.reader import LaterError
 from embedding.web.site import STATIC_TYPES, Site
-from embedding.web.teampage import team_routes
 from embedding.web.token_access import TokenAccess, TokenGuard, TooManyError, bears_token
 from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, accounts
 
@@ -81,13 +77,12 @@ def create_app(
         known = accounts(config.accounts)
         login = Login(token, known, config.accounts, config.session_hours)
     stream = Stream(config.status_url)
-    reader = Reader(config)
     headlines = None
     if crawl is not None and config.headlines and config.evidence is not None:
         kept = HeadlineStore(config.headlines_file) if config.keep_headlines else None
         headlines = Headlines(crawl, kept)
     team = None if config.team is None else TeamStore(config.team)
-    site = Site(config, reader, Answers(config, reader), stream, login, headlines, team, channels)
+    site = Site(config, Answers(config), stream, login, headlines, team, channels)
     site.languages.check()
     guards = [*dependencies] if login is None else [Depends(login.require)]
     app = FastAPI(
@@ -96,20 +91,17 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
     )
+    app.state.site = site
     description = cache(lambda: _description(site))
     app.add_middleware(TokenAccess, programs=_programs(site, description))
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
-    if headlines is not None:
-        app.include_router(headline_routes(site, headlines, guards))
-    if team is not None:
-        app.include_router(team_routes(site, team, guards))
+    app.include_router(api_headlines.routes, dependencies=guards)
     _program_routes(app, site, guards, description)
-    app.include_router(page_routes(site, guards))
-    app.include_router(exploring_routes(site, guards))
-    app.include_router(handout_routes(site, guards))
-    threading.Thread(target=reader.warm, name="read-ahead", daemon=True).start()
+    for page in (pages, exploring, teampage):
+        app.include_router(page.routes, dependencies=guards)
+    threading.Thread(target=site.reader.warm, name="read-ahead", daemon=True).start()
     return app
 
 
@@ -210,7 +202,7 @@ def _errors(app: FastAPI, site: Site) -> None:
         return error_page(site, request, status, key, detail)
 
     _program_errors(app, site)
-    _faults(app, answer)
+    _faults(app, site, answer)
 
     @app.exception_handler(LoginRequiredError)
     def login_required(request: Request, _: LoginRequiredError) -> Response:
@@ -252,8 +244,16 @@ def _errors(app: FastAPI, site: Site) -> None:
         return answer(request, 500, "server_error", str(error))
 
 
-def _faults(app: FastAPI, answer: Callable[..., Response]) -> None:
+def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
     """What nobody asked wrongly."""
+
+    @app.exception_handler(LaterError)
+    def later(request: Request, _: LaterError) -> Response:
+        if not _for_programs(request) and not _path(request).endswith(".csv"):
+            return computing(site, request)
+        response = answer(request, 503, "not_yet", "the answer is being computed: ask again.")
+        response.headers["Retry-After"] = str(RETRY_S)
+        return response
 
     @app.exception_handler(ModuleNotFoundError)
     def not_installed(request: Request, error: ModuleNotFoundError) -> Response:
@@ -285,11 +285,6 @@ def _program_errors(app: FastAPI, site: Site) -> None:
     def too_many(_: Request, error: TooManyError) -> Response:
         wait = {"Retry-After": str(error.seconds)}
         return JSONResponse({"error": str(error)}, 429, wait)
-
-    @app.exception_handler(LaterError)
-    def later(_: Request, __: LaterError) -> Response:
-        sentence = "the answer is being computed: ask again."
-        return JSONResponse({"error": sentence}, 503, {"Retry-After": str(RETRY_S)})
 
 
 def _for_programs(request: Request) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
@@ -17,8 +16,8 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.between import refuse_apart
-from embedding.trends.history import HistoryPoint, WordHistory
-from embedding.trends.mapping import MapWindow, NeighbourMap
+from embedding.trends.history import WordHistory
+from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.trends.together import Together
@@ -26,61 +25,17 @@ from embedding.web import brief, formats
 from embedding.web.axisview import sentence_of
 from embedding.web.charts import ChartLine, over_windows
 from embedding.web.overview import MOST_LINES, days_view, rates_chart, span
-from embedding.web.pages import computing, csv_file, filtered, latest_known, nothing, unknown
+from embedding.web.pages import csv_file, filtered, nothing, unknown
 from embedding.web.plain import plain_map, plain_report, plain_rows, topical
-from embedding.web.site import Site
+from embedding.web.site import PageSite, Site
 from embedding.web.text import PageText
-from embedding.web.watchview import watch_line
+from embedding.web.watchview import watch_lines
 
 PATIENCE_S = 3.0
 LONG_S = 60.0
 WATCHED = 24
 Watched = Annotated[list[str] | None, Query()]
-
-
-@dataclass(frozen=True)
-class Shared:
-    """One neighbour; `both` when it is near both words."""
-
-    word: str
-    similarity: float
-    both: bool
-
-
-@dataclass(frozen=True)
-class PairView:
-    """What the template shows."""
-
-    frequency: dict[str, object]
-    nearness: dict[str, object]
-    last: Together | None
-    points: tuple[HistoryPoint, HistoryPoint]
-    near: tuple[tuple[Shared, ...], tuple[Shared, ...]]
-
-
-def pair_view(
-    first: WordHistory,
-    second: WordHistory,
-    points: tuple[HistoryPoint, HistoryPoint],
-    nearness: Sequence[Together],
-    t: PageText,
-) -> PairView:
-    """points: of both words in one window, with their nearest words."""
-    names = [{n.word for n in topical(point.neighbours)} for point in points]
-    near = tuple(
-        tuple(
-            Shared(n.word, n.similarity, n.word in names[1 - at]) for n in topical(point.neighbours)
-        )
-        for at, point in enumerate(points)
-    )
-    known = [one for one in nearness if one.cosine is not None]
-    return PairView(
-        frequency=rates_chart((first, second), t),
-        nearness=_nearness(nearness, t),
-        last=known[-1] if known else None,
-        points=points,
-        near=(near[0], near[1]),
-    )
+routes = APIRouter(default_response_class=HTMLResponse)
 
 
 def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
@@ -102,27 +57,16 @@ def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
     )
 
 
-@dataclass(frozen=True)
-class MapView:
-    """data: windows with places, and `bounds` (least and greatest x, then y) that hold all."""
-
-    data: dict[str, object]
-    last: MapWindow
-    nearest: tuple[tuple[str, float], ...]
-
-
-def map_view(found: NeighbourMap, t: PageText) -> MapView:
-    """The map of all windows, the last one shown first."""
-    found = plain_map(found)
+def _map_data(found: NeighbourMap, t: PageText) -> dict[str, object]:
+    """What map.js draws: windows with places, and `bounds` (least and greatest x, then y) that hold
+    all.
+    """
     places = [(p.x, p.y) for window in found.windows for p in window.places] or [(0.0, 0.0)]
     xs, ys = ([0.0, *(place[at] for place in places)] for at in (0, 1))
     bounds = [round(value, 3) for value in (min(xs), max(xs), min(ys), max(ys))]
-    last = found.windows[-1]
-    near = sorted((p for p in last.places if p.near), key=lambda p: -p.similarity)
     windows = []
     before: set[str] = set()
     for window in found.windows:
-        here = {p.word for p in window.places if p.near}
         windows.append(
             {
                 "label": t.window(window.label),
@@ -140,67 +84,22 @@ def map_view(found: NeighbourMap, t: PageText) -> MapView:
                 ],
             }
         )
-        before = here
-    data: dict[str, object] = {
+        before = {p.word for p in window.places if p.near}
+    return {
         "word": formats.short_word(found.word, 24),
         "title": t("map_title", word=formats.short_word(found.word, 40)),
         "bounds": bounds,
         "windows": windows,
     }
-    return MapView(data, last, tuple((p.word, p.similarity) for p in near))
 
 
-def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
-    """These pages; `dependencies` guard each of them."""
-    routes = APIRouter(dependencies=list(dependencies), default_response_class=HTMLResponse)
-
-    @routes.get("/compare")
-    def compare(request: Request, a: str = "", b: str = "") -> Response:
-        return _compare(site, request, a.strip(), b.strip())
-
-    @routes.get("/compare.csv")
-    def compare_csv(request: Request, a: str, b: str) -> Response:
-        return _compare_csv(site, request, a, b)
-
-    @routes.get("/over")
-    def over(request: Request, w: Watched = None) -> Response:
-        return _over(site, request, [one.strip() for one in w or () if one.strip()])
-
-    @routes.get("/windows")
-    def windows(request: Request, then: str = "", now: str = "") -> Response:
-        return _windows(site, request, then, now)
-
-    @routes.get("/windows/{ranking}.csv")
-    def windows_csv(request: Request, ranking: str, then: str, now: str) -> Response:
-        return _windows_csv(site, request, ranking, then, now)
-
-    @routes.get("/sources")
-    def sources(request: Request, a: str = "", b: str = "", id: str = LATEST) -> Response:  # noqa: A002
-        return _sources(site, request, a, b, id)
-
-    @routes.get("/sources.csv")
-    def sources_csv(a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
-        found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
-        if found is None:
-            raise HTTPException(503)
-        return csv_file(comparisons.contrast_csv(found), f"sources-{found.snapshot}.csv")
-
-    @routes.get("/map")
-    def map_by_query(request: Request, w: str = "") -> Response:
-        return _map(site, request, w)
-
-    @routes.get("/watch")
-    def watch(request: Request, w: Watched = None) -> Response:
-        return _watch(site, request, w)
-
-    return routes
-
-
-def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
+@routes.get("/compare")
+def _compare(site: PageSite, request: Request, a: str = "", b: str = "") -> Response:
     """Two words; the fields for them where one is missing."""
+    a, b = a.strip(), b.strip()
 
     def page(code: int = 200, **values: object) -> HTMLResponse:
-        usual: dict[str, object] = {"view": None, "histories": (), "unknown": ()}
+        usual: dict[str, object] = {"histories": (), "unknown": ()}
         return site.render(request, "compare.html", code, a=a, b=b, **{**usual, **values})
 
     if not a or not b:
@@ -218,11 +117,17 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     histories = (chosen.history(histories[0]), chosen.history(histories[1]))
     if not histories[0].points:
         return nothing(site, request)
-    first, second = (one.points[_last_known(one)] for one in histories)
-    shown = {point.snapshot for point in histories[0].points}
+    points = [one.points[_last_known(one)] for one in histories]
+    near = [topical(point.neighbours) for point in points]
+    shown, t = {point.snapshot for point in histories[0].points}, site.words(request)
     nearness = [one for one in site.answers.together(a, b) if one.snapshot in shown]
-    view = pair_view(*histories, (first, second), nearness, site.words(request))
-    return page(view=view, histories=histories)
+    return page(
+        histories=histories,
+        frequency=rates_chart(histories, t),
+        nearness_chart=_nearness(nearness, t),
+        near=list(zip((a, b), points, near, strict=True)),
+        both={one.word for one in near[0]} & {one.word for one in near[1]},
+    )
 
 
 def _missing(
@@ -240,9 +145,10 @@ def _missing(
     ]
 
 
-def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
+@routes.get("/over")
+def _over(site: PageSite, request: Request, w: Watched = None) -> Response:
     """Several words on one chart."""
-    words = list(dict.fromkeys(asked))
+    words = _each_once(w or ())
     listed = site.reader.listing().refs
     if not listed:
         return site.render(request, "empty.html", broken=site.reader.listing().broken)
@@ -273,7 +179,8 @@ def _over(site: Site, request: Request, asked: Sequence[str]) -> HTMLResponse:
     )
 
 
-def _compare_csv(site: Site, request: Request, a: str, b: str) -> Response:
+@routes.get("/compare.csv")
+def _compare_csv(site: PageSite, request: Request, a: str, b: str) -> Response:
     first, second = site.reader.history(a), site.reader.history(b)
     for history in (first, second):
         if not history.known:
@@ -289,7 +196,8 @@ def _last_known(history: WordHistory) -> int:
     return known[-1] if known else len(history.points) - 1
 
 
-def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
+@routes.get("/windows")
+def _windows(site: PageSite, request: Request, then: str = "", now: str = "") -> Response:
     """Two windows, or the choice of them."""
     t, refs = site.words(request), site.filter(request).refs(site.reader.listing().refs)
 
@@ -308,8 +216,6 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
     if then in order and now in order and order.index(then) > order.index(now):
         then, now = now, then
     report = site.answers.between(then, now, PATIENCE_S)
-    if report is None:
-        return computing(site, request)
     return page(
         then,
         now,
@@ -320,10 +226,11 @@ def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
     )
 
 
-def _windows_csv(site: Site, request: Request, ranking: str, then: str, now: str) -> Response:
+@routes.get("/windows/{ranking}.csv")
+def _windows_csv(site: PageSite, request: Request, ranking: str, then: str, now: str) -> Response:
+    if ranking not in RANKINGS:
+        raise HTTPException(404)
     report = site.answers.between(then, now, LONG_S)
-    if ranking not in RANKINGS or report is None:
-        raise HTTPException(404 if report is not None else 503)
     if ranking == "moved":
         refuse_apart(report)
     report = filtered(site, request, report)
@@ -341,7 +248,20 @@ def _steps(
     return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
 
 
-def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLResponse:  # noqa: A002
+@routes.get("/sources.csv")
+def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
+    found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
+    return csv_file(comparisons.contrast_csv(found), f"sources-{found.snapshot}.csv")
+
+
+@routes.get("/sources")
+def _sources(
+    site: PageSite,
+    request: Request,
+    a: str = "",
+    b: str = "",
+    id: str = LATEST,  # noqa: A002
+) -> Response:
     refs = site.reader.listing().refs
     if not refs:
         return site.render(request, "empty.html", broken=site.reader.listing().broken)
@@ -356,8 +276,6 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
                 found = site.answers.contrast(chosen[0], chosen[1], manifest.id, PATIENCE_S)
         except InputError as error:
             sentence = sentence_of(error, site.words(request))
-        if found is None and not sentence:
-            return computing(site, request)
     return site.render(
         request,
         "sources.html",
@@ -386,36 +304,42 @@ def _two(names: Sequence[str], a: str, b: str) -> list[str]:
     return [name for name in (first, second) if name]
 
 
-def _map(site: Site, request: Request, word: str) -> HTMLResponse:
-    if not word:
+@routes.get("/map")
+def _map(site: PageSite, request: Request, w: str = "") -> Response:
+    if not w:
         raise HTTPException(404)
-    history = site.reader.history(word)
+    history = site.reader.history(w)
     if not history.known:
-        return unknown(site, request, word)
-    found, t = site.answers.map(word), site.words(request)
+        return unknown(site, request, w)
+    found, t = plain_map(site.answers.map(w)), site.words(request)
+    last = found.windows[-1] if found.windows else None
+    near = () if last is None else (one for one in last.places if one.near)
     return site.render(
         request,
         "map.html",
-        word=word,
-        view=map_view(found, t) if found.windows else None,
+        word=w,
+        data=_map_data(found, t),
+        last=last,
+        nearest=sorted(near, key=lambda one: -one.similarity),
         notes=brief.say(history.notes, history.points[-1].label, t),
     )
 
 
-def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLResponse:
-    words = list(dict.fromkeys(w.strip() for w in (asked or site.config.watch) if w.strip()))
-    chosen, listed = site.filter(request), site.reader.listing().refs
-    shown = chosen.refs(listed)
-    if listed and not shown:
+def _each_once(words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(one.strip() for one in words if one.strip()))
+
+
+@routes.get("/watch")
+def _watch(site: PageSite, request: Request, w: Watched = None) -> Response:
+    words = _each_once(w or site.config.watch)
+    lines = watch_lines(site, request, words[:WATCHED])
+    if lines is None:
         return nothing(site, request)
-    report, _ = latest_known(site, shown)
-    histories = [chosen.history(site.reader.history(word)) for word in words[:WATCHED] if listed]
-    lines = [watch_line(history, report) for history in histories if history.points]
     return site.render(
         request,
         "watch.html",
         lines=lines,
-        chosen=asked is not None,
+        chosen=w is not None,
         passed_over=words[WATCHED:],
         label=site.words(request).window(lines[0].label) if lines else "",
     )

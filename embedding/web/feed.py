@@ -6,6 +6,7 @@ import hashlib
 import html
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
@@ -20,7 +21,7 @@ from embedding.trends.stories import StoryDocuments
 from embedding.web import formats
 from embedding.web.answering import Reading
 from embedding.web.findings import story_sentences
-from embedding.web.reader import Reader
+from embedding.web.reader import LaterError, Reader
 from embedding.web.site import Site
 
 FEED = "/feed.atom"
@@ -90,9 +91,10 @@ def _reports(reader: Reader) -> Iterator[TrendReport]:
     """The reports that are known, newest window first; that of the newest is computed."""
     refs = reader.listing().refs[-WINDOWS:]
     for at, ref in enumerate(reversed(refs)):
-        report = reader.known_report(ref.id) if at else reader.report(ref.id, _WAIT_S)
-        if report is not None:
-            yield report
+        with suppress(LaterError):
+            report = reader.known_report(ref.id) if at else reader.report(ref.id, _WAIT_S)
+            if report is not None:
+                yield report
 
 
 def _entry(

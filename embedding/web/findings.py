@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from embedding.trends.changed import WordChange
 from embedding.trends.contrast import ContrastRow
 from embedding.trends.rows import Story, TrendReport, TrendRow
 from embedding.web import formats
@@ -62,6 +63,22 @@ def headline_sentence(name: str, row: TrendRow, report: TrendReport, t: PageText
         key = "head_risen" if name == "risen" else "head_fallen"
         return t(key, usual=was, rate=now, **values)
     return words_sentence(name, [row.word], label, t)
+
+
+def change_sentences(change: WordChange, t: PageText) -> tuple[str, str]:
+    """The window since which a word is used differently, or that none is clear, and what stands
+    beside it: how sure that is, and windows that were not compared.
+
+    A window is named only where its report calls the word.
+    """
+    windows = ", ".join(map(t.window, change.unjudged))
+    left_out = [t("change_unjudged", windows=windows)] if windows else []
+    if change.kind is None or change.since is None or change.q is None:
+        known = change.windows - len(change.unjudged) > 1
+        return t("change_none" if known else "change_unknown"), " ".join(left_out)
+    window = t.window(change.since)
+    text = window if change.kind == "moved" else t("change_born", window=window)
+    return text, " ".join([sureness(change.q, t, significant=True), *left_out])
 
 
 def use_sentences(row: ContrastRow, first: str, second: str, t: PageText) -> tuple[str, str]:

@@ -16,13 +16,12 @@ from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
-from embedding.web.answering import LaterError, ProgramAnswers, Reading
+from embedding.web.answering import ProgramAnswers, Reading
 from embedding.web.answers import Answers
-from embedding.web.changeview import change_view
 from embedding.web.config import WebConfig
-from embedding.web.findings import sureness, use_sentences
+from embedding.web.findings import change_sentences, sureness, use_sentences
 from embedding.web.links import PagePaths
-from embedding.web.reader import Reader
+from embedding.web.reader import LaterError
 from embedding.web.text import FALLBACK, PageText
 
 DOCUMENTS = 3
@@ -45,9 +44,8 @@ class WordTools:
     """
 
     def __init__(self, config: WebConfig, page: str) -> None:
-        self._reader = Reader(config)
-        self._answers = Answers(config, self._reader)
-        self._programs = ProgramAnswers(self._reader, self._answers)
+        self._answers = Answers(config)
+        self._programs = ProgramAnswers(self._answers)
         self._paths = PagePaths(page.rstrip("/"))
 
     def stories(self, window: WindowArgument = LATEST, limit: _Rows = 10) -> dict[str, Any]:
@@ -84,9 +82,9 @@ class WordTools:
         with _in_a_sentence():
             history = self._programs.word(word)
             change = self._programs.change(word)
-            view = change_view(change, self._reading().t)
+            said = " ".join(change_sentences(change, self._reading().t)).strip()
             return {
-                "changed": {**to_plain(change), "said": f"{view.text} {view.about}".strip()},
+                "changed": {**to_plain(change), "said": said},
                 **_shown(history),
                 **self._documents(word, history.points[-1].label),
                 "page": self._paths.word(word),
@@ -152,7 +150,7 @@ class WordTools:
 
     def _reading(self) -> Reading:
         # A model reads English; the words themselves are as they were written.
-        return Reading(PageText(FALLBACK, self._reader.unit()), self._paths)
+        return Reading(PageText(FALLBACK, self._answers.reader.unit()), self._paths)
 
     def _documents(self, word: str, window: str) -> dict[str, Any]:
         if not self._answers.has_evidence:

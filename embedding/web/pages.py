@@ -1,13 +1,13 @@
-"""The HTML pages and CSV files."""
+"""The HTML pages and CSV files of a window and of a word."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
-from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -16,16 +16,19 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.bias import SourceBias
+from embedding.trends.changed import WordChange
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.findings import findings_of, last_with_findings
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport, WindowFigures
 from embedding.web import brief
 from embedding.web.brief import headline
-from embedding.web.changeview import change_view
-from embedding.web.handout.writing import FORMATS
+from embedding.web.findings import change_sentences
+from embedding.web.handout.content import make_handout
+from embedding.web.handout.writing import FORMATS, write_handout
 from embedding.web.plain import plain_disagreement, plain_history, plain_report
-from embedding.web.site import Site
+from embedding.web.reader import LaterError
+from embedding.web.site import PageSite, Site
 from embedding.web.wordview import history_sentences, word_view
 
 log = logging.getLogger(__name__)
@@ -62,6 +65,8 @@ class WindowTimeline:
     next: TimelineStop | None
     last: TimelineStop | None
 
+
+routes = APIRouter(default_response_class=HTMLResponse)
 
 ReportOf = Callable[[SnapshotRef], TrendReport | None]
 """The report of a snapshot as it is shown; None while it is not known."""
@@ -100,73 +105,14 @@ def _stop(report_of: ReportOf, ref: SnapshotRef, shown: str) -> TimelineStop:
     )
 
 
-def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
-    """All pages; `dependencies` guard each of them."""
-    routes = APIRouter(dependencies=list(dependencies), default_response_class=HTMLResponse)
-
-    @routes.get("/")
-    def front(request: Request) -> Response:
-        return _front(site, request)
-
-    @routes.get("/window/{id}")
-    def window(request: Request, id: str) -> Response:  # noqa: A002
-        return _window(site, request, id)
-
-    @routes.get("/window/{id}/timeline")
-    def windows_line(request: Request, id: str) -> Response:  # noqa: A002
-        return _line(site, request, id)
-
-    @routes.get("/window/{id}/disagreement")
-    def disagreement(request: Request, id: str) -> Response:  # noqa: A002
-        return _disagreement(site, request, id)
-
-    @routes.get("/window/{id}/{ranking}.csv")
-    def ranking_csv(request: Request, id: str, ranking: str) -> Response:  # noqa: A002
-        if ranking not in RANKINGS:
-            raise HTTPException(404)
-        report = filtered(site, request, _wait(site, id))
-        return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
-
-    @routes.get("/word.csv")
-    def word_csv(request: Request, w: str) -> Response:
-        return _word_csv(site, request, w)
-
-    @routes.get("/word")
-    def word_by_query(
-        request: Request, w: str = "", then: str | None = None, now: str | None = None
-    ) -> Response:
-        return _word(site, request, w, then, now) if w else _search(site, request, "")
-
-    @routes.get("/word/{word:path}")
-    def word(
-        request: Request, word: str, then: str | None = None, now: str | None = None
-    ) -> Response:
-        return _word(site, request, word, then, now)
-
-    @routes.get("/search")
-    def search(request: Request, q: str = "", like: str = "") -> Response:
-        return _search(site, request, like.strip()) if like else _find(site, request, q.strip())
-
-    @routes.get("/snapshots")
-    def snapshots(request: Request) -> Response:
-        listing = site.reader.listing()
-        rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
-        shown = rows[0].id if rows else ""
-        bias = _bias(site, shown) if shown else None
-        return site.render(
-            request, "snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias
-        )
-
-    return routes
-
-
 def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport | None, str | None]:
     """The latest report and, when it is not of the latest window, that window's label."""
     if not refs:
         return None, None
-    report = site.reader.report(refs[-1].id)
-    if report is not None:
-        return report, None
+    try:
+        return site.reader.report(refs[-1].id), None
+    except LaterError:
+        pass
     newest = site.reader.open(refs[-1].id).manifest.window.label
     for ref in reversed(refs[:-1]):
         known = site.reader.known_report(ref.id)
@@ -175,7 +121,8 @@ def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport |
     return None, None
 
 
-def _front(site: Site, request: Request) -> HTMLResponse:
+@routes.get("/")
+def _front(site: PageSite, request: Request) -> Response:
     """The brief of the latest window that was asked for and has a finding, if any has."""
     listing = site.reader.listing()
     if not listing.refs:
@@ -185,7 +132,7 @@ def _front(site: Site, request: Request) -> HTMLResponse:
         return nothing(site, request)
     report, newer = latest_known(site, refs)
     if report is None:
-        return computing(site, request)
+        raise LaterError
     quiet = report.compared_with is not None and not findings_of(filtered(site, request, report))
     last = _times(site, request, report.snapshot.id).last if quiet else None
     found = None if last is None else site.reader.known_report(last.id)
@@ -195,13 +142,13 @@ def _front(site: Site, request: Request) -> HTMLResponse:
     return _brief(site, request, found, newer=newer, newest=report.snapshot, broken=broken)
 
 
-def _window(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+@routes.get("/window/{id}")
+def _window(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
     """The brief of a window; the front page where its days were not asked for."""
     window = site.reader.open(id).manifest.window
     if not site.filter(request).covers(window.start, window.end):
         return RedirectResponse(site.links(request).front(), 303)
-    report = site.reader.report(id)
-    return computing(site, request) if report is None else _brief(site, request, report)
+    return _brief(site, request, site.reader.report(id))
 
 
 def filtered(site: Site, request: Request, report: TrendReport) -> TrendReport:
@@ -218,11 +165,24 @@ def nothing(site: Site, request: Request) -> HTMLResponse:
     return site.render(request, "nothing.html", sentence=sentence)
 
 
-def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
-    report = site.reader.report(id, wait_s=60.0)
-    if report is None:
-        raise HTTPException(503, headers={"Retry-After": str(_RETRY_S)})
-    return report
+@routes.get("/window/{id}/report.{format}")
+def _handout(site: PageSite, request: Request, id: str, format: str) -> Response:  # noqa: A002
+    """The report to hand on."""
+    if format not in FORMATS:
+        raise HTTPException(404)
+    report = site.reader.report(site.reader.open(id).id)
+    share = site.config.trends.false_discovery
+    content = make_handout(report, site.answers.story_documents, site.reading(request), share)
+    body = write_handout(content, format, site.config.chromium)
+    return file_to_save(body, f"yeoron-{report.snapshot.id}.{format}", FORMATS[format].media_type)
+
+
+@routes.get("/window/{id}/{ranking}.csv")
+def _ranking_csv(site: PageSite, request: Request, id: str, ranking: str) -> Response:  # noqa: A002
+    if ranking not in RANKINGS:
+        raise HTTPException(404)
+    report = filtered(site, request, site.reader.report(id, wait_s=60.0))
+    return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
 
 
 def _brief(
@@ -284,21 +244,21 @@ def _compared(
         found = site.answers.disagreement(report.snapshot.id, wait_s)
     except (InputError, SnapshotError):
         return None, False
-    if found is None:
+    except LaterError:
         return None, True
     chosen = site.filter(request)
     near = site.answers.about(report.snapshot.id, chosen.topic)
     return chosen.disagreement(plain_disagreement(found), near), False
 
 
-def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+@routes.get("/window/{id}/disagreement")
+def _disagreement(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
     """The section of a brief that came before its sources were compared: 202 while they still are,
     204 where there is nothing to show.
     """
-    report = site.reader.report(id)
-    found, pending = (None, True) if report is None else _compared(site, request, report, LATER_S)
+    found, pending = _compared(site, request, site.reader.report(id), LATER_S)
     if pending:
-        return Response(status_code=202)
+        raise LaterError
     if found is None or not found.compared:
         return Response(status_code=204)
     sentences = brief.differ(found, site.words(request))
@@ -313,7 +273,8 @@ def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A0
     )
 
 
-def _line(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+@routes.get("/window/{id}/timeline")
+def _line(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
     """The line of windows around one, once one more of them is analysed: 202 while it is not yet.
 
     They are analysed one at a time, the newest first, as a reader who opens a window comes before.
@@ -322,8 +283,7 @@ def _line(site: Site, request: Request, id: str) -> Response:  # noqa: A002
     left = [stop.id for stop in _times(site, request, id).line if stop.findings is None]
     while left:
         try:
-            if site.reader.report(left.pop(), LATER_S) is None:
-                return Response(status_code=202)
+            site.reader.report(left.pop(), LATER_S)
             break
         except SnapshotError as error:
             log.warning("a window of the line is left out: %s", error)
@@ -345,9 +305,28 @@ def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
         return None
 
 
+@routes.get("/snapshots")
+def _snapshots(site: PageSite, request: Request) -> Response:
+    listing = site.reader.listing()
+    rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
+    shown = rows[0].id if rows else ""
+    bias = _bias(site, shown) if shown else None
+    return site.render(
+        request, "snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias
+    )
+
+
+@routes.get("/word")
+def _word_by_query(
+    site: PageSite, request: Request, w: str = "", then: str | None = None, now: str | None = None
+) -> Response:
+    return _word(site, request, w, then, now) if w else _like(site, request, "")
+
+
+@routes.get("/word/{word:path}")
 def _word(
-    site: Site, request: Request, word: str, then: str | None, now: str | None
-) -> HTMLResponse:
+    site: PageSite, request: Request, word: str, then: str | None = None, now: str | None = None
+) -> Response:
     history = site.reader.history(word)
     if not history.known:
         return unknown(site, request, word)
@@ -357,14 +336,16 @@ def _word(
     if not history.points:
         return nothing(site, request)
     latest = history.points[-1]
-    change = site.answers.change(word, AT_ONCE_S)
+    change: WordChange | None = None
+    with suppress(LaterError):
+        change = site.answers.change(word, AT_ONCE_S)
     view = word_view(history, then, now, t, change)
     return site.render(
         request,
         "word.html",
         history=plain_history(history),
         view=view,
-        change=None if change is None else change_view(change, t),
+        change=None if change is None else change_sentences(change, t),
         evidence=_evidence(site, word, view.now, chosen.sources),
         beside=site.answers.beside(view.now.snapshot, word),
         has_evidence=site.answers.has_evidence,
@@ -376,10 +357,11 @@ def _word(
     )
 
 
-def _word_csv(site: Site, request: Request, word: str) -> Response:
-    history = site.reader.history(word)
+@routes.get("/word.csv")
+def _word_csv(site: PageSite, request: Request, w: str) -> Response:
+    history = site.reader.history(w)
     if not history.known:
-        return unknown(site, request, word)
+        return unknown(site, request, w)
     return csv_file(table.word_csv(site.filter(request).history(history)), "word.csv")
 
 
@@ -400,16 +382,20 @@ def unknown(site: Site, request: Request, word: str) -> HTMLResponse:
     return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
 
 
-def _find(site: Site, request: Request, query: str) -> Response:
+@routes.get("/search")
+def _search(site: PageSite, request: Request, q: str = "", like: str = "") -> Response:
     """The page of the word that was typed, of any window; else the words like it."""
+    if like:
+        return _like(site, request, like.strip())
+    query = q.strip()
     word = site.reader.vocabulary().exact(query)
     if word is None and query and site.reader.history(query).known:
         word = query
     to = site.links(request).word(word) if word else ""
-    return RedirectResponse(to, 303) if to else _search(site, request, query)
+    return RedirectResponse(to, 303) if to else _like(site, request, query)
 
 
-def _search(site: Site, request: Request, query: str) -> HTMLResponse:
+def _like(site: Site, request: Request, query: str) -> HTMLResponse:
     vocabulary = site.reader.vocabulary()
     found = vocabulary.suggest(query, 60)
     nearest = vocabulary.nearest_spellings(query) if query and not found else []
@@ -424,13 +410,15 @@ def computing(site: Site, request: Request) -> HTMLResponse:
 
 
 def csv_file(text: str, name: str) -> Response:
-    """A file to save."""
+    """A table to save."""
     # A byte order mark: spreadsheets take UTF-8 for another encoding without it.
-    return Response(
-        "\ufeff" + text,
-        media_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return file_to_save("\ufeff" + text, name, "text/csv; charset=utf-8")
+
+
+def file_to_save(content: str | bytes, name: str, media_type: str) -> Response:
+    """A file that a browser saves."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type=media_type, headers=headers)
 
 
 def error_page(

@@ -35,6 +35,18 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 
 
+class LaterError(Exception):
+    """The answer is still being computed: ask again."""
+
+
+def waited(task: Future[A], wait_s: float | None) -> A:
+    """What a task computes; LaterError after so many seconds, None: however long it takes."""
+    try:
+        return task.result(timeout=wait_s)
+    except Late:
+        raise LaterError from None
+
+
 class Checksums:
     """Takes opened snapshots, and compares their digests in the background, since files can rot
     unseen; `damaged` names those whose files are not what was published."""
@@ -172,39 +184,34 @@ class Reader:
         self.checksums.check(snapshot)
         return snapshot
 
-    def report(self, id: str, wait_s: float = 3.0) -> TrendReport | None:  # noqa: A002
+    def report(self, id: str, wait_s: float | None = 3.0) -> TrendReport:  # noqa: A002
         """The report of a snapshot: the finished one, else computed.
 
-        None while it is still being computed after `wait_s` seconds: ask again. Raises
-        SnapshotError when the snapshot cannot be read.
+        Raises LaterError while it is still being computed after `wait_s` seconds, SnapshotError
+        when the snapshot cannot be read.
         """
         finished = self.finished_report(id)
         return self._compute(id, wait_s) if finished is None else finished
 
-    def scores(self, report: TrendReport, wait_s: float) -> WordScores | None:
+    def scores(self, report: TrendReport, wait_s: float) -> WordScores:
         """The figures of every word that a report compared: the finished ones, else computed.
 
-        None while they are still being computed after `wait_s` seconds.
+        Raises LaterError while they are still being computed after `wait_s` seconds.
         """
-        if report.scores is not None:
-            return report.scores
-        finished = self.listing().finished.scores(report.snapshot.id)
-        if finished is not None:
-            return finished
-        computed = self._compute(report.snapshot.id, wait_s)
-        return None if computed is None else computed.scores
+        known = report.scores or self.listing().finished.scores(report.snapshot.id)
+        if known is None:
+            known = self._compute(report.snapshot.id, wait_s).scores
+        assert known is not None, "a report that was computed has the figures of its words"
+        return known
 
-    def _compute(self, id: str, wait_s: float) -> TrendReport | None:  # noqa: A002
+    def _compute(self, id: str, wait_s: float | None) -> TrendReport:  # noqa: A002
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
             (id, self.listing().finished.key(id)),
             lambda: self._worker.submit(build_report, self, id, config, self._config.reports),
         )
-        try:
-            return task.result(timeout=wait_s)
-        except Late:
-            return None
+        return waited(task, wait_s)
 
     def finished_report(self, id: str) -> TrendReport | None:  # noqa: A002
         """The finished report of a snapshot (`FinishedReports`), kept until its file changes."""

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from fastapi import Depends, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
@@ -69,7 +70,6 @@ class Site:
     """
 
     config: WebConfig
-    reader: Reader
     answers: Answers
     stream: Stream
     login: Login | None
@@ -113,7 +113,11 @@ class Site:
 
     @cached_property
     def programs(self) -> ProgramAnswers:
-        return ProgramAnswers(self.reader, self.answers)
+        return ProgramAnswers(self.answers)
+
+    @property
+    def reader(self) -> Reader:
+        return self.answers.reader
 
     def reading(self, request: Request) -> Reading:
         """For whom an answer of this request is: language, and whole addresses of pages."""
@@ -230,6 +234,15 @@ class Site:
                 samesite="strict",
             )
         return response
+
+
+async def _site_of(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+PageSite = Annotated[Site, Depends(_site_of)]
+"""Of the application that a route is asked by."""
 
 
 def _typed_name(request: Request) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
-from fastapi import APIRouter, Request
-from fastapi.params import Depends
+from fastapi import APIRouter, Depends, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -19,65 +18,13 @@ from embedding.trends.team import (
 )
 from embedding.web.handout.writing import FORMATS
 from embedding.web.login import local_path, read_body
-from embedding.web.pages import latest_known, nothing
-from embedding.web.site import NAME_COOKIE, Site
+from embedding.web.pages import nothing
+from embedding.web.site import NAME_COOKIE, PageSite, Site
 from embedding.web.tokens import ANALYST, RoleError
-from embedding.web.watchview import watch_line
+from embedding.web.watchview import watch_lines
 
 LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
 """Bytes of a form: nine for a Korean letter, and the other fields."""
-
-
-def team_routes(site: Site, team: TeamStore, guards: Sequence[Depends]) -> APIRouter:
-    """The page and its forms; `guards` are put before each."""
-    routes = APIRouter(
-        prefix="/team", dependencies=list(guards), default_response_class=HTMLResponse
-    )
-
-    @routes.get("")
-    def page(request: Request) -> Response:
-        return _page(site, team, request)
-
-    @routes.post("/watch")
-    async def watch(request: Request) -> Response:
-        form = await _ordered(site, request)
-        team.watch(form.get("word", ""), _who(site, request, form), alert="alert" in form)
-        return _back(site, request, form)
-
-    @routes.post("/unwatch")
-    async def unwatch(request: Request) -> Response:
-        form = await _ordered(site, request)
-        team.unwatch(form.get("word", ""))
-        return _back(site, request, form)
-
-    @routes.post("/report")
-    async def report(request: Request) -> Response:
-        form = await _ordered(site, request)
-        chosen, language = form.get("format", ""), site.words(request).language
-        team.mail_report(chosen, language, _who(site, request, form))
-        return _back(site, request, form)
-
-    @routes.post("/note")
-    async def note(request: Request) -> Response:
-        form = await _ordered(site, request)
-        kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
-        team.note(kind, about, text, _who(site, request, form))
-        return _back(site, request, form)
-
-    @routes.post("/unnote")
-    async def unnote(request: Request) -> Response:
-        form = await _ordered(site, request)
-        team.remove_note(form.get("id", ""), site.login_name(request) or None)
-        return _back(site, request, form)
-
-    return routes
-
-
-async def _ordered(site: Site, request: Request) -> dict[str, str]:
-    """The fields of a form of somebody who may change what the team shares; else RoleError."""
-    if not site.may(request, ANALYST):
-        raise RoleError(ANALYST)
-    return await read_posted(request)
 
 
 async def read_posted(request: Request) -> dict[str, str]:
@@ -128,21 +75,66 @@ def _back(site: Site, request: Request, form: dict[str, str]) -> Response:
     return response
 
 
-def _page(site: Site, team: TeamStore, request: Request) -> HTMLResponse:
-    chosen, listed = site.filter(request), site.reader.listing().refs
-    shown = chosen.refs(listed)
-    if listed and not shown:
-        return nothing(site, request)
+async def _team_of(site: PageSite) -> TeamStore:
+    if site.team is None:
+        raise HTTPException(404)
+    return site.team
+
+
+async def _ordered(site: PageSite, request: Request) -> dict[str, str]:
+    """The fields of a form of somebody who may change what the team shares; else RoleError."""
+    if not site.may(request, ANALYST):
+        raise RoleError(ANALYST)
+    return await read_posted(request)
+
+
+Team = Annotated[TeamStore, Depends(_team_of)]
+Order = Annotated[dict[str, str], Depends(_ordered)]
+routes = APIRouter(prefix="/team", default_response_class=HTMLResponse)
+
+
+@routes.post("/watch")
+async def _watch(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+    team.watch(form.get("word", ""), _who(site, request, form), alert="alert" in form)
+    return _back(site, request, form)
+
+
+@routes.post("/unwatch")
+async def _unwatch(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+    team.unwatch(form.get("word", ""))
+    return _back(site, request, form)
+
+
+@routes.post("/report")
+async def _report(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+    chosen, language = form.get("format", ""), site.words(request).language
+    team.mail_report(chosen, language, _who(site, request, form))
+    return _back(site, request, form)
+
+
+@routes.post("/note")
+async def _note(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+    kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
+    team.note(kind, about, text, _who(site, request, form))
+    return _back(site, request, form)
+
+
+@routes.post("/unnote")
+async def _unnote(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+    team.remove_note(form.get("id", ""), site.login_name(request) or None)
+    return _back(site, request, form)
+
+
+@routes.get("")
+def _page(site: PageSite, team: Team, request: Request) -> Response:
     shared = team.read()
-    report, _ = latest_known(site, shown)
-    histories = [
-        (one, chosen.history(site.reader.history(one.word))) for one in shared.words if listed
-    ]
-    lines = [(one, watch_line(history, report)) for one, history in histories if history.points]
+    lines = watch_lines(site, request, [one.word for one in shared.words])
+    if lines is None:
+        return nothing(site, request)
     return site.render(
         request,
         "team.html",
-        lines=lines,
+        lines=list(zip(shared.words, lines, strict=False)),
         notes=tuple(reversed(shared.notes)),
         mailed=shared.report,
         report_formats=[name for name in REPORT_FORMATS if FORMATS[name].available],

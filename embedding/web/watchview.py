@@ -1,11 +1,16 @@
-"""One watched word in a line: how often, how moved, how sure."""
+"""Watched words, each in a line: how often, how moved, how sure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from fastapi import Request
 
 from embedding.trends.history import ShiftFigure, WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.web.pages import latest_known
+from embedding.web.site import Site
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,20 @@ class WatchLine:
     news: tuple[str, ...]
 
 
-def watch_line(history: WordHistory, report: TrendReport | None) -> WatchLine:
+def watch_lines(site: Site, request: Request, words: Sequence[str]) -> list[WatchLine] | None:
+    """The words in the latest window that was asked for; None where no window was."""
+    chosen, listed = site.filter(request), site.reader.listing().refs
+    shown = chosen.refs(listed)
+    if not listed:
+        return []
+    if not shown:
+        return None
+    report, _ = latest_known(site, shown)
+    histories = [chosen.history(site.reader.history(word)) for word in words]
+    return [_line(history, report) for history in histories if history.points]
+
+
+def _line(history: WordHistory, report: TrendReport | None) -> WatchLine:
     """The word's last window, against the one before."""
     points = history.points
     last, before = points[-1], points[-2] if len(points) > 1 else None

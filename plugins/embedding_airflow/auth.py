@@ -32,7 +32,6 @@ from embedding.web.answers import Answers
 from embedding.web.headers import SecurityHeaders
 from embedding.web.live import Stream
 from embedding.web.login import Tries, read_form
-from embedding.web.reader import Reader
 from embedding.web.site import STATIC_TYPES, Site
 from embedding.web.tokens import AccessTokens, accounts
 from embedding_airflow.environment import USER
@@ -176,8 +175,7 @@ class AccountAuthManager(SimpleAuthManager):
 def _site() -> Site:
     """What the login page is rendered with."""
     config = load_settings().page
-    reader = Reader(config)
-    return Site(config, reader, Answers(config, reader), Stream(None, 1.0), None)
+    return Site(config, Answers(config), Stream(None, 1.0), None)
 
 
 def _mark() -> str:

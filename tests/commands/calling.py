@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from pathlib import Path
-
 import numpy as np
-
-from embedding.commands.train_options import (
-    ExchangeOptions,
-    ModelOptions,
-    OutputOptions,
-    PlacementOptions,
-    ReadingOptions,
-    SyncOptions,
-    TrainOptions,
-)
 
 # A test runner in the background may ignore SIGINT, and children inherit that.
 ENTRY = (
@@ -38,22 +25,3 @@ def sentences(words: int, seed: int = 1) -> str:
         picked = random.choice(30, size=10, p=share / share.sum())
         lines.append(" ".join(f"t{topic}w{at}" for at in picked))
     return "\n".join(lines) + "\n"
-
-
-GROUPS = {
-    "model": ModelOptions,
-    "reading": ReadingOptions,
-    "placement": PlacementOptions,
-    "sync": SyncOptions,
-    "exchange": ExchangeOptions,
-    "output": OutputOptions,
-}
-
-
-def train_options(**given: object) -> TrainOptions:
-    """The options of `yeoron train c.jsonl` where the command line gives these."""
-    groups = {}
-    for name, group in GROUPS.items():
-        own = {field.name for field in fields(group)} & set(given)
-        groups[name] = group(**{option: given.pop(option) for option in own})
-    return TrainOptions(corpus=Path("c.jsonl"), **groups, **given)

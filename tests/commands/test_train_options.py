@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from calling import train_options
 
 from embedding.commands.train_options import request_of
 from embedding.kernel.errors import ConfigError
@@ -12,7 +13,7 @@ from embedding.models.config import LearningRateSchedule, ModelConfig
 
 def asked(**options: object) -> ModelConfig:
     """The model of a request; what is not given is as the command has it."""
-    return request_of(train_options(**options)).model
+    return request_of(Path("c.jsonl"), options).model
 
 
 def test_a_dated_training_falls_in_each_window_and_draws_fresh_noise() -> None:
@@ -31,13 +32,13 @@ def test_a_schedule_that_is_given_is_taken(schedule: str) -> None:
     ("nodes", "given", "block"), [(1, None, 25_000), (4, None, 12_500), (4, 5_000, 5_000)]
 )
 def test_blocks_are_as_asked_and_smaller_with_many_nodes(nodes, given, block) -> None:
-    chosen = train_options(nodes=nodes, block_tokens=given)
-    assert request_of(chosen).node_config.block_tokens == block
+    asked = {"nodes": nodes} | ({} if given is None else {"block_tokens": given})
+    assert request_of(Path("c.jsonl"), asked).node_config.block_tokens == block
 
 
 def test_a_block_of_nothing_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="block_tokens"):
-        request_of(train_options(block_tokens=0))
+        request_of(Path("c.jsonl"), {"block_tokens": 0})
 
 
 def test_other_trainings_draw_noise_as_before() -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import train_options
 
-from embedding.commands.train_options import SETTING, request_of
+from embedding.commands.train_options import OPTIONS, request_of
 from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
@@ -19,7 +18,7 @@ from embedding.training.settings import TRAINING_SECTIONS, UNUSED, taken
 
 def request(settings: dict[str, dict[str, Any]], **options: object) -> TrainRequest:
     """The request of a command line that names `options`, under such settings."""
-    return request_of(train_options(**options), set(options), settings)
+    return request_of(Path("c.jsonl"), options, settings)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +57,7 @@ def test_phrases_are_found_where_windows_are_compared() -> None:
 
 def test_an_option_wins_also_where_it_says_what_is_usual() -> None:
     settings = {"model": {"dim": 30, "window": 7}, "node": {"block_tokens": 900}}
-    asked = request(settings, dim=100, words_each_side="5", block_tokens=25_000)
+    asked = request(settings, dim=100, context="5", block_tokens=25_000)
     assert (asked.model.dim, asked.model.window) == (100, 5)
     assert asked.node_config.block_tokens == 25_000
 
@@ -86,12 +85,12 @@ def test_environment_wins_over_the_file(alone: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_setting_of_its_sections_is_used_or_refused() -> None:
     """What is set reaches the request's own configurations, or is named in UNUSED."""
-    options = set(SETTING.values()) | {("model", "window"), ("exchange", "cache_bytes")}
+    known = {one.field for one in OPTIONS.values()}
     for section in TRAINING_SECTIONS:
         room = Settings.model_fields[section].annotation
         assert room is not None
         for name in room.model_fields:
-            if name in UNUSED.get(section, {}) or (section, name) in options:
+            if name in UNUSED.get(section, {}) or known & {name, f"{section}.{name}"}:
                 continue
             value = getattr(room(), name)
             asked = request({section: {name: value}})

@@ -16,6 +16,7 @@ from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.answers import Answers
 from embedding.web.config import AxisConfig, WebConfig
+from embedding.web.reader import LaterError
 from waiting import until
 
 MONTHS = ("2019-11", "2019-12", "2020-01", "2020-02", "2020-03")
@@ -149,7 +150,10 @@ def test_the_brief_compares_each_source_with_all_others(client):
 def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
     client_of, config, monkeypatch
 ):
-    monkeypatch.setattr(Answers, "disagreement", lambda self, *asked: None)
+    def still_computing(*_: object) -> None:
+        raise LaterError
+
+    monkeypatch.setattr(Answers, "disagreement", still_computing)
     late = client_of(unguarded(config))
     late.headers["accept-language"] = "ko"
     html = unescape(get(late, "/"))

@@ -345,13 +345,13 @@ def test_the_guard_of_another_application_stands_before_every_route(config, clie
 
     app = create_app(config, dependencies=[Depends(keep_out)])
     client = client_of(app)
-    paths = [r.path for r in app.routes if r.path != "/health"]
-    assert len(paths) > 12
-    for path in paths:
+    routes = [(method, r.path) for r in app.routes if r.path != "/health" for method in r.methods]
+    assert len(routes) > 12
+    for method, path in routes:
         for name in ("{id}", "{word:path}", "{ranking}", "{name}"):
             path = path.replace(name, "moved" if name == "{ranking}" else "x")
-        answer = client.get(path, params={"w": "코로나"})
-        assert answer.status_code == 401, path
+        answer = client.request(method, path, params={"w": "코로나"})
+        assert answer.status_code == 401, (method, path)
         assert answer.headers["www-authenticate"] == "Bearer"
         assert "코로나" not in answer.text
     assert client.get("/health").json() == {"status": "ok"}
@@ -399,7 +399,8 @@ def test_a_report_that_takes_long_is_announced(config, monkeypatch):
     monkeypatch.setattr(reader, "build_report", lambda *a: (wait.wait(30), build(*a))[1])
     site = reader.Reader(config.model_copy(update={"reports": None}))
     last = site.list()[-1].id
-    assert site.report(last, wait_s=0.05) is None
+    with pytest.raises(reader.LaterError):
+        site.report(last, wait_s=0.05)
     assert site.known_report(last) is None
     wait.set()
     assert site.report(last, wait_s=30).moved[0].word == "코로나"

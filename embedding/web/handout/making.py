@@ -12,10 +12,7 @@ from embedding.web.config import WebConfig
 from embedding.web.handout.content import make_handout
 from embedding.web.handout.writing import named_format, write_handout
 from embedding.web.links import PagePaths
-from embedding.web.reader import Reader
 from embedding.web.text import LANGUAGES, PageText
-
-_PATIENCE_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -40,22 +37,19 @@ class HandoutMaker:
             accepted = ", ".join(LANGUAGES)
             raise InputError(f"language {language[:40]!r}: accepted are {accepted}.")
         self._config = config
-        self._reader = Reader(config)
-        self._answers = Answers(config, self._reader)
+        self._answers = Answers(config)
         self._paths = PagePaths(page.rstrip("/"))
         self._language = language
 
     def report(self, window: str) -> TrendReport:
         """The report of a window (label, id or latest), however long it takes to compute."""
-        found = self._reader.report(self._reader.open(window).id, wait_s=_PATIENCE_S)
-        if found is None:
-            raise InputError(f"window {window[:80]}: its report took more than a day.")
-        return found
+        reader = self._answers.reader
+        return reader.report(reader.open(window).id, wait_s=None)
 
     def attachment(self, report: TrendReport, format: str) -> Attachment:  # noqa: A002
         """The report as a file; raises as `write_handout`."""
         chosen = named_format(format)
-        to = Reading(PageText(self._language, self._reader.unit()), self._paths)
+        to = Reading(PageText(self._language, self._answers.reader.unit()), self._paths)
         handout = make_handout(
             report, self._answers.story_documents, to, self._config.trends.false_discovery
         )
