@@ -31,8 +31,8 @@ from embedding.kernel.errors import InputError, PlatformError, UnavailableError
 from embedding.kernel.private import private_folder
 from embedding.server.recovery.seeding import NOTHING
 from embedding.settings import Settings
-from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import Manifest
+from embedding.snapshots.lookup import snapshot_named
 from embedding.snapshots.store import SnapshotStore
 
 BEGINNING = datetime.fromtimestamp(0, UTC)
@@ -112,21 +112,20 @@ def plan_rollback(
     run     by which `finished_rollback` finds it afterwards
 
     The same request as one that was not finished goes on with that. Raises InputError for a
-    combination that says nothing, and SnapshotError for a snapshot or a window that is not there.
+    combination that says nothing, and for a snapshot or a window that is not there.
     """
     request = RollbackRequest(to, source, since, run)
     store = SnapshotStore(settings.snapshot_store)
-    catalogue = Catalogue(store)
     begun = _unfinished(settings)
-    manifests = {ref.id: store.manifest(ref.id) for ref in catalogue.refs}
+    manifests = {ref.id: store.manifest(ref.id) for ref in store.list()}
     if to is not None and since is not None:
         raise InputError("rollback: a snapshot to go back to or a window, not both.")
     if begun is not None and begun.request == request:
-        base = None if begun.base is None else catalogue.ref(begun.base).id
+        base = None if begun.base is None else snapshot_named(store, begun.base)
     elif to is not None:
-        base = None if to == NOTHING else catalogue.ref(to).id
+        base = None if to == NOTHING else snapshot_named(store, to)
     elif since is not None:
-        base = _before(manifests, manifests[catalogue.window(since).id])
+        base = _before(manifests, manifests[snapshot_named(store, since)])
     elif source is not None:
         first = next((m for m in _by_time(manifests) if m.tokens.get(source)), None)
         if first is None:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from embedding.cli import app
-from embedding.commands.naming import known_names, meanings, named, request_fields
+from embedding.commands.naming import known_names, meanings, named, settings_meanings
 from embedding.crawl import reasons
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
@@ -218,7 +218,7 @@ def _parameter(each: Any) -> tuple[str, ...]:
 
 @cache
 def _names() -> dict[str, str]:
-    return known_names(built_in=True) | request_fields()
+    return known_names(built_in=True) | settings_meanings()
 
 
 def cli() -> str:

@@ -56,22 +56,24 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def request_fields() -> dict[str, str]:
-    """What the fields of a training's request and of its sections mean, and their defaults, by
-    `name` or `section.name`.
+def settings_meanings() -> dict[str, str]:
+    """What settings mean, and their defaults, by section and name; what fields of a training's
+    request mean, by name.
     """
+    from embedding.settings import Settings
     from embedding.training import TrainRequest
 
-    found = {}
-    models: dict[str, Any] = {"": TrainRequest}
-    for name, field in TrainRequest.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            models[f"{name}."] = field.annotation
-    for section, model in models.items():
-        for name, meaning in meanings(model).items():
-            default = model.model_fields[name].default if name in model.model_fields else None
-            usual = "" if default is None else f" Default: {default}."
-            found[f"{section}{name}"] = meaning + usual
+    found: dict[str, str] = {}
+    models: list[tuple[str, type[BaseModel]]] = [("", Settings), ("", TrainRequest)]
+    for section, model in models:
+        meaning = meanings(model)
+        for name, field in model.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                models.append((f"{section}{name}.", kind))
+                continue
+            usual = "" if field.default in (None, "") else f" Default: {field.default}."
+            found[f"{section}{name}"] = meaning.get(name, "") + usual
     return found
 
 
@@ -87,7 +89,7 @@ class NamingCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """As every command, with the names put in."""
-        names = known_names() | request_fields()
+        names = known_names() | settings_meanings()
         for param in self.params:
             if text := getattr(param, "help", None):
                 param.help = named(text, names)  # type: ignore[attr-defined]

@@ -1,13 +1,84 @@
-"""Options of a command in groups: a frozen dataclass a group, whose fields are the options."""
+"""Options of a command that are settings, or that stand in groups: a frozen dataclass a group,
+whose fields are the options.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, get_type_hints
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
 
 Command = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class SettingOption:
+    """An option that is a setting: its meaning and its default are those of the setting.
+
+    field  section and name of the setting, or name of a field of a training's request; empty: none
+    about  its help where the field does not say it
+    flag   how it is written, where not as it is called
+    least  that a number may be, where no field says it
+    """
+
+    kind: Any
+    field: str = ""
+    about: str = ""
+    flag: str = ""
+    least: int | None = None
+
+    @property
+    def parameter(self) -> Any:
+        """As typer reads it; `{field}` in its help stands for what the field means."""
+        flags = [self.flag] if self.flag else []
+        about = self.about or f"{{{self.field}}}"
+        kind = self.kind if self.kind is bool else self.kind | None
+        return Annotated[kind, typer.Option(*flags, help=about, min=self.least)]
+
+
+def with_settings(options: Mapping[str, SettingOption]) -> Callable[[Command], Command]:
+    """The command that typer reads: the parameters of a function, and `options` in place of its
+    parameter `given`, which holds what the command line says of them, by name.
+    """
+
+    def read(function: Command) -> Command:
+        hints = get_type_hints(function, include_extras=True)
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [
+            parameter.replace(annotation=hints[name], kind=keyword)
+            for name, parameter in inspect.signature(function).parameters.items()
+            if name != "given"
+        ]
+        settings = [
+            inspect.Parameter(
+                name, keyword, default=False if one.kind is bool else None, annotation=one.parameter
+            )
+            for name, one in options.items()
+        ]
+
+        def command(**values: Any) -> None:
+            given = {name: values.pop(name) for name in options}
+            said = {k: v for k, v in given.items() if v is not None and v is not False and v != []}
+            function(**values, given=said)
+
+        return _as_read(command, function, [*own, *settings])
+
+    return read
+
+
+def by_section(
+    given: Mapping[str, Any], options: Mapping[str, SettingOption]
+) -> dict[str, dict[str, Any]]:
+    """What was given, by section and name of the settings; "" for fields of no section."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        section, _, field = options[name].field.rpartition(".")
+        if field:
+            found.setdefault(section, {})[field] = value
+    return found
 
 
 def grouped(function: Command) -> Command:
@@ -34,9 +105,14 @@ def grouped(function: Command) -> Command:
             values[name] = group(**{field.name: given[field.name] for field in fields(group)})
         function(**values)
 
+    return _as_read(command, function, list(options.values()))
+
+
+def _as_read(command: Command, function: Command, parameters: list[inspect.Parameter]) -> Command:
+    """A command of the name, the help and the parameters that typer is to read."""
     command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__annotations__ = {name: option.annotation for name, option in options.items()}
-    command.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
 
 

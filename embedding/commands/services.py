@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +17,7 @@ from embedding.commands.common import (
     sync_settings,
 )
 from embedding.commands.naming import NamingCommand
-from embedding.commands.option_groups import grouped
+from embedding.commands.option_groups import SettingOption, by_section, with_settings
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import address_of, listen_on
@@ -52,80 +51,43 @@ def parse_listen(text: str) -> dict[str, object]:
     return {name: value for name, value in found.items() if value not in ("", None)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """Where a server's tables are."""
-
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None
-    shards: Annotated[
-        int | None, typer.Option(help="Processes that hold the tables; 1: this one alone.")
-    ] = None
-    split: Annotated[
-        str | None,
-        typer.Option(help="What a shard holds: whole rows, or some columns of every row."),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupOptions:
-    """A server's place among server groups."""
-
-    leader: Annotated[
-        str | None,
-        typer.Option(help="Follow this server (grpc://HOST:PORT) and keep a replica of its rows."),
-    ] = None
-    group: Annotated[str | None, typer.Option(help="Name of this group; only with --leader.")] = (
-        None
-    )
-    exchange_every: Annotated[
-        float | None, typer.Option(help="Seconds between two exchanges with the leader.")
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListenOptions:
-    """Where a server listens, and to whom."""
-
-    listen: Annotated[
-        str | None, typer.Option(help="HOST:PORT; beyond loopback a token and TLS are needed.")
-    ] = None
-    token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None
-    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None
-    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None
-    tls_client_ca: Annotated[
-        Path | None,
-        typer.Option(
-            help="PEM certificate of an authority; clients must show a certificate of it."
-        ),
-    ] = None
-    http_port: Annotated[
-        int | None, typer.Option(help="Loopback port of /health, /metrics, /status; 0: a free one.")
-    ] = None
+_FOLLOW = "Follow this server (grpc://HOST:PORT) and keep a replica of its rows."
+_SYNC_SETTING = (
+    "A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
+    "(docs/concepts/synchronisation.md); may be repeated."
+)
+SERVER_OPTIONS = {
+    "device": SettingOption(str, "server.device"),
+    "shards": SettingOption(int, "server.shards"),
+    "split": SettingOption(str, "server.split"),
+    "leader": SettingOption(str, "server.group.leader", _FOLLOW),
+    "group": SettingOption(str, "server.group.name", "Name of this group; only with --leader."),
+    "exchange_every": SettingOption(float, "server.group.every_s"),
+    "listen": SettingOption(str, about="HOST:PORT; beyond loopback a token and TLS are needed."),
+    "token_file": SettingOption(Path, "server.token_file"),
+    "tls_cert": SettingOption(Path, "server.tls_cert"),
+    "tls_key": SettingOption(Path, "server.tls_key"),
+    "tls_client_ca": SettingOption(Path, "server.tls_client_ca"),
+    "http_port": SettingOption(int, "server.http_port"),
+    "policy": SettingOption(str, "sync.policy", "One of {policies}."),
+    "sync_setting": SettingOption(list[str], about=_SYNC_SETTING),
+}
+PAGE_OPTIONS = {
+    "host": SettingOption(str, "web.host"),
+    "port": SettingOption(int, "web.port"),
+    "tls_cert": SettingOption(Path, "web.tls_cert"),
+    "tls_key": SettingOption(Path, "web.tls_key"),
+}
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(cls=NamingCommand)(grouped(serve))
+    app.command(cls=NamingCommand)(with_settings(SERVER_OPTIONS)(serve))
     app.command()(node)
-    app.command()(web)
+    app.command(cls=NamingCommand)(with_settings(PAGE_OPTIONS)(web))
 
 
-def serve(
-    tables: TableOptions,
-    place: GroupOptions,
-    listening: ListenOptions,
-    policy: Annotated[
-        str | None,
-        typer.Option(help="One of {policies}."),
-    ] = None,
-    sync_setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
-            "(docs/concepts/synchronisation.md); may be repeated."
-        ),
-    ] = None,
-) -> None:
+def serve(given: dict[str, Any]) -> None:
     """Run the parameter server until SIGTERM. It writes a checkpoint before it ends.
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
@@ -140,31 +102,17 @@ def serve(
     log_to_stderr("server", chosen=settings())
     keep_private()
     chosen = settings()
-    address = {} if listening.listen is None else parse_listen(listening.listen)
-    changes: dict[str, object] = {
-        "device": tables.device,
-        "shards": tables.shards,
-        "split": tables.split,
-        "token_file": listening.token_file,
-        "tls_cert": listening.tls_cert,
-        "tls_key": listening.tls_key,
-        "tls_client_ca": listening.tls_client_ca,
-        "http_port": listening.http_port,
-        **_grouped(chosen.server.group.model_dump(), place),
-        **address,
-    }
-    given = {name: value for name, value in changes.items() if value is not None}
-    server = validate(ServerConfig, {**chosen.server.model_dump(), **given}, "yeoron serve")
-    rules = sync_settings(sync_setting, "--policy") | ({} if policy is None else {"policy": policy})
-    sync = validate(SyncConfig, {**chosen.sync.model_dump(), **rules}, "yeoron serve")
-    run(chosen, server, sync, _tell)
-
-
-def _grouped(group: dict[str, object], place: GroupOptions) -> dict[str, object]:
-    """The place among server groups, as the options change it."""
-    given = {"leader": place.leader, "name": place.group, "every_s": place.exchange_every}
-    changes = {key: value for key, value in given.items() if value is not None}
-    return {"group": {**group, **changes}} if changes else {}
+    more, own = by_section(given, SERVER_OPTIONS), chosen.server.model_dump()
+    group = {**own["group"], **more.get("server.group", {})}
+    address = parse_listen(given["listen"]) if "listen" in given else {}
+    server = {**own, **more.get("server", {}), **address, "group": group}
+    rules = sync_settings(given.get("sync_setting"), "--policy") | more.get("sync", {})
+    run(
+        chosen,
+        validate(ServerConfig, server, "yeoron serve"),
+        validate(SyncConfig, {**chosen.sync.model_dump(), **rules}, "yeoron serve"),
+        _tell,
+    )
 
 
 def _tell(running: ParameterServer) -> None:
@@ -209,14 +157,7 @@ def node(
     run_node(specs[name], stop.is_set)
 
 
-def web(
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on; beyond loopback TLS is needed.")
-    ] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
-) -> None:
+def web(given: dict[str, Any]) -> None:
     """Serve the trends page without Airflow. It prints the address, and a token to log in with.
 
     Examples: `yeoron web --port 8090` ·
@@ -231,10 +172,8 @@ def web(
     from embedding.web.login import ensure_token
 
     keep_private()
-    given = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
-    changes = {name: value for name, value in given.items() if value is not None}
-    chosen = settings_of()
-    page = validate(WebConfig, {**dict(chosen.page), **changes}, "yeoron web")
+    chosen, more = settings_of(), by_section(given, PAGE_OPTIONS)
+    page = validate(WebConfig, {**dict(chosen.page), **more.get("web", {})}, "yeoron web")
     if page.tls_cert is not None and page.tls_key is not None:
         for note in read_pair(page.tls_cert, page.tls_key, page.host)[1]:
             print_line(note, to=errors)

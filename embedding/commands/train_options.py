@@ -6,16 +6,13 @@ there, and what is given here wins over what the settings say.
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from embedding.commands.common import Json, sync_settings
+from embedding.commands.common import sync_settings
+from embedding.commands.option_groups import SettingOption, by_section
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.text.tokenizers import as_written
@@ -26,30 +23,6 @@ if TYPE_CHECKING:
 _UNITS = ("hour", "day", "week", "month")
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
-
-
-@dataclass(frozen=True)
-class TrainOption:
-    """An option.
-
-    field  of TrainRequest that it is, or section and name of a setting; empty: of no one field
-    about  its help where the field does not say it
-    flag   how it is written, where not as it is called
-    least  that a number may be, where no field says it
-    """
-
-    kind: Any
-    field: str = ""
-    about: str = ""
-    flag: str = ""
-    least: int | None = None
-
-    @property
-    def annotation(self) -> Any:
-        """As typer reads it; `{field}` stands for what the field means."""
-        flags = [self.flag] if self.flag else []
-        info = typer.Option(*flags, help=self.about or f"{{{self.field}}}", min=self.least)
-        return Annotated[self.kind if self.kind is bool else self.kind | None, info]
 
 
 _NEW_FOLDER = "New or empty folder for the snapshots. Without it nothing is kept."
@@ -83,83 +56,57 @@ _CACHE = (
     "0: none; with --pulls changes 256."
 )
 OPTIONS = {
-    "out": TrainOption(Path, "out", _NEW_FOLDER),
-    "state_dir": TrainOption(Path, "state_dir", _STATE),
-    "checkpoint_every": TrainOption(float, "checkpoint_every_s"),
-    "model": TrainOption(
+    "out": SettingOption(Path, "out", _NEW_FOLDER),
+    "state_dir": SettingOption(Path, "state_dir", _STATE),
+    "checkpoint_every": SettingOption(float, "checkpoint_every_s"),
+    "model": SettingOption(
         str, "model.model", "One of {models}; sppmi counts instead of training (default: sgns)."
     ),
-    "dim": TrainOption(int, "model.dim"),
-    "context": TrainOption(str, "model.window"),
-    "negative": TrainOption(int, "model.negative"),
-    "sample": TrainOption(float, "model.sample"),
-    "learning_rate": TrainOption(float, "model.learning_rate"),
-    "schedule": TrainOption(str, "model.schedule", _SCHEDULE),
-    "seed": TrainOption(int, "model.seed"),
-    "tokenizer": TrainOption(str, "text.tokenizer", "One of {tokenizers} (default: whitespace)."),
-    "vocabulary": TrainOption(str, "vocabulary", _VOCABULARY),
-    "min_count": TrainOption(int, "min_count"),
-    "max_words": TrainOption(int, "max_words"),
-    "epochs": TrainOption(int, "epochs"),
-    "tokens": TrainOption(int, "tokens", "Stop after this many tokens."),
-    "dated": TrainOption(
+    "dim": SettingOption(int, "model.dim"),
+    "context": SettingOption(str, "model.window"),
+    "negative": SettingOption(int, "model.negative"),
+    "sample": SettingOption(float, "model.sample"),
+    "learning_rate": SettingOption(float, "model.learning_rate"),
+    "schedule": SettingOption(str, "model.schedule", _SCHEDULE),
+    "seed": SettingOption(int, "model.seed"),
+    "tokenizer": SettingOption(str, "text.tokenizer", "One of {tokenizers} (default: whitespace)."),
+    "vocabulary": SettingOption(str, "vocabulary", _VOCABULARY),
+    "min_count": SettingOption(int, "min_count"),
+    "max_words": SettingOption(int, "max_words"),
+    "epochs": SettingOption(int, "epochs"),
+    "tokens": SettingOption(int, "tokens", "Stop after this many tokens."),
+    "dated": SettingOption(
         bool,
         about="Learn a dated corpus in order of time, in one pass, and take a snapshot of each "
         "window.",
         flag="--dated",
     ),
-    "window": TrainOption(
+    "window": SettingOption(
         list[str], about="With --dated: length of a window: hour, day, week or month."
     ),
-    "sources": TrainOption(int, "sources"),
-    "rehearsal_passes": TrainOption(float, "rehearsal_passes", _REHEARSAL),
-    "nodes": TrainOption(int, "nodes"),
-    "block_tokens": TrainOption(int, "block_tokens", _BLOCK),
-    "shards": TrainOption(int, "shards"),
-    "split": TrainOption(str, "split"),
-    "device": TrainOption(str, "device"),
-    "sync": TrainOption(str, "sync.policy", _SYNC),
-    "sync_setting": TrainOption(list[str], about=_SYNC_SETTING),
-    "topology": TrainOption(str, "topology.kind"),
-    "aggregators": TrainOption(int, "topology.aggregators"),
-    "server_groups": TrainOption(int, "topology.server_groups"),
-    "exchange_every": TrainOption(float, "topology.exchange_every_s"),
-    "pulls": TrainOption(str, "exchange.pulls"),
-    "compression": TrainOption(str, "exchange.compression"),
-    "threshold": TrainOption(float, "exchange.threshold"),
-    "relative_threshold": TrainOption(float, "exchange.relative_threshold"),
-    "directions": TrainOption(int, "exchange.directions"),
-    "top_share": TrainOption(float, "exchange.top_share"),
-    "cache_mb": TrainOption(int, about=_CACHE, least=0),
+    "sources": SettingOption(int, "sources"),
+    "rehearsal_passes": SettingOption(float, "rehearsal_passes", _REHEARSAL),
+    "nodes": SettingOption(int, "nodes"),
+    "block_tokens": SettingOption(int, "block_tokens", _BLOCK),
+    "shards": SettingOption(int, "shards"),
+    "split": SettingOption(str, "split"),
+    "device": SettingOption(str, "device"),
+    "sync": SettingOption(str, "sync.policy", _SYNC),
+    "sync_setting": SettingOption(list[str], about=_SYNC_SETTING),
+    "topology": SettingOption(str, "topology.kind"),
+    "aggregators": SettingOption(int, "topology.aggregators"),
+    "server_groups": SettingOption(int, "topology.server_groups"),
+    "exchange_every": SettingOption(float, "topology.exchange_every_s"),
+    "pulls": SettingOption(str, "exchange.pulls"),
+    "compression": SettingOption(str, "exchange.compression"),
+    "threshold": SettingOption(float, "exchange.threshold"),
+    "relative_threshold": SettingOption(float, "exchange.relative_threshold"),
+    "directions": SettingOption(int, "exchange.directions"),
+    "top_share": SettingOption(float, "exchange.top_share"),
+    "cache_mb": SettingOption(int, about=_CACHE, least=0),
 }
-_CORPUS = typer.Argument(
-    help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
-)
 _OF_SERVER = ("min_count", "max_words", "device", "shards", "split", "checkpoint_every_s")
 """Settings of the server that are fields of the request itself."""
-
-
-def with_options(function: Callable[[Path, bool, dict[str, Any]], None]) -> Callable[..., None]:
-    """The command that typer reads: a corpus, --json and OPTIONS; `function` is called with what
-    was given of these by name.
-    """
-
-    def command(corpus: Path, as_json: bool, **options: Any) -> None:
-        given = {name: one for name, one in options.items() if one is not None and one != []}
-        if not given["dated"]:
-            del given["dated"]
-        function(corpus, as_json, given)
-
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("corpus", kind, annotation=Annotated[Path, _CORPUS])]
-    for name, one in OPTIONS.items():
-        default = False if one.kind is bool else None
-        parameters.append(inspect.Parameter(name, kind, default=default, annotation=one.annotation))
-    parameters.append(inspect.Parameter("as_json", kind, default=False, annotation=Json))
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return command
 
 
 def request_of(
@@ -183,10 +130,8 @@ def request_of(
     values |= {name: server.pop(name) for name in _OF_SERVER if name in server}
     if "block_tokens" in node:
         values["block_tokens"] = node.pop("block_tokens")
-    for name, value in given.items():
-        section, _, field = OPTIONS[name].field.rpartition(".")
-        if field:
-            (sections.setdefault(section, {}) if section else values)[field] = value
+    for section, fields in by_section(given, OPTIONS).items():
+        (sections.setdefault(section, {}) if section else values).update(fields)
     dated = values["dated"] is not None
     sections["model"] = _model(sections["model"], dated, values.get("split", "rows"))
     sections["text"] = _text(sections["text"], dated)

@@ -7,16 +7,17 @@ import os
 from datetime import timedelta
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
 from rich.text import Text
 
-from embedding.commands.common import console, errors, keep_private, print_json, print_line
+from embedding.commands.common import Json, console, errors, keep_private, print_json, print_line
 from embedding.commands.importing import as_corpus
 from embedding.commands.naming import NamingCommand
-from embedding.commands.train_options import request_of, with_options
+from embedding.commands.option_groups import with_settings
+from embedding.commands.train_options import OPTIONS, request_of
 
 if TYPE_CHECKING:
     from embedding.training import TrainProgress, TrainRequest, TrainResult
@@ -78,7 +79,7 @@ class TrainBar:
 def register(app: typer.Typer) -> None:
     """Add this command."""
     app.command(cls=NamingCommand, help=f"{cleandoc(train.__doc__ or '')}\n\n{EXAMPLES}")(
-        with_options(train)
+        with_settings(OPTIONS)(train)
     )
 
 
@@ -100,7 +101,16 @@ More of several nodes: docs/concepts/topologies.md
 """
 
 
-def train(corpus: Path, as_json: bool, given: dict[str, Any]) -> None:
+def train(
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            help="Plain text, a sentence a line. With --dated also whatever `yeoron import` reads."
+        ),
+    ],
+    given: dict[str, Any],
+    as_json: Json = False,
+) -> None:
     """Train on a file, with the same nodes and server as the stream of the platform.
 
     What no option says is taken from the settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`).

@@ -57,10 +57,11 @@ def ensure_schema(connection: sa.Connection) -> None:
     connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {quoted}"))
 
 
-def check_database(address: str, setting: str) -> None:
+def check_database(address: str, setting: str, *, dry: bool = False) -> None:
     """Look at a PostgreSQL database and make its schema, before anything is started on it.
 
     setting  what a sentence calls it
+    dry      leave it as it is
     Raises ConfigError with one sentence when it cannot be reached, has another encoding, is too
     old, or may not be written.
     """
@@ -69,7 +70,7 @@ def check_database(address: str, setting: str) -> None:
     where = f"{setting}: the PostgreSQL database {shown(url)}"
     with _reported(where):
         engine = postgres_engine(url, poolclass=sa.NullPool)
-        with engine.begin() as connection:
+        with engine.connect() as connection:
             _check_server(connection, where)
             ensure_schema(connection)
             may = sa.text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
@@ -78,6 +79,8 @@ def check_database(address: str, setting: str) -> None:
                     f"{where} cannot be used: {url.username!r} may not make tables in its schema; "
                     "an owner of the schema is accepted."
                 )
+            if not dry:
+                connection.commit()
 
 
 def _check_server(connection: sa.Connection, where: str) -> None:

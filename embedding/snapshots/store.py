@@ -127,6 +127,11 @@ class SnapshotStore:
                 log.warning("skipped: %s", sentence)
         return refs
 
+    def series(self) -> Refs:
+        """One snapshot a window, the last one cut, in event time."""
+        by_window = {(ref.window_start, ref.window_end): ref for ref in self.list()}
+        return [*by_window.values()]
+
     def broken(self) -> dict[str, str]:
         """Snapshots that cannot be read, each with the sentence that says why."""
         return self._scan()[1]

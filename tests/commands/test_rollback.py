@@ -81,8 +81,8 @@ def test_what_it_would_do(yeoron, ids, options, base, withdrawn):
         ([], "a snapshot to go back to, a source or a first window is needed"),
         (["--to", "nothing", "--since", "2020-01"], "not both"),
         (["--source", "blog"], "no snapshot holds text of source 'blog'; they hold board, news"),
-        (["--since", "2019-01"], "no snapshot of window '2019-01'"),
-        (["--to", "2019-01-00000000"], "none of that id"),
+        (["--since", "2019-01"], "'2019-01': no snapshot and no window of the store"),
+        (["--to", "2019-01-00000000"], "no snapshot and no window of the store"),
     ],
 )
 def test_what_says_nothing_is_one_sentence(yeoron, ids, options, said):

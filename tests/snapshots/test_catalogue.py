@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.catalogue import Catalogue
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.snapshots.lookup import snapshot_named
 
 
 @pytest.fixture
@@ -19,19 +19,13 @@ def months(folder, make):
 
 def test_series_has_the_last_cut_of_each_window(folder, months):
     january, _, again, march = months
-    assert Catalogue(folder).series() == [january, again, march]
+    assert folder.series() == [january, again, march]
 
 
 def test_by_window(folder, months):
-    catalogue = Catalogue(folder)
-    assert catalogue.window("2020-02") == months[2]
-    with pytest.raises(SnapshotError, match=r"no snapshot of window '2019-12'.*2020-01 … 2020-03"):
-        catalogue.window("2019-12")
-
-
-def test_unknown(folder, months):
-    with pytest.raises(SnapshotError, match="there is none of that id"):
-        Catalogue(folder).ref("2020-02-00000000")
+    assert snapshot_named(folder, "2020-02") == months[2].id
+    with pytest.raises(InputError, match=r"'2019-12': .* its last windows are 2020-01, 2020-02"):
+        snapshot_named(folder, "2019-12")
 
 
 def test_a_window_in_place_of_an_id_is_told_its_ids(folder, months):
@@ -43,6 +37,6 @@ def test_a_window_in_place_of_an_id_is_told_its_ids(folder, months):
 
 
 def test_empty(folder):
-    with pytest.raises(SnapshotError, match="no window"):
-        Catalogue(folder).window("2020-02")
-    assert Catalogue(folder).series() == []
+    with pytest.raises(InputError, match="no window"):
+        snapshot_named(folder, "2020-02")
+    assert folder.series() == []

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.withdrawn import NOTE
 
@@ -26,7 +25,6 @@ def test_a_withdrawn_snapshot_is_in_no_list_and_says_why(place, make):
     place.withdraw([second.id], "스팸이 섞였다")
     assert [ref.id for ref in place.list()] == [first.id]
     assert place.open().id == first.id
-    assert Catalogue(place).ref("latest").id == first.id
     assert place.broken() == {}
     with pytest.raises(SnapshotError, match=r"was withdrawn on .*스팸이 섞였다.*reinstate"):
         place.open(second.id)

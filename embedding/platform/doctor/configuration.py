@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from embedding.platform.doctor.diagnosis import Symptom, fine, warn
+from embedding.platform.doctor.diagnosis import Diagnosis, fine, warn
 from embedding.settings import GivenSettings, Settings
 
 _Idle = Callable[[Settings], bool]
@@ -80,7 +80,7 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
 """Setting → where it has no effect, and why."""
 
 
-def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Symptom]:
+def check_settings(settings: Settings, given: GivenSettings) -> Iterator[Diagnosis]:
     """Settings that were given and do nothing with the others as they are."""
     idle = [
         (f"{section}.{name}", given.origin(section, name))

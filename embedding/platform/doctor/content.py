@@ -8,7 +8,7 @@ from pathlib import Path
 
 from embedding.crawl.chromium_process import find_chromium
 from embedding.kernel.errors import FetchError
-from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
+from embedding.platform.doctor.diagnosis import Diagnosis, fine, warn, wrong
 from embedding.sources.config import load_sources
 from embedding.sources.kinds import SOURCES
 from embedding.text.config import TextConfig
@@ -18,7 +18,7 @@ _SENTENCE = "마스크 여론이 바뀌었다."
 _START_S = 30
 
 
-def check_sources(file: Path, blocked: Collection[str]) -> Iterator[Symptom]:
+def check_sources(file: Path, blocked: Collection[str]) -> Iterator[Diagnosis]:
     """Whether the file can be read and names something; ConfigError otherwise."""
     if not file.exists():
         yield wrong(f"There is no {file}.", "`yeoron init` writes one for your sites.")
@@ -37,7 +37,7 @@ def check_sources(file: Path, blocked: Collection[str]) -> Iterator[Symptom]:
         )
 
 
-def check_contact(user_agent: str, *, reached: bool) -> Iterator[Symptom]:
+def check_contact(user_agent: str, *, reached: bool) -> Iterator[Diagnosis]:
     """Whether those who are crawled can reach whoever does it."""
     if reached:
         yield fine(f"Sites are told who reads them: {user_agent}")
@@ -48,7 +48,7 @@ def check_contact(user_agent: str, *, reached: bool) -> Iterator[Symptom]:
         )
 
 
-def check_browser(file: Path, configured: Path | None) -> Iterator[Symptom]:
+def check_browser(file: Path, configured: Path | None) -> Iterator[Diagnosis]:
     """Whether Chromium starts, where a source needs it or one is set."""
     sources = load_sources(file) if file.exists() else ()
     rendered = [one.name for one in sources if SOURCES.traits(one.kind).browser]
@@ -78,7 +78,7 @@ def check_browser(file: Path, configured: Path | None) -> Iterator[Symptom]:
         yield fine(f"{done.stdout.strip() or found} starts.")
 
 
-def check_tokenizer_runs(config: TextConfig) -> Iterator[Symptom]:
+def check_tokenizer_runs(config: TextConfig) -> Iterator[Diagnosis]:
     """Whether words can be cut, with the model that it needs; ConfigError otherwise."""
     tokenizer = make_tokenizer(config)
     words = [token for sentence in tokenizer.tokenize([_SENTENCE]) for token in sentence]

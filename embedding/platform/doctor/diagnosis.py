@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from embedding.kernel.errors import YeoronError
@@ -18,42 +18,34 @@ class Diagnosis:
     state    wrong: the platform, or a part that the settings ask for, would not work
     found    a sentence
     advice   what to do; empty where nothing is to be done
+    check    name of the check; a check itself does not know it
     """
 
-    check: str
     state: Severity
     found: str
     advice: str = ""
+    check: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Symptom:
-    """A diagnosis by a check that does not know its own name."""
-
-    state: Severity
-    found: str
-    advice: str = ""
-
-
-def fine(found: str) -> Symptom:
+def fine(found: str) -> Diagnosis:
     """All is well."""
-    return Symptom("ok", found)
+    return Diagnosis("ok", found)
 
 
-def warn(found: str, advice: str) -> Symptom:
+def warn(found: str, advice: str) -> Diagnosis:
     """It works, and an operator should know."""
-    return Symptom("warn", found, advice)
+    return Diagnosis("warn", found, advice)
 
 
-def wrong(found: str, advice: str) -> Symptom:
+def wrong(found: str, advice: str) -> Diagnosis:
     """It does not work."""
-    return Symptom("wrong", found, advice)
+    return Diagnosis("wrong", found, advice)
 
 
-HealthCheck = Callable[[], Iterable[Symptom]]
+HealthCheck = Callable[[], Iterable[Diagnosis]]
 
 
 def diagnose(checks: Mapping[str, HealthCheck]) -> list[Diagnosis]:
@@ -69,5 +61,5 @@ def diagnose(checks: Mapping[str, HealthCheck]) -> list[Diagnosis]:
             symptoms = [
                 wrong(f"It could not be tried: {type(error).__name__}: {sentence}", "Report this.")
             ]
-        found += [Diagnosis(name, one.state, one.found, one.advice) for one in symptoms]
+        found += [replace(one, check=name) for one in symptoms]
     return found

@@ -31,7 +31,8 @@ def examine() -> list[Diagnosis]:
     try:
         settings = load_settings()
     except YeoronError as error:
-        found = Diagnosis("settings", "wrong", str(error), "All that needs settings was not tried.")
+        advice = "All that needs settings was not tried."
+        found = Diagnosis("wrong", str(error), advice, "settings")
         return [found, *diagnose(_FREE_OF_SETTINGS)]
     return diagnose(_FREE_OF_SETTINGS | settings_checks(settings))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
+from embedding.platform.doctor.diagnosis import Diagnosis, fine, warn, wrong
 from embedding.platform.ports import holder, variable
 
 _OLDEST, _NEWEST = (3, 11), (3, 13)
@@ -44,7 +44,7 @@ _BASE = ("distributed", "kiwipiepy", "lxml", "numba", "pyarrow", "torch", "trafi
 
 def check_python(
     found: tuple[int, int] | None = None, *, root: bool | None = None
-) -> Iterator[Symptom]:
+) -> Iterator[Diagnosis]:
     """The version, and whose process this is."""
     version = sys.version_info[:2] if found is None else found
     shown = ".".join(map(str, version))
@@ -59,7 +59,7 @@ def check_python(
         )
 
 
-def check_packages(needed: Mapping[str, str]) -> Iterator[Symptom]:
+def check_packages(needed: Mapping[str, str]) -> Iterator[Diagnosis]:
     """Of the base, and of the extras that are needed.
 
     needed  extra → what needs it
@@ -85,7 +85,7 @@ def _installed(module: str) -> bool:
 
 def check_memory(
     nodes: int, *, available: float | None = None, swap: int | None = None
-) -> Iterator[Symptom]:
+) -> Iterator[Diagnosis]:
     """Bytes of free memory for so many nodes and the services, and whether text may be swapped."""
     free = psutil.virtual_memory().available if available is None else available
     need = (_REST_GB + _NODE_GB * nodes) * _GB
@@ -104,7 +104,7 @@ def check_memory(
         )
 
 
-def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Symptom]:  # noqa: S108
+def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Diagnosis]:  # noqa: S108
     """Room for the queues between processes."""
     if not folder.is_dir():
         yield warn(f"{folder} is not there.", "Mount a tmpfs there; containers: --shm-size=1g.")
@@ -119,7 +119,7 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Symptom]:  
         yield fine(f"{folder} has {free / _GB:.1f} GB free.")
 
 
-def check_limits(files: int | None = None) -> Iterator[Symptom]:
+def check_limits(files: int | None = None) -> Iterator[Diagnosis]:
     """How many files a process may open."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if files is None else files
     if most < _FILES:
@@ -128,7 +128,7 @@ def check_limits(files: int | None = None) -> Iterator[Symptom]:
         yield fine(f"A process may open {most:,} files.")
 
 
-def check_disk(home: Path) -> Iterator[Symptom]:
+def check_disk(home: Path) -> Iterator[Diagnosis]:
     """Whether the home can be written, and how much room there is."""
     folder = next(one for one in (home, *home.absolute().parents) if one.is_dir())
     try:
@@ -154,7 +154,7 @@ def check_disk(home: Path) -> Iterator[Symptom]:
 
 def check_ports(
     ports: Mapping[str, int], free: Mapping[int, bool], *, runs: bool
-) -> Iterator[Symptom]:
+) -> Iterator[Diagnosis]:
     """Whether each service finds its port.
 
     free  by port; runs  the platform runs, and has taken them itself
@@ -180,7 +180,7 @@ def check_ports(
         )
 
 
-def check_clock(home: Path, *, now: float | None = None) -> Iterator[Symptom]:
+def check_clock(home: Path, *, now: float | None = None) -> Iterator[Diagnosis]:
     """Whether the time can be right: windows and leases go by it."""
     at = time.time() if now is None else now
     if not _BUILT < at < _LATEST:

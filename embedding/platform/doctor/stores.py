@@ -13,8 +13,10 @@ from sqlalchemy.engine import make_url
 
 from embedding.backup.staging import unfinished
 from embedding.crawl.frontier import Frontier
+from embedding.database.postgres import check_database as check_postgres
+from embedding.database.postgres import postgres_engine, shown
 from embedding.kernel.records import SnapshotRef
-from embedding.platform.doctor.diagnosis import Symptom, fine, warn, wrong
+from embedding.platform.doctor.diagnosis import Diagnosis, fine, warn, wrong
 from embedding.platform.notes import lacking_windows
 
 _SOON = timedelta(days=30)
@@ -22,7 +24,7 @@ _PATIENCE_S = 10
 _MOST_NAMED = 3
 
 
-def check_home(home: Path) -> Iterator[Symptom]:
+def check_home(home: Path) -> Iterator[Diagnosis]:
     """Whether it is one's own, and nobody else's."""
     if not home.is_dir():
         yield fine(f"{home} is not there yet; `yeoron up` makes it.")
@@ -54,7 +56,7 @@ def _named(paths: Sequence[Path]) -> str:
 
 def check_certificates(
     files: Mapping[str, Path], *, now: datetime | None = None
-) -> Iterator[Symptom]:
+) -> Iterator[Diagnosis]:
     """Dates of certificates by what they are for."""
     at = datetime.now(UTC) if now is None else now
     good = 0
@@ -82,21 +84,18 @@ def check_certificates(
         yield fine(f"{count} valid." if files else "No certificate is set.")
 
 
-def check_database(part: str, address: str) -> Iterator[Symptom]:
+def check_database(part: str, address: str) -> Iterator[Diagnosis]:
     """Whether it answers, is whole, holds every text, and can be written."""
     url = make_url(address)
-    shown = url.render_as_string(hide_password=True).rpartition("@")[2]
-    if url.get_backend_name() == "sqlite":
-        file = Path(str(url.database))
-        if url.database in (None, "", ":memory:") or not file.exists():
-            yield fine(f"{part}: {shown} is not there yet; it is made when it is needed.")
-            return
-        yield from _sqlite(part, file)
+    if url.get_backend_name() != "sqlite":
+        yield from _postgres(part, url)
+    elif url.database in (None, "", ":memory:") or not Path(str(url.database)).exists():
+        yield fine(f"{part}: {url.database} is not there yet; it is made when it is needed.")
     else:
-        yield from _postgres(part, url, shown)
+        yield from _sqlite(part, Path(str(url.database)))
 
 
-def _sqlite(part: str, file: Path) -> Iterator[Symptom]:
+def _sqlite(part: str, file: Path) -> Iterator[Diagnosis]:
     if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
         yield wrong(f"{part}: {file} cannot be written.", "Give it to the user who runs Yeoron.")
         return
@@ -116,41 +115,21 @@ def _sqlite(part: str, file: Path) -> Iterator[Symptom]:
         yield fine(f"{part}: {file} is whole.")
 
 
-def _postgres(part: str, url: sa.URL, shown: str) -> Iterator[Symptom]:
-    try:
-        engine = sa.create_engine(
-            url, poolclass=sa.NullPool, connect_args={"connect_timeout": _PATIENCE_S}
-        )
-        with engine.connect() as connection:
-            encoding = connection.execute(sa.text("SHOW server_encoding")).scalar_one()
-            may = connection.execute(
-                sa.text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
-            ).scalar()
-            late = connection.execute(sa.text("SELECT extract(epoch FROM now())")).scalar_one()
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
-        yield wrong(
-            f"{part}: the database {shown} cannot be used ({type(error).__name__}).",
-            "Look whether it runs, at its address, user and password.",
-        )
-        return
-    if encoding != "UTF8":
-        yield wrong(
-            f"{part}: the database {shown} has the encoding {encoding}, which cannot hold Hangul.",
-            "Make one with ENCODING 'UTF8'.",
-        )
-    if not may:
-        yield wrong(f"{part}: its user may make no tables in {shown}.", "Grant CREATE.")
+def _postgres(part: str, url: sa.URL) -> Iterator[Diagnosis]:
+    """Raises ConfigError where it cannot be used."""
+    check_postgres(url.render_as_string(hide_password=False), part, dry=True)
+    with postgres_engine(url, poolclass=sa.NullPool).connect() as connection:
+        late = connection.execute(sa.text("SELECT extract(epoch FROM now())")).scalar_one()
     ahead = float(late) - datetime.now(UTC).timestamp()
     if abs(ahead) > _PATIENCE_S:
         yield warn(
-            f"{part}: the clock of {shown} is {ahead:+.0f} s from this machine's.",
+            f"{part}: the clock of {shown(url)} is {ahead:+.0f} s from this machine's.",
             "Keep both right (NTP).",
         )
-    if encoding == "UTF8" and may:
-        yield fine(f"{part}: {shown} answers and can be written.")
+    yield fine(f"{part}: {shown(url)} answers and can be written.")
 
 
-def check_windows(refs: Sequence[SnapshotRef]) -> Iterator[Symptom]:
+def check_windows(refs: Sequence[SnapshotRef]) -> Iterator[Diagnosis]:
     """Whether a snapshot lacks something of its window."""
     lacking = lacking_windows([ref.to_dict() for ref in refs])
     for sentence in lacking:
@@ -159,7 +138,7 @@ def check_windows(refs: Sequence[SnapshotRef]) -> Iterator[Symptom]:
         yield fine(f"None of {len(refs):,} snapshots lacks anything of its window.")
 
 
-def check_frontier(address: str, *, exists: bool) -> Iterator[Symptom]:
+def check_frontier(address: str, *, exists: bool) -> Iterator[Diagnosis]:
     """Whether this version can read it; a sentence of ConfigError otherwise."""
     if exists:
         Frontier(address).close()

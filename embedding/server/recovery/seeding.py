@@ -23,7 +23,6 @@ from embedding.server.recovery.checkpoint import NOTES, CheckpointFolder, succes
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rowstore.interface import RowShape
 from embedding.server.state import ServerState
-from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
@@ -88,9 +87,8 @@ def _begun(
     )
     try:
         if snapshot is not None:
-            series = Catalogue(store).series()
             end = snapshot.ref.window_end
-            cut = [store.manifest(ref.id) for ref in series if ref.window_end <= end]
+            cut = [store.manifest(ref.id) for ref in store.series() if ref.window_end <= end]
             seed_state(state, snapshot, cut)
     finally:
         failed = recovery.write_once()

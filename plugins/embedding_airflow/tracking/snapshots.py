@@ -17,7 +17,6 @@ from embedding.evaluation import gate, registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import evaluate_snapshot
 from embedding.evaluation.gate import GateResult
-from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import MANIFEST, Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
@@ -202,7 +201,7 @@ def _closing(client: MlflowClient, run: Run) -> Iterator[None]:
 def _series(store: SnapshotStore, snapshot: Snapshot) -> list[Manifest]:
     """Manifests up to and with this snapshot, one a window, oldest first."""
     start = snapshot.ref.window_start
-    earlier = [ref for ref in Catalogue(store).series() if ref.window_start < start]
+    earlier = [ref for ref in store.series() if ref.window_start < start]
     return [*(store.manifest(ref.id) for ref in earlier), snapshot.manifest]
 
 
