@@ -12,7 +12,6 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
-    assistant,
     backup,
     beginning,
     database,
@@ -70,7 +69,6 @@ for _group in (
     reporting,
     exporting,
     tokens,
-    assistant,
     rollback,
     forgetting,
     importing,

@@ -7,20 +7,23 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
 
 console = Console()
 errors = Console(stderr=True)
+WriteFile = Callable[[IO[bytes]], object]
+"""Writes the content of a file."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -100,6 +103,18 @@ def print_line(text: str, style: str | None = None, *, to: Console = console) ->
 def print_json(value: Any) -> None:
     """Print `value` as JSON with Hangul readable."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def write_whole(path: Path, write: WriteFile) -> None:
+    """Write a file wholly or not at all, and say where it is; InputError where it cannot be."""
+    from embedding.kernel.durable import replaced
+
+    try:
+        with replaced(path) as file:
+            write(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    print_line(str(path))
 
 
 def log_to_stderr(process: str, *, node: str = "", chosen: Settings | None = None) -> None:

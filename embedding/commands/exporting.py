@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import console, errors, print_line, settings, settings_of
+from embedding.commands.common import (
+    WriteFile,
+    console,
+    errors,
+    print_line,
+    settings_of,
+    write_whole,
+)
 from embedding.commands.store_options import SnapshotStoreOption
 
 if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
 _TABLES = ("parquet", "csv", "jsonld")
@@ -24,7 +29,6 @@ EXPORTED = {"findings": _TABLES, "scores": _TABLES, "vectors": _VECTORS, "neighb
 """What can be exported, and the formats of each."""
 _ENDINGS = {"bin": "word2vec", "txt": "word2vec-text", "kv": "keyedvectors"}
 _ADDRESSES = 3
-_WriteFile = Callable[[IO[bytes]], None]
 
 
 def register(app: typer.Typer) -> None:
@@ -66,6 +70,7 @@ def export(
     `yeoron export vectors store --format word2vec -o vectors.bin` ·
     `yeoron export neighbours 2020-03 -o march.gexf`
     """
+    from embedding.commands.store_options import open_snapshot
     from embedding.kernel.errors import ConfigError
 
     if what not in EXPORTED:
@@ -73,13 +78,13 @@ def export(
     chosen = _format(what, format, out)
     path = out or Path(f"{what}.{chosen}")
     if what == "vectors":
-        _vectors(_snapshot(window, snapshots), chosen, path)
+        _vectors(open_snapshot(window, snapshots), chosen, path)
     elif what == "neighbours":
-        _write(path, _graph(_snapshot(window, snapshots), chosen, words, nearest))
+        write_whole(path, _graph(open_snapshot(window, snapshots), chosen, words, nearest))
     else:
         with console.status("Comparing windows …"):
             report, evidence = _report(window, snapshots)
-        _write(path, _table(report, what, chosen, evidence))
+        write_whole(path, _table(report, what, chosen, evidence))
 
 
 def _format(what: str, asked: str | None, out: Path | None) -> str:
@@ -108,12 +113,14 @@ def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:  # noqa: A002
     print_line(f"{exported.words:,} vectors written to {path}.")
 
 
-def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> _WriteFile:  # noqa: A002
-    from embedding.trends.export.neighbours import edges_table, neighbour_graph, write_gexf
+def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFile:  # noqa: A002
+    from embedding.trends.export import WRITERS, edges_table, neighbour_graph, write_gexf
     from embedding.web.plain import function_words
 
     graph = neighbour_graph(snapshot, words, nearest, function_words())
-    return partial(write_gexf, graph) if format == "gexf" else _writer(edges_table(graph), format)
+    if format == "gexf":
+        return partial(write_gexf, graph)
+    return partial(WRITERS[format], edges_table(graph))
 
 
 def _table(
@@ -121,21 +128,14 @@ def _table(
     what: str,
     format: str,  # noqa: A002
     evidence: Path | None,
-) -> _WriteFile:
-    from embedding.trends.export.jsonld import write_jsonld
-    from embedding.trends.export.tables import findings_table, scores_table
+) -> WriteFile:
+    from embedding.trends.export import WRITERS, findings_table, scores_table, write_jsonld
 
     addresses = partial(_addresses, report, evidence)
     table = findings_table(report, addresses) if what == "findings" else scores_table(report)
     if format == "jsonld":
         return partial(write_jsonld, table, report, what)
-    return _writer(table, format)
-
-
-def _writer(table: Any, format: str) -> _WriteFile:  # noqa: A002
-    from embedding.trends.export.tables import write_csv, write_parquet
-
-    return partial(write_csv if format == "csv" else write_parquet, table)
+    return partial(WRITERS[format], table)
 
 
 def _addresses(report: TrendReport, evidence: Path | None, word: str) -> list[str]:
@@ -152,39 +152,17 @@ def _addresses(report: TrendReport, evidence: Path | None, word: str) -> list[st
     return [one.url for one in found if one.url.startswith(("http://", "https://"))]
 
 
-def _snapshot(window: str, snapshots: Path | None) -> Snapshot:
-    from embedding.commands.store_options import open_snapshot
-
-    return open_snapshot(window, snapshots)
-
-
 def _report(window: str, snapshots: Path | None) -> tuple[TrendReport, Path | None]:
-    """The report of a window with the figures of its words, and where its addresses are."""
+    """The report of a window with the figures of its words, and where its addresses are.
+
+    window  of the store, or the folder of a store
+    """
+    from embedding.commands.store_options import open_store
     from embedding.commands.trend_reports import report_of
 
-    store, id, own = _store(window, snapshots)  # noqa: A001
-    chosen = settings_of() if own else settings()
-    # Addresses of the settings belong to the snapshots of the settings.
-    evidence = chosen.paths.evidence if own else None
-    return report_of(store, id, chosen, scores=True), evidence
-
-
-def _store(window: str, snapshots: Path | None) -> tuple[SnapshotStore, str, bool]:
-    """The store, the snapshot's name in it, and whether it is the store of the settings."""
-    from embedding.commands.store_options import open_store
-
     if snapshots is None and window != "latest" and Path(window).is_dir():
-        return open_store(Path(window)), "latest", False
-    return open_store(snapshots), window, snapshots is None
-
-
-def _write(path: Path, write: _WriteFile) -> None:
-    from embedding.kernel.durable import replaced
-    from embedding.kernel.errors import InputError
-
-    try:
-        with replaced(path) as file:
-            write(file)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    print_line(str(path))
+        window, snapshots = "latest", Path(window)
+    chosen = settings_of(snapshots)
+    # Addresses of the settings belong to the snapshots of the settings.
+    evidence = chosen.paths.evidence if snapshots is None else None
+    return report_of(open_store(snapshots), window, chosen, scores=True), evidence

@@ -1,4 +1,4 @@
-"""`yeoron report`: a window's summary as a file to hand on."""
+"""`yeoron report` and `mcp`: what the page answers as a file to hand on, and to an assistant."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands.common import console, print_line, settings_of
+from embedding.commands.common import console, log_to_stderr, settings_of, write_whole
 from embedding.commands.store_options import EvidenceOption, SnapshotStoreOption, page_of
 
 
 def register(app: typer.Typer) -> None:
-    """Add this command."""
+    """Add these commands."""
     app.command("report")(report)
+    app.command("mcp")(mcp)
 
 
 def report(
@@ -46,8 +47,6 @@ def report(
     Examples: `yeoron report` · `yeoron report 2020-03 --format pdf -o march.pdf` ·
     `yeoron report 2020-03 -o march.pptx --lang en`
     """
-    from embedding.kernel.durable import replaced
-    from embedding.kernel.errors import InputError
     from embedding.web.handout.making import HandoutMaker
     from embedding.web.handout.writing import named_format
 
@@ -59,9 +58,26 @@ def report(
     with console.status("Writing the report …"):
         file = maker.attachment(maker.report(window), format)
     path = out or Path(file.name)
-    try:
-        with replaced(path) as target:
-            target.write(file.content)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    print_line(str(path))
+    write_whole(path, lambda target: target.write(file.content))
+
+
+def mcp(
+    snapshots: SnapshotStoreOption = None,
+    evidence: EvidenceOption = None,
+    page: Annotated[
+        str | None, typer.Option(help="Address of the page, for links in answers.")
+    ] = None,
+) -> None:
+    """Answer an assistant by the Model Context Protocol over standard input. It only reads.
+
+    Its tools are stories, moved, word, compare and sources. Register this command with the
+    assistant, which starts and ends it.
+
+    Examples: `yeoron mcp` · `yeoron mcp --snapshots store`
+    """
+    from embedding.web.mcp_server import WordTools
+
+    log_to_stderr("mcp")
+    chosen = settings_of(snapshots)
+    config = page_of(chosen, snapshots, evidence)
+    WordTools(config, page or chosen.trends_url).server().run("stdio")

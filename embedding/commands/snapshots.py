@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,12 @@ from embedding.commands.store_options import (
     open_snapshot,
     open_store,
 )
+from embedding.kernel.errors import RefusedError, UnavailableError
+
+if TYPE_CHECKING:
+    from embedding.exchange.config import ExchangeConfig
+    from embedding.settings import Settings
+    from embedding.snapshots.snapshot import Snapshot
 
 
 def register(app: typer.Typer) -> None:
@@ -111,7 +117,6 @@ def amend(
 
     Example: `yeoron snapshot amend 2021-04`
     """
-    from embedding.commands.amending import amended
 
     with console.status("The server reads the window again …"):
         outcome = amended(open_snapshot(id, snapshots), settings_of(snapshots), server)
@@ -165,3 +170,54 @@ def neighbours(
         return
     for other, near in found:
         print_line(f"{near:.3f}  {other}")
+
+
+CALL = "amend"
+_LONGEST_S = 600.0
+"""Nodes read a window again meanwhile, as they do for a cut."""
+
+
+def amended(snapshot: Snapshot, chosen: Settings, server: str | None = None) -> list[str]:
+    """Ask for what a snapshot lacks of its window; what was published, and what is missing still.
+
+    server  where it is; None: as the settings say
+
+    Raises UnavailableError where no server answers, and RefusedError where it cannot amend the
+    window, or no window at all.
+    """
+    from embedding.exchange.channel import ask
+    from embedding.snapshots.lacking import Missing, sentence
+
+    label = snapshot.manifest.window.label
+    location, line = server or chosen.server_location, chosen.line(server, operator=True)
+    if not snapshot.ref.lacks and not _late(location, line, label):
+        return [f"{snapshot.id}: it lacks nothing of {label}."]
+    start = int(snapshot.ref.window_start.timestamp())
+    try:
+        found = ask(location, line, CALL, {"window": start}, _LONGEST_S)
+    except UnavailableError as error:
+        raise UnavailableError(
+            f"{label} is not amended: {error} Nodes of a running platform read a window again; "
+            "`yeoron up` starts it."
+        ) from error
+    except RefusedError as error:
+        if f"action '{CALL}'" in str(error):
+            raise RefusedError(
+                f"{label} is not amended: the server at {location} is of an older version, which "
+                "cannot do it; start the platform again with this one (`yeoron down`, `yeoron up`)."
+            ) from error
+        raise RefusedError(f"{label} is not amended: {error}") from error
+    left = [sentence(Missing.model_validate(one), label) for one in found["missing"]]
+    done = f"{found['id']}: revision {found['revision']} of {label}."
+    return [done, *(left or ["It lacks nothing of its window any more."])]
+
+
+def _late(location: str, line: ExchangeConfig, label: str) -> int:
+    """Documents that came after the cut, which the server alone knows; 0 where none answers."""
+    from embedding.exchange.channel import ask
+
+    try:
+        windows = ask(location, line, "status", {})["windows"]
+    except (UnavailableError, RefusedError):
+        return 0
+    return int(windows.get(label, {}).get("late_documents", 0))

@@ -21,12 +21,12 @@ from embedding.commands.common import (
     settings_of,
 )
 from embedding.commands.crawl_table import CrawlView, crawl_table, print_whole
-from embedding.commands.discovering import discover
 from embedding.commands.status_tables import WIDE
 from embedding.crawl.reasons import REASONS
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
+    from embedding.crawl.discover import Discovery
     from embedding.platform.checking import SourceCheck
     from embedding.settings import Settings
     from embedding.sources.config import SourceConfig
@@ -276,3 +276,63 @@ def crawl(
         print_json(report)
         return
     console.print(crawl_table(report))
+
+
+def discover(
+    seeds: Annotated[
+        list[str] | None,
+        typer.Argument(help="Addresses to start from (default: discover.seeds, else your sites)."),
+    ] = None,
+    domain: Annotated[
+        list[str] | None, typer.Option(help="Further domain that may be looked at; repeatable.")
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option(help="Most requests (default: discover.requests).", min=1)
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--sources", help="sources.toml (default: paths.sources).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search for sources and rank them by new tokens a request and by difference of their words.
+
+    Nothing is added: the table explains each proposal, and the DAG discover_sources lets a person
+    approve them. Only addresses, titles and times are shown; no text is kept.
+
+    Examples: `yeoron sources discover https://news.example.kr` ·
+    `yeoron sources discover https://a.kr --domain b.kr --requests 100 --json`
+    """
+    from embedding.discovery import discover as search
+
+    chosen = settings_of()
+    changes: dict[str, object] = {}
+    if domain:
+        changes["domains"] = (*chosen.discover.domains, *domain)
+    if requests is not None:
+        changes["requests"] = requests
+    config = chosen.discover.model_copy(update=changes)
+    with console.status("Searching …"):
+        found = search(chosen, seeds or (), file=file, config=config)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    show(found)
+
+
+def show(found: Discovery) -> None:
+    """The proposals as a table, and why others are none."""
+    # Nobody can approve half of an address.
+    source = Column("source", overflow="fold")
+    table = Table(source, "kind", "tokens/request", "why", "for example", title="Proposals")
+    for each in found.candidates:
+        example = each.titles[0][0] if each.titles else ""
+        gain = f"{each.tokens_per_request:,.0f}"
+        table.add_row(f"{each.name}\n{each.url}", each.kind, gain, each.why, example[:40])
+    console.print(table if found.candidates else "Nothing is proposed.")
+    for url, why in sorted(found.dropped.items()):
+        print_line(f"· {url}: {why}")
+    refused = ", ".join(f"{n} {reason}" for reason, n in sorted(found.refused.items()))
+    console.print(
+        f"{found.pages} pages looked at, {found.requests} requests"
+        + (f"; failed: {refused}" if refused else "")
+    )

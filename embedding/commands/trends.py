@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
 from embedding.commands.store_options import SnapshotStoreOption, open_store
 from embedding.commands.trend_reports import refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
+    from embedding.snapshots.evidence import EvidenceStore
     from embedding.snapshots.lookup import WholeStore
     from embedding.trends.rows import TrendReport
+    from embedding.trends.stories import StoryDocuments
 
 ABOUT = """What changed between windows.
 
@@ -90,7 +93,6 @@ def stories(
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
     from embedding.commands.trend_reports import report_of
-    from embedding.commands.trend_stories import print_stories
     from embedding.snapshots.evidence import EvidenceStore
 
     chosen = settings_of(snapshots)
@@ -240,8 +242,8 @@ def contrast(
     """
     from embedding.trends.comparisons import contrast_csv, contrast_table
     from embedding.trends.contrast import source_contrast
-    from embedding.trends.narrow import fitted
     from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import fitted
 
     chosen = settings_of(snapshots)
     with console.status("Comparing sources …"):
@@ -320,10 +322,9 @@ def word(
     """
     from embedding.trends.changed import word_change
     from embedding.trends.history import word_history
-    from embedding.trends.narrow import fitted
     from embedding.trends.report import reports_of
     from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import word_csv, word_table
+    from embedding.trends.table import fitted, word_csv, word_table
 
     chosen = settings_of(snapshots)
     store = _whole(snapshots)
@@ -372,8 +373,8 @@ def _last(
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
     refuse_nothing(report)
-    from embedding.trends.narrow import fitted
     from embedding.trends.table import (
+        fitted,
         notes_of,
         ranking,
         ranking_csv,
@@ -397,3 +398,59 @@ def _whole(snapshots: Path | None) -> WholeStore:
     from embedding.snapshots.lookup import WholeStore
 
     return WholeStore(open_store(snapshots))
+
+
+def print_stories(
+    report: TrendReport,
+    evidence: EvidenceStore | None,
+    limit: int,
+    *,
+    as_json: bool,
+    last: Callable[[], str] = str,
+) -> None:
+    """All stories as JSON, or the significant ones as text.
+
+    evidence  addresses of documents; None where the snapshots are of another place
+    last      which window had a story last: a sentence for where there is none
+    """
+    from embedding.trends.plain import to_plain
+    from embedding.trends.stories import story_documents
+    from embedding.trends.storytext import story_lines
+    from embedding.trends.table import as_json as to_json
+
+    every = report.stories if as_json else report.significant_stories()
+    chosen = every[:limit]
+    seen = [story_documents(one, report, evidence) for one in chosen]
+    if as_json:
+        rows = [{**to_plain(one), **_plain(where)} for one, where in zip(chosen, seen, strict=True)]
+        head = {"snapshot": report.snapshot, "compared_with": report.compared_with}
+        sys.stdout.write(to_json({**head, "notes": report.notes, "stories": rows}))
+        return
+    before = report.compared_with.label if report.compared_with else "nothing"
+    console.print(f"stories · {report.snapshot.label} against {before}", style="bold")
+    for note in report.notes:
+        console.print(escape(note.text), soft_wrap=True)
+    if not chosen:
+        console.print("Nothing stands out: no change is larger than chance alone could give.")
+        if sentence := last():
+            print_line(sentence)
+    for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):
+        title, *lines = story_lines(one, where)
+        console.print()
+        print_line(f"{at}. {title}", "bold")
+        for line in lines:
+            print_line(line)
+    rest = len(every) - len(chosen)
+    if rest > 0:
+        console.print(f"{rest:,} more: --limit {limit + rest}")
+
+
+def _plain(where: StoryDocuments | None) -> dict[str, Any]:
+    """The days and addresses of a story in JSON; null and none where they are not kept."""
+    if where is None:
+        return {"first_day": None, "last_day": None, "addresses": []}
+    return {
+        "first_day": where.first and f"{where.first:%Y-%m-%d}",
+        "last_day": where.last and f"{where.last:%Y-%m-%d}",
+        "addresses": [one.url for one in where.documents],
+    }

@@ -6,7 +6,8 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
 
 _DIGITS = 6
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,6 +25,29 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, _DIGITS) + 0.0 if math.isfinite(value) else None
     return value
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """Inverse of `to_plain`: a record of this kind, or what a field of this type holds.
+
+    Raises KeyError for a field that is unknown, TypeError for one that is missing.
+    """
+    if dataclasses.is_dataclass(kind):
+        types = _types(kind)
+        return kind(**{name: from_plain(types[name], one) for name, one in value.items()})
+    inner = get_args(kind)
+    if value is None or not inner:
+        return value
+    if isinstance(value, Mapping) and get_origin(kind) is Mapping:
+        return {name: from_plain(inner[1], one) for name, one in value.items()}
+    if isinstance(value, list):
+        return tuple(from_plain(inner[0], one) for one in value)
+    return from_plain(inner[0], value)
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def in_xml(text: str) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.formats import unreadable
 from embedding.trends.online import FAMILIES, OnlineTests
-from embedding.trends.plain import to_plain
+from embedding.trends.plain import from_plain, to_plain
 from embedding.trends.scoretable import WordScores
+
+if TYPE_CHECKING:
+    from embedding.trends.rows import TrendReport
+
 
 _APART = {"apart": True}
 """Marks a field that has no place in the JSON form."""
@@ -404,30 +408,17 @@ class TrendReport:
         """Inverse of `to_dict`; raises InputError when a field is missing or unknown."""
         if why := unreadable(data.get(FORMAT_FIELD, REPORT_FORMAT), (REPORT_FORMAT,)):
             raise InputError(f"not a trend report that can be read: {why}.")
-        data = {name: value for name, value in data.items() if name != FORMAT_FIELD}
         try:
-            rows = {name: tuple(map(_row, data[name])) for name in RANKINGS}
-            before, bias = data["compared_with"], data.get("bias")
-            rest = {
-                **data,
-                **rows,
-                "snapshot": WindowFigures(**data["snapshot"]),
-                "compared_with": None if before is None else WindowFigures(**before),
-                "baseline": tuple(data["baseline"]),
-                "notes": tuple(Note(**note) for note in data["notes"]),
-                "windows": tuple(data["windows"]),
-                "bias": None if bias is None else Bias(**bias),
-                "held_out": tuple(data.get("held_out", ())),
-                "stories": tuple(map(_story, data.get("stories", ()))),
-                "control": {
-                    name: OnlineTests(**{**one, "called": tuple(one["called"])})
-                    for name, one in data.get("control", {}).items()
-                },
-                "floor": {name: tuple(values) for name, values in data["floor"].items()},
+            rows = {
+                name: [{k: v for k, v in row.items() if k not in _DROPPED} for row in data[name]]
+                for name in RANKINGS
             }
-            return cls(**rest)
+            found: TrendReport = from_plain(
+                cls, {k: v for k, v in {**data, **rows}.items() if k != FORMAT_FIELD}
+            )
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"not a trend report: {error}.") from error
+        return found
 
 
 ROLES = {
@@ -445,20 +436,14 @@ _DROPPED = {"since_low", "since_high"}
 """Fields of a row that reports of before 2026-11-27 have."""
 
 
-def _row(data: Mapping[str, Any]) -> TrendRow:
-    nested = {
-        "sources": tuple(SourceRate(**one) for one in data["sources"]),
-        "neighbours_before": tuple(NeighbourRow(**one) for one in data["neighbours_before"]),
-        "neighbours": tuple(NeighbourRow(**one) for one in data["neighbours"]),
-        "series": tuple(data["series"]),
-        "parts": tuple(data.get("parts", ())),
-        "contexts": tuple(ContextPull(**one) for one in data.get("contexts", ())),
-        "support": None if data.get("support") is None else Support(**data["support"]),
-    }
-    kept = {name: value for name, value in data.items() if name not in _DROPPED}
-    return TrendRow(**{**kept, **nested})
+BEFORE = "before_unjudged"
+"""Of a window whose forerunner lacks how words were used."""
+_UNJUDGED = ("usage_not_handed_in", "usage_limit", "node_lost", "document_gone")
+_UNSURE = ("not_converged", "unread_model", "unread_vectors", "few_documents", "too_few_documents")
+OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNSURE})
+"""Those on words that moved, which say nothing of how often words are used."""
 
 
-def _story(data: Mapping[str, Any]) -> Story:
-    words = tuple(StoryWord(**one) for one in data["words"])
-    return Story(**{**data, "words": words, "sources": tuple(data["sources"])})
+def judged(report: TrendReport) -> bool:
+    """Whether nothing of how words were used in the window is known to be missing."""
+    return not any(note.code in _UNJUDGED for note in report.notes)

@@ -7,9 +7,8 @@ import numpy as np
 from embedding.snapshots.lacking import LACK_REASONS, sentence
 from embedding.trends.copies import LEAST_COPIED, few_texts
 from embedding.trends.material import ReportInput
-from embedding.trends.notes import BEFORE
 from embedding.trends.permutation import MIN_DOCUMENTS
-from embedding.trends.rows import Note
+from embedding.trends.rows import BEFORE, Note
 
 FEW = 30
 """Documents of a window below which it says nothing, whoever wrote them."""

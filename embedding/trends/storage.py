@@ -232,19 +232,11 @@ def table(report: TrendReport, ranking: str) -> pa.Table:
 
 def source_table(report: TrendReport) -> pa.Table:
     """What each source brought, and its loss before learning, as a table with `_SOURCES`."""
-    window, bias = report.snapshot, report.bias
-    losses = {} if bias is None else bias.losses
+    window = report.snapshot
     records = [
-        {
-            "snapshot": window.id,
-            "window_start": window.start,
-            "source": name,
-            "documents": window.documents.get(name, 0),
-            "tokens": window.tokens.get(name, 0),
-            "loss": losses.get(name),
-            "excess": None if bias is None or name not in losses else losses[name] - bias.mean,
-        }
-        for name in sorted({*window.documents, *window.tokens, *losses})
+        {**vars(one), "snapshot": window.id, "window_start": window.start}
+        for one in sorted(report.by_source(), key=lambda one: one.source)
+        if one.source in {*window.documents, *window.tokens} or one.loss is not None
     ]
     return pa.Table.from_pylist(records, schema=_SOURCES)
 

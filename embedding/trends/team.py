@@ -19,6 +19,7 @@ from typing import Any, get_args
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.trends.notifying import NotifyConfig, ReportFormat
+from embedding.trends.plain import from_plain
 
 LONGEST_NOTE = 2_000
 LONGEST_NAME = 40
@@ -97,15 +98,12 @@ class TeamStore:
     def read(self) -> TeamShared:
         """What is shared now."""
         try:
-            held = json.loads(self.path.read_text("utf-8"))
-            words = tuple(WatchedWord(**one) for one in held["words"])
-            notes = tuple(TeamNote(**one) for one in held["notes"])
-            report = held.get("report")
-            return TeamShared(words, notes, None if report is None else MailedReport(**report))
+            shared: TeamShared = from_plain(TeamShared, json.loads(self.path.read_text("utf-8")))
         except FileNotFoundError:
             return TeamShared()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SnapshotError(f"{self.path}: what the team shares cannot be read.") from error
+        return shared
 
     def watch(self, word: str, who: str, *, alert: bool) -> None:
         """Put a word on the list, or set its alert; raises TeamError."""
@@ -184,13 +182,7 @@ class TeamStore:
 
     def _change(self, change: Callable[[TeamShared], TeamShared]) -> None:
         with self._alone():
-            shared = change(self.read())
-            held: dict[str, Any] = {
-                "words": [asdict(one) for one in shared.words],
-                "notes": [asdict(one) for one in shared.notes],
-            }
-            if shared.report is not None:
-                held["report"] = asdict(shared.report)
+            held = asdict(change(self.read()))
             with replaced(self.path) as file:
                 file.write(json.dumps(held, ensure_ascii=False, indent=1).encode())
 

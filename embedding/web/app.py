@@ -21,9 +21,16 @@ from embedding import __version__
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.trends.team import TeamError, TeamStore
-from embedding.web import api_headlines, exploring, pages, teampage
+from embedding.web import exploring, pages, teampage
 from embedding.web.answers import Answers
-from embedding.web.api import PREFIXES, api_routes, described, undescribed, unknown_routes
+from embedding.web.api import (
+    PREFIXES,
+    api_routes,
+    described,
+    headline_routes,
+    undescribed,
+    unknown_routes,
+)
 from embedding.web.api_compare import comparing_routes
 from embedding.web.config import WebConfig
 from embedding.web.feed import FEED, feed_routes
@@ -97,7 +104,7 @@ def create_app(
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
-    app.include_router(api_headlines.routes, dependencies=guards)
+    app.include_router(headline_routes, dependencies=guards)
     _program_routes(app, site, guards, description)
     for page in (pages, exploring, teampage):
         app.include_router(page.routes, dependencies=guards)

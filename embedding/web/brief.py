@@ -8,8 +8,7 @@ from datetime import date
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.notes import judged
-from embedding.trends.rows import RANKINGS, Note, Story, TrendReport
+from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, judged
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import PageText

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from embedding.trends.notes import judged
 from embedding.trends.report import build_report
+from embedding.trends.rows import judged
 from incomplete import JANUARY, incomplete_store
 
 

@@ -14,8 +14,7 @@ from unguarded import unguarded
 from embedding import trends, web
 from embedding.kernel.errors import ConfigError
 from embedding.snapshots.lacking import LACK_REASONS
-from embedding.trends.notes import BEFORE
-from embedding.trends.rows import RANKINGS
+from embedding.trends.rows import BEFORE, RANKINGS
 from embedding.web.headlines import HeadlineState
 from embedding.web.text import (
     LANGUAGES,

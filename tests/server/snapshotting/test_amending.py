@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from named import named
 
-from embedding.commands.amending import amended
+from embedding.commands.snapshots import amended
 from embedding.exchange.channel import ask
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import UNITS, ContextSums, HandIn, Inherited

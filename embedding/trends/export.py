@@ -1,0 +1,263 @@
+"""Findings and scores of a window as rows, and rows as Parquet or CSV."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import directions_of, sureness
+from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.plain import in_xml, to_plain
+from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
+from embedding.trends.table import as_csv
+
+_TEXTS = pa.list_(pa.string())
+FINDINGS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("window", "start", "end", "snapshot", "compared_with")),
+        *(("ranking", pa.string()), ("rank", pa.int32()), ("word", pa.string())),
+        ("story", pa.string()),
+        *((name, pa.float64()) for name in ("q", "p", "z", "score", "shift", "log_odds")),
+        ("since", pa.string()),
+        *((name, pa.int64()) for name in ("documents_before", "documents")),
+        *((name, pa.int64()) for name in ("count_before", "count")),
+        *((name, pa.float64()) for name in ("per_1000_before", "per_1000")),
+        *((name, _TEXTS) for name in ("sources", "neighbours_before", "neighbours", "addresses")),
+    ]
+)
+"""Columns of findings. `story` is the id of the story that a word is of."""
+Addresses = Callable[[str], Sequence[str]]
+"""Addresses of documents of the window that hold a word."""
+
+
+def findings_table(report: TrendReport, addresses: Addresses) -> pa.Table:
+    """The significant rows of every ranking, with `FINDINGS`."""
+    story = {one.word: each.id for each in report.stories for one in each.words}
+    before = report.compared_with
+    head = {
+        "window": report.snapshot.label,
+        "start": report.snapshot.start,
+        "end": report.snapshot.end,
+        "snapshot": report.snapshot.id,
+        "compared_with": None if before is None else before.label,
+    }
+    rows = [
+        {
+            **head,
+            "ranking": name,
+            "rank": rank,
+            "story": story.get(row.word),
+            "addresses": list(addresses(row.word)),
+            **_figures(row),
+        }
+        for name in RANKINGS
+        for rank, row in enumerate(report.significant(name), start=1)
+    ]
+    return pa.Table.from_pylist(rows, schema=FINDINGS)
+
+
+def scores_table(report: TrendReport) -> pa.Table:
+    """The figures of every word that was compared, surest first."""
+    if report.scores is None:
+        raise TypeError("a report that was computed has the figures of its words")
+    return report.scores.table
+
+
+def write_parquet(table: pa.Table, file: IO[bytes]) -> None:
+    """A table as Parquet."""
+    pq.write_table(table, file, compression="zstd")
+
+
+def write_csv(table: pa.Table, file: IO[bytes]) -> None:
+    """A table as CSV: lists are joined by spaces, and no cell starts a formula."""
+    names = table.schema.names
+    rows = ([_cell(row[name]) for name in names] for row in table.to_pylist())
+    # A byte order mark: spreadsheets take UTF-8 for another encoding without it.
+    file.write(b"\xef\xbb\xbf" + as_csv(names, rows).encode("utf-8", "replace"))
+
+
+WRITERS = {"parquet": write_parquet, "csv": write_csv}
+"""By the name of a format."""
+
+
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _figures(row: TrendRow) -> Mapping[str, Any]:
+    found: dict[str, Any] = to_plain(
+        {
+            "q": row.q,
+            "p": row.p,
+            "z": row.z,
+            "score": row.score,
+            "shift": row.shift,
+            "log_odds": row.log_odds,
+            "per_1000_before": row.usual,
+            "per_1000": row.rate,
+        }
+    )
+    return found | {
+        "word": row.word,
+        "since": row.since,
+        "documents_before": row.documents_before,
+        "documents": row.documents,
+        "authors": row.authors,
+        "count_before": row.count_before,
+        "count": row.count,
+        "sources": [one.source for one in row.sources if one.documents],
+        "neighbours_before": [one.word for one in row.neighbours_before],
+        "neighbours": [one.word for one in row.neighbours],
+    }
+
+
+CONTEXT = {"@vocab": "https://schema.org/", "yeoron": "urn:yeoron:"}
+"""Terms without a prefix are schema.org's; figures are Yeoron's own, named as in its tables."""
+_APART = ("window", "start", "end", "snapshot", "compared_with", "ranking", "word", "addresses")
+"""Columns that have a term of schema.org, or that the whole has."""
+
+
+def write_jsonld(table: pa.Table, report: TrendReport, what: str, file: IO[bytes]) -> None:
+    """The rows of a table (columns `word` and figures) of a window's report.
+
+    what  names them: findings or scores
+    """
+    window, before = report.snapshot, report.compared_with
+    head: dict[str, Any] = {
+        "@context": CONTEXT,
+        "@id": f"urn:yeoron:{what}:{quote(window.id, safe='')}",
+        "@type": "Dataset",
+        "name": f"{what.capitalize()} of {window.label}",
+        "temporalCoverage": f"{window.start}/{window.end}",
+        "measurementTechnique": report.estimator,
+        "yeoron:comparedWith": None if before is None else before.label,
+    }
+    text = json.dumps(head, ensure_ascii=False)
+    file.write(f'{text[:-1]}, "hasPart": ['.encode())
+    for at, row in enumerate(table.to_pylist()):
+        line = json.dumps(_observation(row, window.id), ensure_ascii=False)
+        file.write((("," if at else "") + "\n" + line).encode("utf-8", "replace"))
+    file.write(b"\n]}\n")
+
+
+def _observation(row: Mapping[str, Any], snapshot: str) -> dict[str, Any]:
+    word, ranking = str(row["word"]), str(row.get("ranking", "moved"))
+    names = (quote(each, safe="") for each in (snapshot, ranking, word))
+    figures = {
+        f"yeoron:{name}": value
+        for name, value in to_plain(row).items()
+        if name not in _APART and value is not None
+    }
+    citation = {"citation": row["addresses"]} if row.get("addresses") else {}
+    return {
+        "@id": f"urn:yeoron:observation:{':'.join(names)}",
+        "@type": "Observation",
+        "observationAbout": {"@type": "DefinedTerm", "name": word},
+        "measuredProperty": {"@id": f"yeoron:{ranking}"},
+        **figures,
+        **citation,
+    }
+
+
+_GEXF = "http://gexf.net/1.3"
+_BLOCK = 512
+"""Words whose neighbours are looked for at once."""
+
+
+@dataclass(frozen=True)
+class NeighbourGraph:
+    """n words with their counts, and k edges from a word to one of its nearest.
+
+    words, counts           n of each, most frequent first
+    source, target, weight  [k]: places in words, and how near they are (snapshots/nearness.py)
+    """
+
+    words: tuple[str, ...]
+    counts: IntArray
+    source: IntArray
+    target: IntArray
+    weight: FloatArray
+
+
+def neighbour_graph(
+    snapshot: Snapshot, words: int, nearest: int, without: Container[str] = ()
+) -> NeighbourGraph:
+    """The `nearest` neighbours of each of the `words` most frequent words, among these.
+
+    without  words that are left out, such as those without a topic
+    Raises InputError where the model has not learnt enough, and for fewer than two words.
+    """
+    if snapshot.unreadable is not None:
+        raise InputError(f"snapshot {snapshot.id}: {snapshot.unreadable}")
+    order = np.argsort(-np.asarray(snapshot.counts), kind="stable")
+    all_words = snapshot.words
+    rows = [at for at in order.tolist() if all_words[at] not in without][:words]
+    if len(rows) < 2:
+        raise InputError(f"snapshot {snapshot.id}: a graph needs two words, it has {len(rows)}.")
+    chosen = np.array(rows)
+    counts = np.asarray(snapshot.counts)[chosen].astype(np.int64)
+    units = directions_of(np.asarray(snapshot.vectors[chosen], np.float32), snapshot.centre)
+    sure = sureness(counts)
+    k = min(nearest, len(rows) - 1)
+    targets, weights = [], []
+    for at in range(0, len(rows), _BLOCK):
+        figures = (units[at : at + _BLOCK] @ units.T) * sure
+        own = np.arange(len(figures))
+        figures[own, own + at] = -np.inf
+        best = np.argsort(-figures, axis=1, kind="stable")[:, :k]
+        targets.append(best)
+        weights.append(np.take_along_axis(figures, best, axis=1))
+    return NeighbourGraph(
+        words=tuple(all_words[at] for at in rows),
+        counts=counts,
+        source=np.repeat(np.arange(len(rows)), k),
+        target=np.concatenate(targets).reshape(-1).astype(np.int64),
+        weight=np.concatenate(weights).reshape(-1).astype(np.float32),
+    )
+
+
+def edges_table(graph: NeighbourGraph) -> pa.Table:
+    """A row an edge: word, neighbour, nearness."""
+    names = pa.array(graph.words, pa.string())
+    return pa.table(
+        {
+            "word": names.take(pa.array(graph.source)),
+            "neighbour": names.take(pa.array(graph.target)),
+            "nearness": pa.array(graph.weight),
+        }
+    )
+
+
+def write_gexf(graph: NeighbourGraph, file: IO[bytes]) -> None:
+    """The graph as Gephi opens it. Edges of no or negative nearness are left out: Gephi takes a
+    weight above 0 alone.
+    """
+    root = ET.Element("gexf", {"xmlns": _GEXF, "version": "1.3"})
+    meta = ET.SubElement(root, "meta")
+    ET.SubElement(meta, "creator").text = "Yeoron"
+    body = ET.SubElement(root, "graph", {"defaultedgetype": "directed", "mode": "static"})
+    attributes = ET.SubElement(body, "attributes", {"class": "node"})
+    ET.SubElement(attributes, "attribute", {"id": "0", "title": "count", "type": "long"})
+    nodes = ET.SubElement(body, "nodes")
+    for at, (word, count) in enumerate(zip(graph.words, graph.counts.tolist(), strict=True)):
+        label = in_xml(word)
+        node = ET.SubElement(nodes, "node", {"id": str(at), "label": label})
+        values = ET.SubElement(node, "attvalues")
+        ET.SubElement(values, "attvalue", {"for": "0", "value": str(count)})
+    edges = ET.SubElement(body, "edges")
+    ends = (graph.source.tolist(), graph.target.tolist(), graph.weight.tolist())
+    for at, (source, target, weight) in enumerate(zip(*ends, strict=True)):
+        if weight > 0:
+            places = {"id": str(at), "source": str(source), "target": str(target)}
+            ET.SubElement(edges, "edge", {**places, "weight": f"{weight:.6f}"})
+    ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)

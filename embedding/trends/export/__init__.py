@@ -1,1 +1,0 @@
-"""What Yeoron found, as files for other programs: Parquet, CSV, JSON-LD, GEXF."""
