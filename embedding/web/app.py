@@ -21,7 +21,6 @@ from embedding import __version__
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.trends.team import TeamError, TeamStore
-from embedding.web import exploring, pages, teampage
 from embedding.web.answers import Answers
 from embedding.web.api import (
     PREFIXES,
@@ -33,6 +32,7 @@ from embedding.web.api import (
 )
 from embedding.web.api_compare import comparing_routes
 from embedding.web.config import WebConfig
+from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes
 from embedding.web.filters import FilterError
 from embedding.web.headers import HEADERS, SecurityHeaders
@@ -40,9 +40,10 @@ from embedding.web.headlines import Headlines
 from embedding.web.headlinestore import HeadlineStore
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
-from embedding.web.pages import computing, error_page
+from embedding.web.pages import computing, error_page, page_routes
 from embedding.web.reader import LaterError
 from embedding.web.site import STATIC_TYPES, Site
+from embedding.web.teampage import team_routes
 from embedding.web.token_access import TokenAccess, TokenGuard, TooManyError, bears_token
 from embedding.web.tokens import AccessTokens, RoleError, TokenRefusedError, accounts
 
@@ -106,8 +107,8 @@ def create_app(
     _open_routes(app, site, [] if login is not None else guards)
     app.include_router(headline_routes, dependencies=guards)
     _program_routes(app, site, guards, description)
-    for page in (pages, exploring, teampage):
-        app.include_router(page.routes, dependencies=guards)
+    for routes in (page_routes, exploring_routes, team_routes):
+        app.include_router(routes, dependencies=guards)
     threading.Thread(target=site.reader.warm, name="read-ahead", daemon=True).start()
     return app
 

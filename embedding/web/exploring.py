@@ -35,7 +35,7 @@ PATIENCE_S = 3.0
 LONG_S = 60.0
 WATCHED = 24
 Watched = Annotated[list[str] | None, Query()]
-routes = APIRouter(default_response_class=HTMLResponse)
+exploring_routes = APIRouter(default_response_class=HTMLResponse)
 
 
 def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
@@ -93,7 +93,7 @@ def _map_data(found: NeighbourMap, t: PageText) -> dict[str, object]:
     }
 
 
-@routes.get("/compare")
+@exploring_routes.get("/compare")
 def _compare(site: PageSite, request: Request, a: str = "", b: str = "") -> Response:
     """Two words; the fields for them where one is missing."""
     a, b = a.strip(), b.strip()
@@ -145,7 +145,7 @@ def _missing(
     ]
 
 
-@routes.get("/over")
+@exploring_routes.get("/over")
 def _over(site: PageSite, request: Request, w: Watched = None) -> Response:
     """Several words on one chart."""
     words = _each_once(w or ())
@@ -179,7 +179,7 @@ def _over(site: PageSite, request: Request, w: Watched = None) -> Response:
     )
 
 
-@routes.get("/compare.csv")
+@exploring_routes.get("/compare.csv")
 def _compare_csv(site: PageSite, request: Request, a: str, b: str) -> Response:
     first, second = site.reader.history(a), site.reader.history(b)
     for history in (first, second):
@@ -196,7 +196,7 @@ def _last_known(history: WordHistory) -> int:
     return known[-1] if known else len(history.points) - 1
 
 
-@routes.get("/windows")
+@exploring_routes.get("/windows")
 def _windows(site: PageSite, request: Request, then: str = "", now: str = "") -> Response:
     """Two windows, or the choice of them."""
     t, refs = site.words(request), site.filter(request).refs(site.reader.listing().refs)
@@ -226,7 +226,7 @@ def _windows(site: PageSite, request: Request, then: str = "", now: str = "") ->
     )
 
 
-@routes.get("/windows/{ranking}.csv")
+@exploring_routes.get("/windows/{ranking}.csv")
 def _windows_csv(site: PageSite, request: Request, ranking: str, then: str, now: str) -> Response:
     if ranking not in RANKINGS:
         raise HTTPException(404)
@@ -248,13 +248,13 @@ def _steps(
     return [*pairwise(refs[ids.index(before.id) : ids.index(report.snapshot.id) + 1])]
 
 
-@routes.get("/sources.csv")
+@exploring_routes.get("/sources.csv")
 def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
     found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
     return csv_file(comparisons.contrast_csv(found), f"sources-{found.snapshot}.csv")
 
 
-@routes.get("/sources")
+@exploring_routes.get("/sources")
 def _sources(
     site: PageSite,
     request: Request,
@@ -304,7 +304,7 @@ def _two(names: Sequence[str], a: str, b: str) -> list[str]:
     return [name for name in (first, second) if name]
 
 
-@routes.get("/map")
+@exploring_routes.get("/map")
 def _map(site: PageSite, request: Request, w: str = "") -> Response:
     if not w:
         raise HTTPException(404)
@@ -329,7 +329,7 @@ def _each_once(words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one.strip() for one in words if one.strip()))
 
 
-@routes.get("/watch")
+@exploring_routes.get("/watch")
 def _watch(site: PageSite, request: Request, w: Watched = None) -> Response:
     words = _each_once(w or site.config.watch)
     lines = watch_lines(site, request, words[:WATCHED])

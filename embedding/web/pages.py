@@ -66,7 +66,7 @@ class WindowTimeline:
     last: TimelineStop | None
 
 
-routes = APIRouter(default_response_class=HTMLResponse)
+page_routes = APIRouter(default_response_class=HTMLResponse)
 
 ReportOf = Callable[[SnapshotRef], TrendReport | None]
 """The report of a snapshot as it is shown; None while it is not known."""
@@ -121,7 +121,7 @@ def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport |
     return None, None
 
 
-@routes.get("/")
+@page_routes.get("/")
 def _front(site: PageSite, request: Request) -> Response:
     """The brief of the latest window that was asked for and has a finding, if any has."""
     listing = site.reader.listing()
@@ -142,7 +142,7 @@ def _front(site: PageSite, request: Request) -> Response:
     return _brief(site, request, found, newer=newer, newest=report.snapshot, broken=broken)
 
 
-@routes.get("/window/{id}")
+@page_routes.get("/window/{id}")
 def _window(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
     """The brief of a window; the front page where its days were not asked for."""
     window = site.reader.open(id).manifest.window
@@ -165,7 +165,7 @@ def nothing(site: Site, request: Request) -> HTMLResponse:
     return site.render(request, "nothing.html", sentence=sentence)
 
 
-@routes.get("/window/{id}/report.{format}")
+@page_routes.get("/window/{id}/report.{format}")
 def _handout(site: PageSite, request: Request, id: str, format: str) -> Response:  # noqa: A002
     """The report to hand on."""
     if format not in FORMATS:
@@ -177,7 +177,7 @@ def _handout(site: PageSite, request: Request, id: str, format: str) -> Response
     return file_to_save(body, f"yeoron-{report.snapshot.id}.{format}", FORMATS[format].media_type)
 
 
-@routes.get("/window/{id}/{ranking}.csv")
+@page_routes.get("/window/{id}/{ranking}.csv")
 def _ranking_csv(site: PageSite, request: Request, id: str, ranking: str) -> Response:  # noqa: A002
     if ranking not in RANKINGS:
         raise HTTPException(404)
@@ -251,7 +251,7 @@ def _compared(
     return chosen.disagreement(plain_disagreement(found), near), False
 
 
-@routes.get("/window/{id}/disagreement")
+@page_routes.get("/window/{id}/disagreement")
 def _disagreement(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
     """The section of a brief that came before its sources were compared: 202 while they still are,
     204 where there is nothing to show.
@@ -273,7 +273,7 @@ def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A0
     )
 
 
-@routes.get("/window/{id}/timeline")
+@page_routes.get("/window/{id}/timeline")
 def _line(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
     """The line of windows around one, once one more of them is analysed: 202 while it is not yet.
 
@@ -305,7 +305,7 @@ def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
         return None
 
 
-@routes.get("/snapshots")
+@page_routes.get("/snapshots")
 def _snapshots(site: PageSite, request: Request) -> Response:
     listing = site.reader.listing()
     rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
@@ -316,14 +316,14 @@ def _snapshots(site: PageSite, request: Request) -> Response:
     )
 
 
-@routes.get("/word")
+@page_routes.get("/word")
 def _word_by_query(
     site: PageSite, request: Request, w: str = "", then: str | None = None, now: str | None = None
 ) -> Response:
     return _word(site, request, w, then, now) if w else _like(site, request, "")
 
 
-@routes.get("/word/{word:path}")
+@page_routes.get("/word/{word:path}")
 def _word(
     site: PageSite, request: Request, word: str, then: str | None = None, now: str | None = None
 ) -> Response:
@@ -357,7 +357,7 @@ def _word(
     )
 
 
-@routes.get("/word.csv")
+@page_routes.get("/word.csv")
 def _word_csv(site: PageSite, request: Request, w: str) -> Response:
     history = site.reader.history(w)
     if not history.known:
@@ -382,7 +382,7 @@ def unknown(site: Site, request: Request, word: str) -> HTMLResponse:
     return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
 
 
-@routes.get("/search")
+@page_routes.get("/search")
 def _search(site: PageSite, request: Request, q: str = "", like: str = "") -> Response:
     """The page of the word that was typed, of any window; else the words like it."""
     if like:

@@ -89,43 +89,43 @@ async def _ordered(site: PageSite, request: Request) -> dict[str, str]:
 
 
 Team = Annotated[TeamStore, Depends(_team_of)]
-Order = Annotated[dict[str, str], Depends(_ordered)]
-routes = APIRouter(prefix="/team", default_response_class=HTMLResponse)
+TeamForm = Annotated[dict[str, str], Depends(_ordered)]
+team_routes = APIRouter(prefix="/team", default_response_class=HTMLResponse)
 
 
-@routes.post("/watch")
-async def _watch(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+@team_routes.post("/watch")
+async def _watch(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
     team.watch(form.get("word", ""), _who(site, request, form), alert="alert" in form)
     return _back(site, request, form)
 
 
-@routes.post("/unwatch")
-async def _unwatch(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+@team_routes.post("/unwatch")
+async def _unwatch(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
     team.unwatch(form.get("word", ""))
     return _back(site, request, form)
 
 
-@routes.post("/report")
-async def _report(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+@team_routes.post("/report")
+async def _report(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
     chosen, language = form.get("format", ""), site.words(request).language
     team.mail_report(chosen, language, _who(site, request, form))
     return _back(site, request, form)
 
 
-@routes.post("/note")
-async def _note(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+@team_routes.post("/note")
+async def _note(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
     kind, about, text = (form.get(name, "") for name in ("kind", "about", "text"))
     team.note(kind, about, text, _who(site, request, form))
     return _back(site, request, form)
 
 
-@routes.post("/unnote")
-async def _unnote(site: PageSite, team: Team, request: Request, form: Order) -> Response:
+@team_routes.post("/unnote")
+async def _unnote(site: PageSite, team: Team, request: Request, form: TeamForm) -> Response:
     team.remove_note(form.get("id", ""), site.login_name(request) or None)
     return _back(site, request, form)
 
 
-@routes.get("")
+@team_routes.get("")
 def _page(site: PageSite, team: Team, request: Request) -> Response:
     shared = team.read()
     lines = watch_lines(site, request, [one.word for one in shared.words])
