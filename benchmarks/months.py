@@ -59,7 +59,7 @@ class Bare(RowWriter):
         ]
 
 
-def ranks(store: SnapshotStore, id: str, words: Sequence[str]) -> list[list[object]]:  # noqa: A002
+def ranks(store: SnapshotStore, id: str, words: Sequence[str]) -> list[list[object]]:
     """A line for each word and ranking that holds it."""
     material = gather(store, id)
     if not material.earlier:

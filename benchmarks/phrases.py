@@ -196,7 +196,7 @@ def publish(months: Sequence[Month], folder: str) -> SnapshotStore:
     return store
 
 
-def arrivals(store: SnapshotStore, id: str) -> FrequencyRankings | None:  # noqa: A002
+def arrivals(store: SnapshotStore, id: str) -> FrequencyRankings | None:
     material = gather(store, id)
     if not material.earlier:
         return None

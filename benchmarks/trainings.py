@@ -28,7 +28,7 @@ PACKAGES = ("yeoron", "numpy", "kiwipiepy")
 CONFIG = TrendsConfig()
 
 
-def judged(store: SnapshotStore, id: str) -> dict[str, float] | None:  # noqa: A002
+def judged(store: SnapshotStore, id: str) -> dict[str, float] | None:
     """q of each word that was compared; None for a window with nothing to compare with."""
     material = gather(store, id)
     if not material.earlier or any(

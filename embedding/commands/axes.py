@@ -80,7 +80,7 @@ def follow(
     word: str,
     axes: Sequence[Axis],
     config: TrendsConfig,
-    id: str,  # noqa: A002
+    id: str,
 ) -> list[Followed]:
     """The word along each axis up to snapshot `id`.
 

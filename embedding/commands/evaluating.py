@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    id: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",  # noqa: A002
+    id: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
     gold: GoldOption = None,
     floors: Annotated[
         Path | None, typer.Option("--floors", help="TOML file of floors; exit code 1 below one.")

@@ -45,7 +45,7 @@ def export(
         ),
     ] = "latest",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")] = None,
-    format: Annotated[  # noqa: A002 - the option's name
+    format: Annotated[
         str | None,
         typer.Option(
             "--format", help="One of the formats above (default: by the ending of the file)."
@@ -99,7 +99,7 @@ def _format(what: str, asked: str | None, out: Path | None) -> str:
     return found
 
 
-def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:  # noqa: A002
+def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:
     from embedding.snapshots.export import export as write_vectors
 
     exported = write_vectors(snapshot, format, path)
@@ -113,7 +113,7 @@ def _vectors(snapshot: Snapshot, format: str, path: Path) -> None:  # noqa: A002
     print_line(f"{exported.words:,} vectors written to {path}.")
 
 
-def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFile:  # noqa: A002
+def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFile:
     from embedding.trends.export import WRITERS, edges_table, neighbour_graph, write_gexf
     from embedding.web.plain import function_words
 
@@ -123,12 +123,7 @@ def _graph(snapshot: Snapshot, format: str, words: int, nearest: int) -> WriteFi
     return partial(WRITERS[format], edges_table(graph))
 
 
-def _table(
-    report: TrendReport,
-    what: str,
-    format: str,  # noqa: A002
-    evidence: Path | None,
-) -> WriteFile:
+def _table(report: TrendReport, what: str, format: str, evidence: Path | None) -> WriteFile:
     from embedding.trends.export import WRITERS, findings_table, scores_table, write_jsonld
 
     addresses = partial(_addresses, report, evidence)

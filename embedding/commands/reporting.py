@@ -21,7 +21,7 @@ def report(
     window: Annotated[
         str, typer.Argument(help="A window (2020-01), the id of a snapshot, or latest.")
     ] = "latest",
-    format: Annotated[  # noqa: A002 - the option's name
+    format: Annotated[
         str | None,
         typer.Option(
             "--format", help="html, pdf or pptx (default: by the ending of the file, else html)."
@@ -51,7 +51,7 @@ def report(
     from embedding.web.handout.writing import named_format
 
     chosen = settings_of(snapshots)
-    format = format or (out.suffix[1:] if out and out.suffix else "html")  # noqa: A001
+    format = format or (out.suffix[1:] if out and out.suffix else "html")
     named_format(format)
     config = page_of(chosen, snapshots, evidence)
     maker = HandoutMaker(config, page or chosen.trends_url, lang)

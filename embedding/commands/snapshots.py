@@ -87,7 +87,7 @@ def list_snapshots(snapshots: SnapshotStoreOption = None, as_json: Json = False)
         print_line(f"withdrawn: {name}, {one.at:%Y-%m-%d}: {one.reason}", "dim")
 
 
-def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002 - the argument's name
+def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:
     """Print the manifest of a snapshot as JSON: window, sources, digests, quality.
 
     Example: `yeoron snapshot show latest`
@@ -98,7 +98,7 @@ def show(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # n
         print_line(sentence, "yellow", to=errors)
 
 
-def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  # noqa: A002
+def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:
     """Check every file of a snapshot against its manifest.
 
     Example: `yeoron snapshot verify 2020-02-a1b2c3d4`
@@ -109,7 +109,7 @@ def verify(id: Id = "latest", snapshots: SnapshotStoreOption = None) -> None:  #
 
 
 def amend(
-    id: Id = "latest",  # noqa: A002
+    id: Id = "latest",
     server: ServerOption = None,
     snapshots: SnapshotStoreOption = None,
 ) -> None:
@@ -125,7 +125,7 @@ def amend(
 
 
 def withdraw(
-    id: Annotated[str, typer.Argument(help="Snapshot id.")],  # noqa: A002
+    id: Annotated[str, typer.Argument(help="Snapshot id.")],
     reason: Annotated[str, typer.Option("--reason", help="Why, for whoever asks later.")],
     snapshots: SnapshotStoreOption = None,
 ) -> None:
@@ -138,7 +138,7 @@ def withdraw(
 
 
 def reinstate(
-    id: Annotated[str, typer.Argument(help="Snapshot id.")],  # noqa: A002
+    id: Annotated[str, typer.Argument(help="Snapshot id.")],
     snapshots: SnapshotStoreOption = None,
 ) -> None:
     """Put a withdrawn snapshot back into the series.
@@ -151,7 +151,7 @@ def reinstate(
 
 def neighbours(
     word: Annotated[str, typer.Argument(help="A word of the snapshot.")],
-    id: Annotated[str, typer.Option("--id", help=ID_HELP)] = "latest",  # noqa: A002
+    id: Annotated[str, typer.Option("--id", help=ID_HELP)] = "latest",
     n: Annotated[int, typer.Option("-n", help="How many.")] = 10,
     snapshots: SnapshotStoreOption = None,
     as_json: Json = False,

@@ -147,7 +147,7 @@ def refuse_nothing(report: TrendReport) -> None:
 
 def report_of(
     store: SnapshotStore,
-    id: str,  # noqa: A002
+    id: str,
     chosen: Settings,
     *,
     scores: bool = False,
@@ -171,12 +171,7 @@ def report_of(
         return computed(store, name, chosen, chosen.paths.trends)
 
 
-def computed(
-    store: SnapshotStore,
-    id: str,  # noqa: A002
-    chosen: Settings,
-    folder: Path,
-) -> TrendReport:
+def computed(store: SnapshotStore, id: str, chosen: Settings, folder: Path) -> TrendReport:
     """The report of a window as its snapshots say now.
 
     folder  of reports whose stories go on

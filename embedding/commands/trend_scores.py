@@ -125,7 +125,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def named_report(
     store: SnapshotStore,
     path: Path,
-    id: str,  # noqa: A002
+    id: str,
     windows: tuple[str, str] | None,
     chosen: Settings,
 ) -> tuple[TrendReport, list[str], dict[str, str]]:

@@ -84,7 +84,7 @@ def register(app: typer.Typer) -> None:
 
 def stories(
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
+    id: ReportIdArgument = "latest",
     limit: LimitOption = 20,
     as_json: Json = False,
 ) -> None:
@@ -111,7 +111,7 @@ def stories(
 
 def moved(
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002 - the option's name
+    id: ReportIdArgument = "latest",
     every: Annotated[
         bool, typer.Option("--all", help="All words that were compared, clear or not.")
     ] = False,
@@ -148,7 +148,7 @@ def moved(
 def score(
     words: Annotated[Path, typer.Option(help="A file with one word a line.")],
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
+    id: ReportIdArgument = "latest",
     between: Between = None,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -168,7 +168,7 @@ def score(
     print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
 
 
-def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A002
+def _refuse_both(id: str, between: tuple[str, str] | None) -> None:
     if between and id != "latest":
         from embedding.kernel.errors import ConfigError
 
@@ -180,7 +180,7 @@ def ranking_command(name: str, about: str) -> Callable[..., None]:
 
     def ranking(
         snapshots: SnapshotStoreOption = None,
-        id: ReportIdArgument = "latest",  # noqa: A002
+        id: ReportIdArgument = "latest",
         limit: LimitOption = 20,
         as_json: Json = False,
         as_csv: Csv = False,
@@ -201,7 +201,7 @@ def axis(
     ] = None,
     negative: Annotated[str | None, typer.Option(help="Words of the other pole.")] = None,
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
+    id: ReportIdArgument = "latest",
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -230,7 +230,7 @@ def contrast(
         str | None, typer.Argument(help="Another source; not given: all others together.")
     ] = None,
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
+    id: ReportIdArgument = "latest",
     limit: LimitOption = 20,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -256,7 +256,7 @@ def contrast(
 
 def bias(
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
+    id: ReportIdArgument = "latest",
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -282,7 +282,7 @@ def bias(
 
 def report(
     snapshots: SnapshotStoreOption = None,
-    id: ReportIdArgument = "latest",  # noqa: A002
+    id: ReportIdArgument = "latest",
     every: Annotated[bool, typer.Option("--all", help="One report for each window.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder of reports; not given: that of the settings.")
@@ -341,7 +341,7 @@ def word(
 
 def _print_window(
     snapshots: Path | None,
-    id: str,  # noqa: A002
+    id: str,
     name: str,
     limit: int,
     as_json: bool,
@@ -356,12 +356,7 @@ def _print_window(
         print_line(sentence)
 
 
-def _last(
-    snapshots: Path | None,
-    id: str,  # noqa: A002
-    report: TrendReport,
-    name: str,
-) -> str:
+def _last(snapshots: Path | None, id: str, report: TrendReport, name: str) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
     from embedding.commands.trend_reports import last_found
 

@@ -65,7 +65,7 @@ class Door:
                     return b""
                 return self.rfile.read(int(length))
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            def log_message(self, format: str, *args: Any) -> None:
                 """Log a request as the platform logs."""
                 logger.info("%s: %s", self.client_address[0], format % args)
 

@@ -42,7 +42,7 @@ class Exported:
     example: str = ""
 
 
-def export(snapshot: Snapshot, format: str, out: Path) -> Exported:  # noqa: A002 - the option's name
+def export(snapshot: Snapshot, format: str, out: Path) -> Exported:
     """Write `snapshot.vectors`, most frequent word first.
 
     `out` is replaced in one step when everything is written. An empty word or one with white space

@@ -22,7 +22,7 @@ class WholeStore:
         """All readable snapshots by window start."""
         return self._store.list()
 
-    def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
+    def open(self, id: str = LATEST) -> Snapshot:
         """One snapshot; raises SnapshotError when a file is not what was published."""
         if id in self._opened:
             return self._opened[id]

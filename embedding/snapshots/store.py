@@ -136,7 +136,7 @@ class SnapshotStore:
         """Snapshots that cannot be read, each with the sentence that says why."""
         return self._scan()[1]
 
-    def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - the contract's name
+    def open(self, id: str = LATEST) -> Snapshot:
         """Open one snapshot, or the `latest` one.
 
         Raises SnapshotError when there is none of that id or when a file is missing or cut off.
@@ -148,7 +148,7 @@ class SnapshotStore:
                     f"snapshot store {self.uri}: it holds no snapshot yet; `yeoron train … --out "
                     "FOLDER` or a running platform writes some."
                 )
-            id = refs[-1].id  # noqa: A001
+            id = refs[-1].id
         if not layout.ID.fullmatch(id):
             raise SnapshotError(
                 f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id; one looks like "
@@ -190,7 +190,7 @@ class SnapshotStore:
         """Snapshots that were withdrawn, by id."""
         return read_note(self._place.note(NOTE), self.uri)
 
-    def manifest(self, id: str) -> layout.Manifest:  # noqa: A002 - the contract's name
+    def manifest(self, id: str) -> layout.Manifest:
         """The manifest of one snapshot without opening its tables; raises SnapshotError."""
         if not layout.ID.fullmatch(id):
             raise SnapshotError(f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id.")

@@ -115,7 +115,7 @@ def axis_history(
     negative: Sequence[str],
     config: TrendsConfig | None = None,
     *,
-    id: str = "latest",  # noqa: A002 - as the store names it
+    id: str = "latest",
     kept: AxisCache | None = None,
 ) -> AxisHistory:
     """Follow a word along an axis through the windows up to snapshot `id`.
@@ -187,13 +187,7 @@ def _axis(
     return SemAxis(centre, *(means[np.isin(rows, pole)] for pole in poles))
 
 
-def _point(
-    snapshot: Snapshot,
-    source: str,
-    at: IntArray,
-    usage: Usage,
-    axis: SemAxis,
-) -> AxisPoint:
+def _point(snapshot: Snapshot, source: str, at: IntArray, usage: Usage, axis: SemAxis) -> AxisPoint:
     pairs = usage.pairs[at].astype(np.float64)
     means = usage.means[at].astype(np.float64)
     total = pairs.sum(axis=0)

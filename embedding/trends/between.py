@@ -26,7 +26,7 @@ class TwoSnapshots:
         """Both, the earlier first."""
         return [self.before.ref, self.after.ref]
 
-    def open(self, id: str = "latest") -> Snapshot:  # noqa: A002 - as the store names it
+    def open(self, id: str = "latest") -> Snapshot:
         """One of them; the later one is the latest."""
         return self.before if id == self.before.id else self.after
 

@@ -77,7 +77,7 @@ def source_bias(
     store: Snapshots,
     config: TrendsConfig | None = None,
     *,
-    id: str = "latest",  # noqa: A002 - as the store names it
+    id: str = "latest",
     weights: Mapping[str, float] | None = None,
 ) -> SourceBias:
     """The figure of snapshot `id`, and proposed weights.

@@ -67,7 +67,7 @@ def source_contrast(
     second: str | None,
     config: TrendsConfig | None = None,
     *,
-    id: str = "latest",  # noqa: A002 - as the store names it
+    id: str = "latest",
 ) -> SourceContrast:
     """Compare two sources in the window of snapshot `id`; second None: all others together.
 

@@ -40,7 +40,7 @@ def disagreement(
     store: Snapshots,
     config: TrendsConfig | None = None,
     *,
-    id: str = "latest",  # noqa: A002 - as the store names it
+    id: str = "latest",
 ) -> Disagreement:
     """Compare each source of snapshot `id` with all others together.
 

@@ -35,24 +35,24 @@ class FinishedReports:
         self._config, self._folder = config, folder
         self._keys: dict[str, str] = {}
 
-    def key(self, id: str) -> str:  # noqa: A002 - as the store names it
+    def key(self, id: str) -> str:
         """The key that a report of a snapshot has if it is computed now; "" for an unknown one."""
         if id not in self._keys:
             ref, refs = self._refs.get(id), [*self._refs.values()]
             self._keys[id] = storage.key_of(lineage(refs, ref), self._config) if ref else ""
         return self._keys[id]
 
-    def report(self, id: str) -> TrendReport | None:  # noqa: A002
+    def report(self, id: str) -> TrendReport | None:
         """The finished report of a snapshot; None where there is none, or one of something else."""
         key = self.key(id)
         return storage.load_of(self._folder, id, key) if self._folder and key else None
 
-    def scores(self, id: str) -> WordScores | None:  # noqa: A002
+    def scores(self, id: str) -> WordScores | None:
         """The figures of every word that the finished report compared; None as for `report`."""
         key = self.key(id)
         return storage.load_scores(self._folder, id, key) if self._folder and key else None
 
-    def with_scores(self, id: str) -> TrendReport | None:  # noqa: A002
+    def with_scores(self, id: str) -> TrendReport | None:
         """Both in one; None where either is missing."""
         report, scores = self.report(id), self.scores(id)
         return None if report is None or scores is None else replace(report, scores=scores)

@@ -30,7 +30,7 @@ class Snapshots(Protocol):
     def list(self) -> list[SnapshotRef]:
         """All readable snapshots by window start."""
 
-    def open(self, id: str = ...) -> Snapshot:  # noqa: A002 - as the store names it
+    def open(self, id: str = ...) -> Snapshot:
         """One snapshot by id, or the `latest`; raises SnapshotError."""
 
 
@@ -85,7 +85,7 @@ class ReportInput:
     notes: tuple[Note, ...]
 
 
-def gather(store: Snapshots, id: str = "latest") -> ReportInput:  # noqa: A002
+def gather(store: Snapshots, id: str = "latest") -> ReportInput:
     """Open a snapshot and all readable ones before it."""
     snapshot = store.open(id)
     earlier, notes = _opened(store, lineage(store.list(), snapshot.ref)[:-1], counts=True)

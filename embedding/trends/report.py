@@ -31,7 +31,7 @@ NOT_ADJACENT = "not_adjacent"
 
 def build_report(
     store: Snapshots,
-    id: str = "latest",  # noqa: A002 - as the store names it
+    id: str = "latest",
     config: TrendsConfig | None = None,
     saved: Path | None = None,
 ) -> TrendReport:
@@ -120,7 +120,7 @@ def build_report(
 
 def window_report(
     store: Snapshots,
-    id: str,  # noqa: A002
+    id: str,
     config: TrendsConfig,
     folder: Path | None,
 ) -> TrendReport:

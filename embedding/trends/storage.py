@@ -127,13 +127,13 @@ def save(report: TrendReport, folder: Path) -> Path:
     return target
 
 
-def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store names it
+def load(folder: Path, id: str) -> TrendReport:
     """Read a saved report, whatever it is of; InputError when there is none that can be read."""
     path = folder / _checked(id) / REPORT
     return _parsed(path, _content(path, id))
 
 
-def load_of(folder: Path, id: str, key: str) -> TrendReport | None:  # noqa: A002
+def load_of(folder: Path, id: str, key: str) -> TrendReport | None:
     """Read the saved report with this key (`key_of`).
 
     None where there is none with it. One that cannot be read is none, with a line in the log.
@@ -149,7 +149,7 @@ def load_of(folder: Path, id: str, key: str) -> TrendReport | None:  # noqa: A00
         return None
 
 
-def _content(path: Path, id: str) -> dict[str, Any]:  # noqa: A002
+def _content(path: Path, id: str) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -169,7 +169,7 @@ def _parsed(path: Path, data: dict[str, Any]) -> TrendReport:
         raise InputError(f"{path}: {error}") from error
 
 
-def load_scores(folder: Path, id: str, key: str) -> WordScores | None:  # noqa: A002
+def load_scores(folder: Path, id: str, key: str) -> WordScores | None:
     """The saved figures of all words; None when there are none with this key (`key_of`)."""
     found = _scores(folder / _checked(id))
     return found if found is not None and found.key == key else None
@@ -188,7 +188,7 @@ def holding(folder: Path, wanted: str) -> list[str]:
     return [name for name in saved(folder) if _holds(folder / name, wanted)]
 
 
-def remove(folder: Path, id: str) -> None:  # noqa: A002
+def remove(folder: Path, id: str) -> None:
     """Take a report away; it is made again from its snapshot when it is asked for."""
     (folder / _checked(id)).rename(folder / f".replaced-{uuid.uuid4().hex}")
     sweep(folder)
@@ -278,7 +278,7 @@ def _switch(draft: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _checked(id: str) -> str:  # noqa: A002
+def _checked(id: str) -> str:
     if not _ID.fullmatch(id):
         raise InputError(f"{id[:120]!r} is not a snapshot id; one looks like 2020-02-a1b2c3d4.")
     return id

@@ -148,7 +148,7 @@ class TeamStore:
 
         self._change(change)
 
-    def remove_note(self, id: str, who: str | None) -> None:  # noqa: A002
+    def remove_note(self, id: str, who: str | None) -> None:
         """Remove a note: one's own, or any where nobody is known by name (`who` None)."""
 
         def kept(one: TeamNote) -> bool:
@@ -156,7 +156,7 @@ class TeamStore:
 
         self._change(lambda shared: replace(shared, notes=tuple(filter(kept, shared.notes))))
 
-    def mail_report(self, format: str, language: str, who: str) -> None:  # noqa: A002
+    def mail_report(self, format: str, language: str, who: str) -> None:
         """Have the report of each window mailed, or none (format `none`); raises TeamError."""
         if format not in (*REPORT_FORMATS, "none"):
             accepted = ", ".join(REPORT_FORMATS)

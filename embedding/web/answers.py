@@ -59,7 +59,7 @@ class Answers:
         """Whether addresses of documents are kept anywhere."""
         return self._evidence is not None
 
-    def beside(self, id: str, word: str) -> list[Beside]:  # noqa: A002
+    def beside(self, id: str, word: str) -> list[Beside]:
         """Words that stand beside a word in a window, without those that have no topic."""
         snapshot = self.reader.open(id)
         if snapshot.unreadable is not None:
@@ -70,7 +70,7 @@ class Answers:
         )
         return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
 
-    def about(self, id: str, topic: str) -> frozenset[str]:  # noqa: A002
+    def about(self, id: str, topic: str) -> frozenset[str]:
         """Words that a window uses as it uses the topic; none without a topic."""
         if not topic:
             return frozenset()
@@ -152,13 +152,7 @@ class Answers:
             ),
         )
 
-    def contrast(
-        self,
-        first: str,
-        second: str,
-        id: str,  # noqa: A002
-        wait_s: float,
-    ) -> SourceContrast:
+    def contrast(self, first: str, second: str, id: str, wait_s: float) -> SourceContrast:
         """Two sources in one window."""
         return self._later(
             ("contrast", first, second, id),
@@ -166,13 +160,13 @@ class Answers:
             wait_s,
         )
 
-    def disagreement(self, id: str, wait_s: float) -> Disagreement:  # noqa: A002
+    def disagreement(self, id: str, wait_s: float) -> Disagreement:
         """What the sources of a window disagree on."""
         return self._later(
             ("disagreement", id), lambda: disagreement(self.reader, self._trends, id=id), wait_s
         )
 
-    def bias(self, id: str) -> SourceBias:  # noqa: A002
+    def bias(self, id: str) -> SourceBias:
         """Which source a window's model serves worst, and proposed weights; raises InputError."""
         config = self._config
         return self._kept(

@@ -72,12 +72,12 @@ def api_routes(
     routes = APIRouter(prefix=prefix, dependencies=list(dependencies), responses=answers())
 
     @routes.get("/report", summary="The whole report of a window")
-    def report(id: IdQuery = LATEST) -> Response:  # noqa: A002
+    def report(id: IdQuery = LATEST) -> Response:
         """All rankings, stories, notes and figures of one window."""
         return as_text(storage.dumps(site.programs.report(id)))
 
     @routes.get("/stories", summary="What happened in a window", responses=answers(StoriesAnswer))
-    def stories(request: Request, id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
+    def stories(request: Request, id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:
         """Words that changed together, surest first: sentences, figures, addresses of documents.
 
         The language of the sentences is that of `lang` or `Accept-Language`.
@@ -102,7 +102,7 @@ def api_routes(
         return as_record(site.programs.windows(site.reading(request)))
 
     @routes.get("/scores", summary="Every word that was compared", responses=answers(ScoresAnswer))
-    def scores(id: IdQuery = LATEST, offset: OffsetQuery = 0, limit: PageQuery = 1000) -> Response:  # noqa: A002
+    def scores(id: IdQuery = LATEST, offset: OffsetQuery = 0, limit: PageQuery = 1000) -> Response:
         """How far each word moved and how sure that is, a part at a time."""
         return as_record(site.programs.scores(id, offset, limit))
 
@@ -142,7 +142,7 @@ def unknown_routes(dependencies: Sequence[Depends], prefix: str) -> APIRouter:
 
 
 def _add_ranking(routes: APIRouter, site: Site, name: str, answers: Describe) -> None:
-    def ranking(id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:  # noqa: A002
+    def ranking(id: IdQuery = LATEST, limit: LimitQuery = None) -> Response:
         return as_text(table.ranking_json(site.programs.report(id), name, limit))
 
     routes.add_api_route(

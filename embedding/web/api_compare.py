@@ -54,7 +54,7 @@ def comparing_routes(
         return as_text(storage.dumps(site.programs.between(then, now)))
 
     @routes.get("/sources", summary="The sources of a window", responses=answers(SourcesAnswer))
-    def sources(id: IdQuery = LATEST) -> Response:  # noqa: A002
+    def sources(id: IdQuery = LATEST) -> Response:
         """What each source brought, and how well the model serves it."""
         return as_record(site.programs.sources(id))
 
@@ -62,7 +62,7 @@ def comparing_routes(
     def contrast(
         a: FirstQuery,
         b: SecondQuery,
-        id: IdQuery = LATEST,  # noqa: A002
+        id: IdQuery = LATEST,
         limit: LimitQuery = None,
     ) -> Response:
         """Words that the two sources use differently, surest first."""
@@ -73,7 +73,7 @@ def comparing_routes(
     )
     def evidence(
         w: WordQuery,
-        id: IdQuery = LATEST,  # noqa: A002
+        id: IdQuery = LATEST,
         n: Annotated[int, Query(ge=1, le=200, description="Documents at most.")] = 20,
     ) -> Response:
         """Addresses of documents of a window, newest first; never their text."""
@@ -99,7 +99,7 @@ def comparing_routes(
         return as_answer({**to_plain(found), "text": text, "about": about})
 
     @routes.get("/bias", summary="Whom the model serves worst")
-    def bias(id: IdQuery = LATEST) -> Response:  # noqa: A002
+    def bias(id: IdQuery = LATEST) -> Response:
         """Losses by source, and weights of the sources that would even them."""
         return as_text(table.as_json(site.answers.bias(site.reader.open(id).id)))
 

@@ -249,7 +249,7 @@ def _steps(
 
 
 @exploring_routes.get("/sources.csv")
-def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
+def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:
     found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
     return csv_file(comparisons.contrast_csv(found), f"sources-{found.snapshot}.csv")
 
@@ -260,7 +260,7 @@ def _sources(
     request: Request,
     a: str = "",
     b: str = "",
-    id: str = LATEST,  # noqa: A002
+    id: str = LATEST,
 ) -> Response:
     refs = site.reader.listing().refs
     if not refs:

@@ -43,7 +43,7 @@ class PagePaths:
         """A permanent link to the brief of one snapshot."""
         return self._keeping(self._window(snapshot))
 
-    def handout(self, snapshot: str, format: str) -> str:  # noqa: A002
+    def handout(self, snapshot: str, format: str) -> str:
         """The report of one snapshot to hand on."""
         return f"{self.window(snapshot)}/report.{format}"
 
@@ -79,7 +79,7 @@ class PagePaths:
         page = f"windows/{ranking}.csv" if ranking else "windows"
         return self._query(page, then=then, now=now)
 
-    def sources(self, first: str, second: str, id: str, page: str = "sources") -> str:  # noqa: A002
+    def sources(self, first: str, second: str, id: str, page: str = "sources") -> str:
         """Two sources side by side; page `sources.csv` as CSV."""
         return self._query(page, a=first, b=second, id=id)
 

@@ -143,7 +143,7 @@ def _front(site: PageSite, request: Request) -> Response:
 
 
 @page_routes.get("/window/{id}")
-def _window(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
+def _window(site: PageSite, request: Request, id: str) -> Response:
     """The brief of a window; the front page where its days were not asked for."""
     window = site.reader.open(id).manifest.window
     if not site.filter(request).covers(window.start, window.end):
@@ -166,7 +166,7 @@ def nothing(site: Site, request: Request) -> HTMLResponse:
 
 
 @page_routes.get("/window/{id}/report.{format}")
-def _handout(site: PageSite, request: Request, id: str, format: str) -> Response:  # noqa: A002
+def _handout(site: PageSite, request: Request, id: str, format: str) -> Response:
     """The report to hand on."""
     if format not in FORMATS:
         raise HTTPException(404)
@@ -178,7 +178,7 @@ def _handout(site: PageSite, request: Request, id: str, format: str) -> Response
 
 
 @page_routes.get("/window/{id}/{ranking}.csv")
-def _ranking_csv(site: PageSite, request: Request, id: str, ranking: str) -> Response:  # noqa: A002
+def _ranking_csv(site: PageSite, request: Request, id: str, ranking: str) -> Response:
     if ranking not in RANKINGS:
         raise HTTPException(404)
     report = filtered(site, request, site.reader.report(id, wait_s=60.0))
@@ -252,7 +252,7 @@ def _compared(
 
 
 @page_routes.get("/window/{id}/disagreement")
-def _disagreement(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
+def _disagreement(site: PageSite, request: Request, id: str) -> Response:
     """The section of a brief that came before its sources were compared: 202 while they still are,
     204 where there is nothing to show.
     """
@@ -265,7 +265,7 @@ def _disagreement(site: PageSite, request: Request, id: str) -> Response:  # noq
     return site.render(request, "disagreement.html", found=found, sentences=sentences)
 
 
-def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A002
+def _times(site: Site, request: Request, id: str) -> WindowTimeline:
     return timeline(
         site.filter(request).refs(site.reader.listing().refs),
         id,
@@ -274,7 +274,7 @@ def _times(site: Site, request: Request, id: str) -> WindowTimeline:  # noqa: A0
 
 
 @page_routes.get("/window/{id}/timeline")
-def _line(site: PageSite, request: Request, id: str) -> Response:  # noqa: A002
+def _line(site: PageSite, request: Request, id: str) -> Response:
     """The line of windows around one, once one more of them is analysed: 202 while it is not yet.
 
     They are analysed one at a time, the newest first, as a reader who opens a window comes before.
@@ -297,7 +297,7 @@ def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None
     return None if report is None else filtered(site, request, report)
 
 
-def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
+def _bias(site: Site, id: str) -> SourceBias | None:
     """None where there are no losses of two sources to set against each other."""
     try:
         return site.answers.bias(id)

@@ -169,22 +169,22 @@ class Reader:
     def list(self) -> list[SnapshotRef]:
         return [*self.listing().refs]
 
-    def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
+    def open(self, id: str = LATEST) -> Snapshot:
         """One snapshot by its id or its window's label, kept open; raises SnapshotError."""
         refs = self.listing().refs
         if id == LATEST:
             if not refs:
                 raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
-            id = refs[-1].id  # noqa: A001
+            id = refs[-1].id
         # The last of a window that was cut again counts.
-        id = next((ref.id for ref in reversed(refs) if label_of(ref) == id), id)  # noqa: A001
+        id = next((ref.id for ref in reversed(refs) if label_of(ref) == id), id)
         if id in self.checksums.damaged:
             raise SnapshotError(self.checksums.damaged[id])
         snapshot = self._snapshots.get(id, lambda: self._store.open(id))
         self.checksums.check(snapshot)
         return snapshot
 
-    def report(self, id: str, wait_s: float | None = 3.0) -> TrendReport:  # noqa: A002
+    def report(self, id: str, wait_s: float | None = 3.0) -> TrendReport:
         """The report of a snapshot: the finished one, else computed.
 
         Raises LaterError while it is still being computed after `wait_s` seconds, SnapshotError
@@ -204,7 +204,7 @@ class Reader:
         assert known is not None, "a report that was computed has the figures of its words"
         return known
 
-    def _compute(self, id: str, wait_s: float | None) -> TrendReport:  # noqa: A002
+    def _compute(self, id: str, wait_s: float | None) -> TrendReport:
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
@@ -213,7 +213,7 @@ class Reader:
         )
         return waited(task, wait_s)
 
-    def finished_report(self, id: str) -> TrendReport | None:  # noqa: A002
+    def finished_report(self, id: str) -> TrendReport | None:
         """The finished report of a snapshot (`FinishedReports`), kept until its file changes."""
         finished, folder = self.listing().finished, self._config.reports
         try:
@@ -223,7 +223,7 @@ class Reader:
             return None
         return self._saved.get((finished.key(id), changed), lambda: finished.report(id))
 
-    def known_report(self, id: str) -> TrendReport | None:  # noqa: A002
+    def known_report(self, id: str) -> TrendReport | None:
         """The report of a snapshot when it needs no computing."""
         finished = self.finished_report(id)
         task = None if finished else self._computed.peek((id, self.listing().finished.key(id)))

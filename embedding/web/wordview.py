@@ -105,7 +105,7 @@ def sources_of(history: WordHistory) -> tuple[str, ...]:
     return tuple(sorted({s.source for point in history.points for s in point.sources}))
 
 
-def _find(history: WordHistory, id: str | None, otherwise: int) -> int:  # noqa: A002
+def _find(history: WordHistory, id: str | None, otherwise: int) -> int:
     for at, point in enumerate(history.points):
         if id is not None and point.snapshot == id:
             return at

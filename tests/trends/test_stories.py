@@ -102,7 +102,7 @@ def test_words_used_alike_are_told_once_with_their_documents(report, store) -> N
     assert len(stories(report, told, limits_of(in_one_window(0.05)))) == 4
 
 
-def story(id: str, *words: str, first: str = "2020-02") -> Story:  # noqa: A002
+def story(id: str, *words: str, first: str = "2020-02") -> Story:
     own = tuple(StoryWord(word, "moved", 0.001, 5, 9) for word in words)
     return Story(id, first, own, 0.01, True, 9, 5, ("뉴스",))
 

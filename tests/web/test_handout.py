@@ -28,7 +28,7 @@ def files(config):
     """Reports of the last window, by language and format."""
     made = {}
 
-    def of(language: str, format: str) -> bytes:  # noqa: A002
+    def of(language: str, format: str) -> bytes:
         maker = made.setdefault(language, HandoutMaker(config, PAGE, language))
         return maker.attachment(maker.report("latest"), format).content
 

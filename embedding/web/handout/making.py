@@ -46,7 +46,7 @@ class HandoutMaker:
         reader = self._answers.reader
         return reader.report(reader.open(window).id, wait_s=None)
 
-    def attachment(self, report: TrendReport, format: str) -> Attachment:  # noqa: A002
+    def attachment(self, report: TrendReport, format: str) -> Attachment:
         """The report as a file; raises as `write_handout`."""
         chosen = named_format(format)
         to = Reading(PageText(self._language, self._answers.reader.unit()), self._paths)

@@ -62,7 +62,7 @@ class TrackedRun:
 
 def track_snapshot(
     store: SnapshotStore,
-    id: str,  # noqa: A002 - the contract's name
+    id: str,
     config: EvaluationConfig,
     *,
     tracking_uri: str,
