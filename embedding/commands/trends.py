@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +14,24 @@ from rich.markup import escape
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
 from embedding.commands.store_options import SnapshotStoreOption, open_store
-from embedding.commands.trend_reports import refuse_nothing, refuse_unknown
+from embedding.commands.trend_reports import (
+    computed,
+    last_found,
+    read_words,
+    refuse_nothing,
+    refuse_unknown,
+    report_between,
+    report_of,
+)
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
+    from embedding.settings import Settings
     from embedding.snapshots.evidence import EvidenceStore
     from embedding.snapshots.lookup import WholeStore
+    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
+    from embedding.trends.scoretable import WordScores
     from embedding.trends.stories import StoryDocuments
 
 ABOUT = """What changed between windows.
@@ -92,7 +106,6 @@ def stories(
 
     Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
     """
-    from embedding.commands.trend_reports import report_of
     from embedding.snapshots.evidence import EvidenceStore
 
     chosen = settings_of(snapshots)
@@ -125,8 +138,6 @@ def moved(
     Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
     `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-02`
     """
-    from embedding.commands.trend_reports import report_between, report_of
-
     _refuse_both(id, between)
     if not (every or between):
         _print_window(snapshots, id, "moved", limit, as_json, as_csv)
@@ -138,8 +149,6 @@ def moved(
         else report_of(store, id, chosen, scores=True)
     )
     if every:
-        from embedding.commands.trend_scores import print_all
-
         print_all(found, as_json=as_json, as_csv=as_csv)
     else:
         _print(found, "moved", limit, as_json, as_csv)
@@ -160,7 +169,6 @@ def score(
     Examples: `yeoron trends score --words words.txt` ·
     `yeoron trends score --words words.txt --between 2020-01 2020-02 --json`
     """
-    from embedding.commands.trend_scores import named_report, print_named
 
     _refuse_both(id, between)
     chosen = settings_of(snapshots)
@@ -170,8 +178,6 @@ def score(
 
 def _refuse_both(id: str, between: tuple[str, str] | None) -> None:
     if between and id != "latest":
-        from embedding.kernel.errors import ConfigError
-
         raise ConfigError(f"--id {id}: not accepted with --between, which names both windows.")
 
 
@@ -293,7 +299,6 @@ def report(
 
     Example: `yeoron trends report --all --snapshots store --out trends`
     """
-    from embedding.commands.trend_reports import computed
     from embedding.trends.storage import save
 
     chosen = settings_of(snapshots)
@@ -348,8 +353,6 @@ def _print_window(
     as_csv: bool,
 ) -> None:
     """A ranking of a window; below that of a quiet one which window had a finding last."""
-    from embedding.commands.trend_reports import report_of
-
     report = report_of(open_store(snapshots), id, settings_of(snapshots))
     _print(report, name, limit, as_json, as_csv)
     if not (as_json or as_csv) and (sentence := _last(snapshots, id, report, name)):
@@ -358,8 +361,6 @@ def _print_window(
 
 def _last(snapshots: Path | None, id: str, report: TrendReport, name: str) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
-    from embedding.commands.trend_reports import last_found
-
     if id != "latest":
         return ""
     with console.status("Looking for the last window with a finding …"):
@@ -449,3 +450,136 @@ def _plain(where: StoryDocuments | None) -> dict[str, Any]:
         "last_day": where.last and f"{where.last:%Y-%m-%d}",
         "addresses": [one.url for one in where.documents],
     }
+
+
+REASON = "reason"
+_LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
+
+
+def print_all(report: TrendReport, *, as_json: bool, as_csv: bool) -> None:
+    """Every word that was compared, a line each, surest first."""
+    from embedding.trends.scoretable import COLUMNS
+
+    refuse_nothing(report)
+    rows = scores_in(report).rows()
+    if as_json:
+        _write_json(report, rows)
+    elif as_csv:
+        _write_csv(COLUMNS, rows)
+    else:
+        _write_lines(report, rows)
+
+
+def print_named(
+    report: TrendReport,
+    words: Sequence[str],
+    reasons: Mapping[str, str],
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """The named words in their order; one that was not compared has a reason in place of figures.
+
+    reasons  of each word that was not compared
+    """
+    from embedding.trends.scoretable import COLUMNS
+
+    known = scores_in(report).of(words)
+    empty = dict.fromkeys(COLUMNS)
+    rows = [
+        {**empty, **known.get(word, {}), "word": word, REASON: reasons.get(word)} for word in words
+    ]
+    if as_json:
+        _write_json(report, rows)
+    elif as_csv:
+        _write_csv((*COLUMNS, REASON), rows)
+    else:
+        _write_lines(report, rows)
+
+
+def scores_in(report: TrendReport) -> WordScores:
+    """The figures that came with a report."""
+    if report.scores is None:
+        raise TypeError("a report that was computed has the figures of its words")
+    return report.scores
+
+
+def _write_json(report: TrendReport, rows: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object, a line for each row, written as they come."""
+    from embedding.trends.plain import to_plain
+
+    head = {
+        "snapshot": report.snapshot,
+        "compared_with": report.compared_with,
+        "notes": report.notes,
+        "ranking": "moved",
+    }
+    text = json.dumps(to_plain(head), ensure_ascii=False, sort_keys=True)
+    sys.stdout.write(text[:-1] + ', "rows": [')
+    for at, row in enumerate(rows):
+        line = json.dumps(row, ensure_ascii=False, sort_keys=True)
+        sys.stdout.write(("," if at else "") + "\n" + line)
+    sys.stdout.write("\n]}\n")
+
+
+def _write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    from embedding.trends.table import csv_cell
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([csv_cell(row[column]) for column in columns] for row in rows)
+
+
+def _write_lines(report: TrendReport, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Plain lines: a table of a hundred thousand words would have to be held whole."""
+    before = report.compared_with.label if report.compared_with else "nothing"
+    sys.stdout.write(f"moved · {report.snapshot.label} against {before}\n")
+    titles = {name: name for name in ("rank", "z", "q", "shift", "word")}
+    sys.stdout.write(_LINE.format(**titles, counts="mentions") + "\n")
+    sys.stdout.writelines(_lines(rows))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        if row.get(REASON) is not None:
+            yield f"{'–':>7} {row['word']}: {row[REASON]}\n"
+            continue
+        yield (
+            _LINE.format(
+                rank=row["rank"],
+                z=f"{row['z']:.1f}",
+                q=f"{row['q']:.2g}",
+                shift="–" if row["shift"] is None else f"{row['shift']:.2f}",
+                counts=f"{row['count_before']:,} → {row['count']:,}",
+                word=row["word"] + (" *" if row["significant"] else ""),
+            )
+            + "\n"
+        )
+
+
+def named_report(
+    store: SnapshotStore,
+    path: Path,
+    id: str,
+    windows: tuple[str, str] | None,
+    chosen: Settings,
+) -> tuple[TrendReport, list[str], dict[str, str]]:
+    """The report, the words of the file, and why those that were not compared were not."""
+    from embedding.trends.between import TwoSnapshots
+    from embedding.trends.material import Snapshots, gather
+    from embedding.trends.scores import why_not
+
+    words = read_words(path)
+    report = (
+        report_between(store, windows, chosen)
+        if windows
+        else report_of(store, id, chosen, scores=True)
+    )
+    refuse_nothing(report)
+    known = scores_in(report).of(words)
+    unknown = [word for word in words if word not in known]
+    source: Snapshots = store
+    if report.compared_with is not None:
+        source = TwoSnapshots(store.open(report.compared_with.id), store.open(report.snapshot.id))
+    reasons = why_not(unknown, gather(source, report.snapshot.id), chosen.trends)
+    return report, words, reasons

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 _DIGITS = 6
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -33,8 +33,8 @@ def from_plain(kind: Any, value: Any) -> Any:
     Raises KeyError for a field that is unknown, TypeError for one that is missing.
     """
     if dataclasses.is_dataclass(kind):
-        types = _types(kind)
-        return kind(**{name: from_plain(types[name], one) for name, one in value.items()})
+        types, make = _types(kind), cast("Any", kind)
+        return make(**{name: from_plain(types[name], one) for name, one in value.items()})
     inner = get_args(kind)
     if value is None or not inner:
         return value

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.formats import unreadable
 from embedding.trends.online import FAMILIES, OnlineTests
 from embedding.trends.plain import from_plain, to_plain
 from embedding.trends.scoretable import WordScores
-
-if TYPE_CHECKING:
-    from embedding.trends.rows import TrendReport
-
 
 _APART = {"apart": True}
 """Marks a field that has no place in the JSON form."""
@@ -439,8 +435,8 @@ _DROPPED = {"since_low", "since_high"}
 BEFORE = "before_unjudged"
 """Of a window whose forerunner lacks how words were used."""
 _UNJUDGED = ("usage_not_handed_in", "usage_limit", "node_lost", "document_gone")
-_UNSURE = ("not_converged", "unread_model", "unread_vectors", "few_documents", "too_few_documents")
-OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNSURE})
+_UNCLEAR = ("not_converged", "unread_model", "unread_vectors", "few_documents", "too_few_documents")
+OF_MEANING = frozenset({BEFORE, *_UNJUDGED, *_UNCLEAR})
 """Those on words that moved, which say nothing of how often words are used."""
 
 

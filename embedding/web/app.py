@@ -25,12 +25,12 @@ from embedding.web.answers import Answers
 from embedding.web.api import (
     PREFIXES,
     api_routes,
+    comparing_routes,
     described,
     headline_routes,
     undescribed,
     unknown_routes,
 )
-from embedding.web.api_compare import comparing_routes
 from embedding.web.config import WebConfig
 from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes

@@ -11,8 +11,8 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from embedding.snapshots.evidence import DAY, DayCount
+from embedding.web.exploring import MOST_DAYS, days_view, span
 from embedding.web.filters import PageFilter
-from embedding.web.overview import MOST_DAYS, days_view, span
 from embedding.web.text import PageText
 
 START = datetime(2020, 3, 1, tzinfo=UTC)
