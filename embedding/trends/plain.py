@@ -33,7 +33,8 @@ def from_plain(kind: Any, value: Any) -> Any:
     Raises KeyError for a field that is unknown, TypeError for one that is missing.
     """
     if dataclasses.is_dataclass(kind):
-        types, make = _types(kind), cast("Any", kind)
+        make = cast("Any", kind)
+        types = _types(make)
         return make(**{name: from_plain(types[name], one) for name, one in value.items()})
     inner = get_args(kind)
     if value is None or not inner:
