@@ -7,7 +7,7 @@ import re
 from urllib.parse import urlsplit, urlunsplit
 
 from embedding.kernel.ports import bracketed
-from embedding.sources.links import join, without_dots
+from embedding.sources.links import join, same_site, without_dots
 
 LONGEST_KEY = 2_500
 """Bytes of a key. An index of PostgreSQL holds no more than 2,704 in an entry."""
@@ -64,7 +64,6 @@ _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _INDEX = re.compile(r"(?<=/)index\.\w{3,5}$")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ITEM_MARKS = ("comment-", "item-")
-_PREFIXES = ("www.", "m.", "mobile.", "news.")
 
 
 def plain(url: str) -> str:
@@ -147,19 +146,7 @@ def same_page(left: str, right: str) -> bool:
     return same_site(left, right) and _page(left) == _page(right)
 
 
-def same_site(left: str, right: str) -> bool:
-    """Whether two addresses belong to one site, mobile and desktop edition alike."""
-    return _bare(urlsplit(left).hostname or "") == _bare(urlsplit(right).hostname or "") != ""
-
-
 def _page(url: str) -> tuple[str, str]:
     parts = urlsplit(canonical(url))
     path = _INDEX.sub("", parts.path).rstrip("/").removesuffix(".amp").removesuffix("/amp")
     return path.rstrip("/"), parts.query
-
-
-def _bare(host: str) -> str:
-    for prefix in _PREFIXES:
-        if host.startswith(prefix):
-            return host[len(prefix) :]
-    return host

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from lxml import html
+from lxml.cssselect import CSSSelector
 from lxml.etree import ParserError
 
 from embedding.crawl.addresses import canonical, host_of
@@ -31,7 +32,7 @@ from embedding.kernel.errors import FetchError, InputError, YeoronError
 from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Reference
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES, make_adapter
-from embedding.sources.links import join
+from embedding.sources.links import LINKS, linked
 
 # How much a source that was found would bring: pure figures and their order.
 #
@@ -285,8 +286,8 @@ def read_links(text: str, url: str, encoding: str = "utf-8") -> PageLinks:
     except (ParserError, ValueError) as error:
         raise FetchError("parse", f"{url}: not an HTML page.") from error
     feeds, sitemaps, others = dict[str, None](), dict[str, None](), dict[str, None]()
-    for node in root.iter("link", "a"):
-        link = join(url, node.get("href"), encoding).partition("#")[0]
+    for node in CSSSelector(f"link, {LINKS}")(root):
+        link = linked(node, url, encoding).partition("#")[0]
         address = canonical(link) if link and link != url else None
         if address is None:
             continue

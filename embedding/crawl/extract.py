@@ -13,7 +13,6 @@ from typing import Any
 from lxml import etree
 from trafilatura import bare_extraction, load_html
 
-from embedding.crawl.addresses import same_site
 from embedding.crawl.bylines import (
     authors_of,
     drop_bylines,
@@ -27,13 +26,17 @@ from embedding.crawl.origins import DateOrigin
 from embedding.crawl.publication import published
 from embedding.crawl.shingles import signature
 from embedding.kernel.errors import FetchError
-from embedding.sources.links import join
+from embedding.sources.links import GOES, join, same_site
 
 _SPACE = re.compile(r"[^\S\n]+")
 _REFRESH = re.compile(
     r"\s*\d(?:\.\d{0,9})?\s*[;,]\s*(?:url\s{0,9}=\s{0,9})?[\"']?([^\"'\s][^\"']*)", re.IGNORECASE
 )
 """Where a page sends its reader within ten seconds."""
+_MOVED = re.compile(
+    rf"[\s<!-]*(?:(?:window|document|self|top|parent)\.)?{GOES.pattern}[\s/>-]*", re.ASCII
+)
+"""A script that does nothing else than to send the reader to another page."""
 _BARE = re.compile(r"\s*<(?:meta|frameset)\b", re.IGNORECASE)
 """A page that is a refresh or frames and nothing else, not even <html>."""
 _MAIN = re.compile(r"main|content|body|view|article|post", re.IGNORECASE)
@@ -45,8 +48,8 @@ class Extracted:
     """What a page held. `digest` is over the normalised text, `signature` its MinHash (bytes).
 
     dated_by  how `published_at` is known
-    shows     the page of the same site that it refreshes to or has in a frame; only then may
-              the text be empty
+    shows     the page of the same site that it refreshes to, has in a frame, or to which its
+              script goes; only then may the text be empty
 
     `authors` are names, which stand in neither text nor title; they never leave the process.
     """
@@ -96,6 +99,8 @@ def extract(
     links = tree.xpath("//link[@rel='canonical']/@href")
     canonical, title = join(url, str(links[0])) or None if links else None, _title(tree)
     refreshed, framed = _refreshed(tree, url), _framed(tree, url)
+    scripts = map(_MOVED.fullmatch, tree.xpath("//script/text()"))
+    moved = _first([script[2] for script in scripts if script], url)
     named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))
     drop_bylines(tree)
     try:
@@ -112,7 +117,8 @@ def extract(
     # What stands on a page that its reader hardly sees is no article.
     text = "" if refreshed else _tidy(text)
     title = " ".join(without_names(title, named).split())
-    if not text and refreshed is None and framed is None:
+    shows = refreshed or framed or moved
+    if not text and shows is None:
         raise FetchError("empty", f"{url}: no text on the page.")
     return Extracted(
         text,
@@ -123,7 +129,7 @@ def extract(
         signature(text),
         named,
         publication.origin,
-        refreshed or framed,
+        shows,
     )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from embedding.crawl.addresses import key_digest, same_site, storable
+from embedding.crawl.addresses import key_digest, storable
 from embedding.crawl.lease import (
     Heartbeat,
     Incarnation,
@@ -65,6 +65,7 @@ from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.records import batched
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import SOURCES
+from embedding.sources.links import same_site
 
 # The leases in the frontier's database: the state machine of `lease.py`, one beat a transaction.
 #

@@ -207,7 +207,7 @@ def _above(text: str, lines: Sequence[str], delimiter: str) -> int:
     half = widths.most_common(1)[0][0] / 2
     for at, line in enumerate(re.split("\r?\n|\r", text)[:_FIRST_LINES]):
         row = next(csv.reader([line], delimiter=delimiter), [])
-        filled = [cell for cell in row if cell.strip()]
+        filled = list(dict.fromkeys(cell for cell in row if cell.strip()))
         if half < 1 or len(filled) >= half or any(c[0].isdigit() and _is_date(c) for c in filled):
             return at
         if line.count('"') % 2:

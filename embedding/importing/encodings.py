@@ -9,6 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from embedding.importing.opening import UnpackedFile, opened
 from embedding.kernel.errors import ConfigError, InputError
 
@@ -256,8 +259,10 @@ class Utf8Text(io.RawIOBase):
         else:
             end = len(whole)
         try:
-            whole[:end].decode()
-        except UnicodeDecodeError:
+            # Some five times as quick as to decode it.
+            ends = pa.py_buffer(np.array([0, end], np.int32))
+            pa.StringArray.from_buffers(1, ends, pa.py_buffer(whole)).validate(full=True)
+        except pa.ArrowInvalid:
             self._plain = False
             return None
         self._rest = whole[end:]

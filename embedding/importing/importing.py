@@ -348,7 +348,9 @@ class Conversion:
         author = self._field(raw, "author").to_pylist()
         dated = self._dates.times(field["date"])
         when = dated.when
-        formula = pc.fill_null(pc.match_substring_regex(field["text"], _FORMULA), False)
+        formula = pc.fill_null(pc.starts_with(field["text"], "="), False)
+        if pc.any(formula).as_py():
+            formula = pc.fill_null(pc.match_substring_regex(field["text"], _FORMULA), False)
         good = pc.and_(pc.and_(when.is_valid(), field["text"].is_valid()), pc.invert(formula))
         wrong = self._reasons(raw, field, when, formula) if not pc.all(good).as_py() else ()
         kept = np.flatnonzero(good.to_numpy(zero_copy_only=False))
@@ -429,11 +431,12 @@ class Conversion:
 
 def _without_markup(values: pa.StringArray) -> pa.StringArray:
     """Texts written in HTML as their words; the others as they are."""
+    data = values.buffers()[2].to_pybytes() if values.buffers()[2] else b""
+    if b"<" not in data and b"&" not in data:
+        return values
     places = np.flatnonzero(
         pc.fill_null(pc.match_substring_regex(values, "[<&]"), False).to_numpy(zero_copy_only=False)
     )
-    if not len(places):
-        return values
     texts = values.take(pa.array(places)).to_pylist()
     mask = np.zeros(len(values), dtype=bool)
     mask[places] = True

@@ -21,8 +21,10 @@ LONGEST_RECORD = 1 << 26
 """Characters of one record, at most."""
 TOO_LONG = f"more than {LONGEST_RECORD >> 20} MB of text"
 """Why a longer one is left out."""
-_FOREIGN = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x7fELF", b"RIFF", b"\xd0\xcf\x11\xe0")
-"""How pictures, PDF, programs, sound and old Office files begin."""
+_FOREIGN = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x7fELF", b"RIFF")
+"""How pictures, PDF, programs and sound begin."""
+_OFFICE = b"\xd0\xcf\x11\xe0"
+"""How files of Office before 2007 begin, and of Hangul."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,10 @@ def reader_of(path: Path, head: bytes, inner: str = "") -> str:
     Raises InputError for what is no file of records.
     """
     accepted = ", ".join(READERS)
+    if head.startswith(_OFFICE):
+        raise InputError(
+            f"{path}: written by an old Excel, Word or Hangul; save it as .xlsx or CSV."
+        )
     if head.startswith(_FOREIGN):
         raise InputError(f"{path}: a picture, a document or a program; {accepted} are accepted.")
     traits = {name: READERS.traits(name) for name in READERS}

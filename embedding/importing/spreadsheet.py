@@ -1,4 +1,4 @@
-"""XLSX, as BigKinds and other archives hand it out."""
+"""Spreadsheets, as BigKinds and other archives hand them out: XLSX, or a table in HTML or text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from embedding.importing.opening import DAMAGED, check_file, why_not
+from lxml import etree
+
+from embedding.importing.encodings import Utf8Text, encoding_of
+from embedding.importing.opening import DAMAGED, check_file, opened, why_not
 from embedding.importing.readers import (
     LONGEST_RECORD,
     READERS,
@@ -30,23 +33,32 @@ _UNPACKED = 1 << 23
 _RATIO = 100
 """A part of more bytes unpacked, and so many times its size, is none of a table: cells of the most
 uniform ones take a tenth. openpyxl needs some hundred bytes of memory for each."""
+_BEGIN = 1 << 16
+"""Bytes in which a table in HTML begins, behind its styles."""
 _ROWS, _COLUMNS = 1 << 20, 1 << 14
 """Of a sheet (ECMA-376); a file can name others, and all before them would be filled up."""
 
 
 @READERS.register(
     "xlsx",
-    ReaderTraits(noun="a spreadsheet", suffixes=(".xlsx", ".xlsm"), begins=(b"PK\x03\x04",)),
+    ReaderTraits(
+        noun="a spreadsheet", suffixes=(".xlsx", ".xlsm", ".xls"), begins=(b"PK\x03\x04",)
+    ),
 )
 def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     """The rows of the first sheet below its first line of names.
 
-    A formula counts as the value that was computed last; none is computed here.
+    A formula counts as the value that was computed last; none is computed here. Many boards hand
+    out a table in HTML or text under the name of a spreadsheet, which programs open.
     """
     from openpyxl.utils.exceptions import InvalidFileException
 
-    del options  # it says itself how its text is written
     check_file(path)
+    with path.open("rb") as file:
+        begin = file.read(4)
+    if not begin.startswith(b"PK"):
+        yield from _of_text(path, options, since)
+        return
     try:
         _check_parts(path)
         try:
@@ -66,9 +78,40 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
         finally:
             book.close()
     except (InvalidFileException, *DAMAGED, *_DEFECTS) as error:
-        with path.open("rb") as file:
-            why = why_not(error, file.read(4))
+        why = why_not(error, begin)
         raise InputError(f"{path}: not a complete .xlsx file ({why}).") from error
+
+
+def _of_text(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
+    """The rows of what is called a spreadsheet and is a table in HTML or in text."""
+    with opened(path) as file:
+        encoding = encoding_of(file, path, options.encoding)
+        begin = file.head(_BEGIN).decode(encoding.name, "replace").lstrip("\ufeff \t\r\n").lower()
+        if "\0" in begin:
+            raise InputError(f"{path}: neither a spreadsheet nor a table in HTML or text.")
+        if begin.startswith("<"):
+            if not re.search("<t[rdh][ >]", begin):
+                raise InputError(f"{path}: no table in it; save it as .xlsx or CSV.")
+            # The text is UTF-8 by now, whatever it says.
+            rows = etree.iterparse(
+                Utf8Text(file, encoding.name), tag="tr", html=True, encoding="utf-8", huge_tree=True
+            )
+            cells = _rows(map(_cells, rows), path, since, [0])
+            yield from in_columns(cells, lambda: file.done, note=encoding.note)
+            return
+    yield from READERS.get("csv")(path, options, since)
+
+
+def _cells(event: tuple[str, Any]) -> tuple[str, ...]:
+    """The cells of a row of HTML, which is forgotten."""
+    row = event[1]
+    for end in row.iter("br", "p", "div"):
+        end.tail = f" {end.tail or ''}"
+    cells = tuple(
+        " ".join("".join(cell.itertext()).split()) for cell in row.iterchildren("td", "th")
+    )
+    row.clear()
+    return cells
 
 
 def _book(path: Path, styled: bool = True) -> Any:
@@ -119,8 +162,8 @@ def _rows(
             raise InputError(f"{path}: more than {_ROWS:,} rows or {_COLUMNS:,} columns; no sheet.")
         cells = [_text(cell) for cell in row]
         if names is None:
-            # A title above the table stands in a cell of its own.
-            if sum(cell is not None for cell in cells) > 1:
+            # A title above the table stands in a cell of its own, or in each where it was merged.
+            if len({cell for cell in cells if cell is not None}) > 1:
                 names = [cell or str(place) for place, cell in enumerate(cells, 1)]
         elif any(cell is not None for cell in cells):
             if number >= since:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlsplit, urlunsplit
 
 _DROPPED = re.compile(r"[\t\n\r]")
@@ -13,6 +14,19 @@ _KEPT = "%!$&()*+,;=:@/[]^|~"
 _IN_PATH, _IN_QUERY, _IN_FRAGMENT = _KEPT + "'", _KEPT + "?{}`\\", _KEPT + "'?#{}\\"
 """What stays as it is written (WHATWG URL, section 1.3)."""
 _DOT = re.compile(r"%2e", re.IGNORECASE)
+_PREFIXES = ("www.", "m.", "mobile.", "news.")
+LINKS = "a, [data-href], li[data-url], tr[data-url], [onclick]:not(button):not(input)"
+"""CSS selector of what may lead to an article. Buttons lead to what a visitor does."""
+_HELD = ("data-href", "data-url", "data-link", "data-next", "data-next-page", "data-page")
+GOES = re.compile(
+    r"(?:\blocation(?:\.href)?\s*=|\blocation\.(?:assign|replace)\s*\(|\bwindow\.open\s*\()"
+    r"""\s*(['"])([^'"\s]+)\1\s*(?:[;,)}]|$)"""
+)
+"""A script that goes to an address which is written whole: nothing is added to it."""
+_CALLED = re.compile(
+    r"""\s*(?:javascript:)?\s*(?:return\s+)?[\w.]+\s*\(\s*(['"])((?:https?:/|\.{1,2})?/[^'"\s]+)\1\s*[,)]"""
+)
+"""A script that is called with an address, as in `goView('/news/12')`."""
 
 
 def join(base: str, link: str | None, encoding: str = "utf-8") -> str:
@@ -33,6 +47,31 @@ def join(base: str, link: str | None, encoding: str = "utf-8") -> str:
         return whole if sound and (parts.port is None or parts.port > 0) else ""
     except (ValueError, UnicodeError):
         return ""
+
+
+def linked(node: Any, base: str, encoding: str = "utf-8") -> str:
+    """The address that an element of the page `base` leads to; "" where there is none.
+
+    Where it has no `href` of an address, that is what a script holds, if it is written whole and of
+    the same site: `onclick="location.href='view.php?no=12'"`, `data-href="/news/12"`.
+    """
+    href = (node.get("href") or "").strip(_ENDS)
+    if not href.startswith("#") and (link := join(base, href, encoding)):
+        return link
+    held = [value for name in _HELD if re.search("[/?.]", value := node.get(name) or "")]
+    for script in (href, node.get("onclick") or ""):
+        held += [found[2] for found in (GOES.search(script), _CALLED.match(script)) if found]
+    links = (join(base, one, encoding) for one in held)
+    return next((link for link in links if link and same_site(link, base)), "")
+
+
+def same_site(left: str, right: str) -> bool:
+    """Whether two addresses belong to one site, mobile and desktop edition alike."""
+    return _bare(urlsplit(left).hostname or "") == _bare(urlsplit(right).hostname or "") != ""
+
+
+def _bare(host: str) -> str:
+    return next((host[len(one) :] for one in _PREFIXES if host.startswith(one)), host)
 
 
 def without_dots(path: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from lxml import html
@@ -14,10 +14,11 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
-from embedding.sources.links import join
+from embedding.sources.links import LINKS, join, linked
 from embedding.sources.times import parse_time
 
 _CALL = re.compile(r"""\w\(\s*['"]?([1-9]\d{0,5})['"]?\s*[,)]""")
+_PATH_OF_PAGE = re.compile(r"(?<=/page)/[0-9]{1,6}(?=/?$)")
 _NUMBER_OF_PAGE = re.compile(
     r"(?:(?:cur(?:rent)?|go|now|c|n|s)?_?page(?:_?(?:no|num(?:ber)?|index|idx))?|pg|p|cp|pn)", re.I
 )
@@ -47,7 +48,7 @@ def check_selectors(source: SourceConfig) -> None:
             "time",
             "next",
         ),
-        defaults={"link": "a[href]"},
+        defaults={"link": LINKS},
         check=check_selectors,
         noun="a page that lists articles",
         listing=True,
@@ -95,7 +96,7 @@ class _Reader:
         self._zone = source.timezone
         self._links = re.compile(source.links or "")
         self._items = _selector(source.items)
-        self._link = _selector(source.link or "a[href]")
+        self._link = _selector(source.link or LINKS)
         self._title = _selector(source.title)
         self._time = _selector(source.time)
         self._next = _selector(source.next)
@@ -112,25 +113,48 @@ class _Reader:
         for row in rows:
             for reference in self._references(row, base, page):
                 seen.setdefault(reference.url, reference)
-        following = self._next(root) if self._next else []
-        next_url = None
-        if following:
-            linked = join(base, following[0].get("href"), page.encoding)
-            next_url = linked if linked.partition("#")[0] != page.url else ""
-            next_url = next_url or _by_script(following[0], base, page)
-        return ListingPage(tuple(seen.values()), next_url if next_url != page.url else None)
+        pager = self._next(root) if self._next else []
+        return ListingPage(tuple(seen.values()), _following(pager, base, page))
 
     def _references(self, row: html.HtmlElement, base: str, page: FetchedPage) -> list[Reference]:
         """Links of one row; title and time are the row's when items are selected."""
         found = []
         for anchor in self._link(row) if self._link else []:
-            link = join(base, anchor.get("href"), page.encoding).partition("#")[0]
+            link = linked(anchor, base, page.encoding).partition("#")[0]
             if link and self._links.search(link):
                 title = _text(self._title, row) if self._items else ""
                 time = _text(self._time, row) if self._items else ""
                 when = parse_time(time, self._zone, page.read_at)
-                found.append(Reference(link, when, title or _content(anchor)))
+                # The text of a whole row names the author, too.
+                own = _content(anchor) if anchor.tag == "a" else ""
+                found.append(Reference(link, when, title or own))
         return found
+
+
+def _following(pager: Sequence[html.HtmlElement], base: str, page: FetchedPage) -> str | None:
+    """Where the page behind this one is, of all that a pager links to: also the first and last."""
+    links = []
+    for node in pager:
+        link = linked(node, base, page.encoding)
+        if link.partition("#")[0] in ("", page.url):
+            link = _by_script(node, base, page) or page.url
+        links += [link] if link != page.url else []
+    numbered = {number: one for one in reversed(links) if (number := _number(one)) is not None}
+    if len(links) < 2 or not numbered:
+        return links[0] if links else None
+    # The address of the first page may not say so, and some count from 0.
+    here = _number(page.url)
+    here = min(*numbered, 1) if here is None else here
+    later = [number for number in numbered if number > here]
+    return numbered[min(later)] if later else None
+
+
+def _number(url: str) -> int | None:
+    """The number of a page of a listing, where its address tells it."""
+    parts = urlsplit(url)
+    named = [value for name, value in parse_qsl(parts.query) if _NUMBER_OF_PAGE.fullmatch(name)]
+    found = re.fullmatch(r"[0-9]{1,6}", named[0]) if named else _PATH_OF_PAGE.search(parts.path)
+    return int(found[0].rpartition("/")[2]) if found else None
 
 
 def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | None:
@@ -138,7 +162,9 @@ def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | No
     its address has a field for the number of a page. A form that is posted is asked for all the
     same; a server that does not answer gives the first page again, which is known."""
     call = _CALL.search(f"{link.get('href') or ''} {link.get('onclick') or ''}")
-    if call is None:
+    held = (link.get(name) or "" for name in ("data-page", "data-next-page", "data-next"))
+    number = call[1] if call else next((one for one in held if one.isdecimal()), None)
+    if number is None:
         return None
     forms = [
         (join(base, form.get("action"), page.encoding) or page.url, form.form_values())
@@ -147,7 +173,7 @@ def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | No
     forms.append((page.url, parse_qsl(urlsplit(page.url).query, True, encoding=page.encoding)))
     for address, fields in forms:
         if any(_NUMBER_OF_PAGE.fullmatch(name) for name, _ in fields):
-            sent = [(n, call[1] if _NUMBER_OF_PAGE.fullmatch(n) else v) for n, v in fields]
+            sent = [(n, number if _NUMBER_OF_PAGE.fullmatch(n) else v) for n, v in fields]
             return join(address, "?" + urlencode(sent, encoding=page.encoding, errors="replace"))
     return None
 

@@ -103,6 +103,8 @@ REFRESH = '<meta http-equiv="Refresh" content="0; URL=\'/post?no=1\'">'
         FRAMESET,
         '<frameset><frame src="http://other.example/"><frame src="/post?no=1"></html>',
         "<meta http-equiv=refresh content='0;url=post?no=1'>",
+        "<html><head><script>location.href = 'post?no=1';</script></head></html>",
+        "<html><body><script><!--\nwindow.location.replace('/post?no=1')\n//--></script></body></html>",
         f"<html><head>{REFRESH}</head><body>잠시 후 글이 있는 쪽으로 옮겨 갑니다.</body></html>",
         page(REFRESH),
     ],
@@ -120,6 +122,9 @@ def test_a_page_that_only_shows_another_says_which(html: str) -> None:
         f"<html><head><noscript>{REFRESH}</noscript></head><body></body></html>",
         '<html><head><meta http-equiv="refresh" content="300"></head><body></body></html>',
         f'<html><head><meta http-equiv="refresh" content="0;url={URL}"></head></html>',
+        "<html><script>alert('지워진 글입니다'); location.href='/post?no=1'</script></html>",
+        "<html><script>if (phone) location.href='/post?no=1'</script></html>",
+        "<html><script>location.href='https://other.example/post?no=1'</script></html>",
         '<html><body><iframe id="main" src="http://["></iframe></body></html>',
     ],
 )

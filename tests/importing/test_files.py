@@ -234,6 +234,48 @@ def test_a_formula_in_a_spreadsheet_counts_as_what_was_computed_last(folder: Fol
     assert "computed" not in folder.out.read_text("utf-8")
 
 
+def test_a_title_may_stand_in_each_of_the_cells_that_were_merged(folder: Folder) -> None:
+    from openpyxl import Workbook
+
+    book, held = Workbook(), io.BytesIO()
+    for row in (["게시글 목록"] * 3, ["작성일", "제목", "본문"], ["2024-02-01", "봄", "봄이 온다"]):
+        book.active.append(row)
+    book.save(held)
+    assert folder.take("a.xlsx", held.getvalue()).records == 1
+    (folder.path / "corpus.jsonl").unlink()
+    table = KOREAN.splitlines()
+    assert folder.take("a.csv", "\n".join(["목록,목록,목록", *table])).records == len(table) - 1
+
+
+BOARD = (
+    '<html><head><meta http-equiv="Content-Type" content="text/html; charset={}">'
+    "<style>br {{mso-data-placement:same-cell;}}</style></head><body><table border=1>"
+    "<tr><th colspan=3>게시글 목록</th></tr><tr><th>작성일<th>제목<th>본문</tr>"
+    "<tr><td>2024-02-01<td>봄<td>나침<b>반을</b><br>들고 &lt;도로&gt;에</tr>"
+    '<TR CLASS="x"><TD>2024-02-02<TD><TD>사람이 많아진다</TR></table>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.xls", BOARD.format("euc-kr").encode("cp949")),
+        ("a.xlsx", BOARD.format("utf-8").encode("utf-8-sig")),
+        ("a.xls", "\r\n" + BOARD[BOARD.index("<table") :]),
+        ("a.xls", "작성일\t본문\n2024-02-01\t나침반을 들고\n2024-02-02\t사람이\n".encode("utf-16")),
+        ("a.xlsx", "작성일,본문\n2024-02-01,나침반을 들고\n2024-02-02,사람이\n".encode("cp949")),
+    ],
+    ids=["html-euc-kr", "html-utf-8", "html-bare", "text-utf-16", "text-cp949"],
+)
+def test_a_table_of_html_or_text_may_be_called_a_spreadsheet(
+    folder: Folder, name: str, data: bytes | str
+) -> None:
+    assert folder.take(name, data).records == 2
+    lines = folder.lines()
+    assert [line["date"][:10] for line in lines] == ["2024-02-01", "2024-02-02"]
+    assert lines[0]["text"].startswith("나침반을 들고")
+
+
 @pytest.mark.parametrize(
     "tail", ['2024-02-03,"cut in the mid', '2024-02-03,"cut\nin the mid', "2024-02-03"]
 )
@@ -266,6 +308,12 @@ def test_a_packed_table_that_is_cut_off(folder: Folder) -> None:
         ("a.csv", b"a\0\1\2b" * 50, "binary data; a file of text is expected."),
         ("a.bin", b"whatever this is", "neither its name nor its beginning says what it is"),
         ("a.xlsx", b"PK\x03\x04 no zip", "not a complete .xlsx file"),
+        (
+            "a.xls",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0",
+            "written by an old Excel, Word or Hangul",
+        ),
+        ("a.xls", "<html><body>로그인이 필요합니다</body></html>", "no table in it; save it as"),
         ("a.parquet", b"PAR1 no such thing", "not a complete Parquet file"),
         ("a.jsonl", '[{"date": "2024-01-01"', "not valid JSON"),
         ("a.xml", "<rss><channel></channel></rss>", "no entry of RSS or Atom in it."),

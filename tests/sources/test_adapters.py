@@ -56,6 +56,10 @@ FORM = '<form action="/l.do" method="post"><input name="{}" value="1"><input nam
         ('href="javascript:history.back()"', FORM.format("pageIndex"), None),
         ('href="javascript:void(0)"', "", None),
         ('href="#"', "", None),
+        ('data-page="3"', "", LISTED),
+        ('data-next="/bbs/more?page=3"', "", "/bbs/more?page=3"),
+        ("onclick=\"location.href='list?page=3'\"", "", "/bbs/list?page=3"),
+        ("onclick=\"window.open('https://other.example/?page=3')\"", "", None),
     ],
 )
 def test_the_next_page_of_a_board_may_be_a_scripts(
@@ -127,6 +131,70 @@ def test_no_bytes_break_the_sitemap_reader(body: bytes) -> None:
     page = FetchedPage(BASE, body.decode("utf-8", "replace"), body, {})
     with suppress(FetchError):
         read_sitemap(page, "UTC")
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("<tr onclick=\"location.href='read?no=1'\"><td>글</td></tr>", "/bbs/read?no=1"),
+        ("<tr onclick=\"document.location = '/read?no=1';\"><td>글</td></tr>", "/read?no=1"),
+        ("<a href=\"javascript:location.replace('read?no=1')\">글</a>", "/bbs/read?no=1"),
+        (
+            "<a href='#' onclick=\"window.open('./read?no=1', '', 'width=9')\">글</a>",
+            "/bbs/read?no=1",
+        ),
+        ("<a href=\"javascript:goView('/read/1')\">글</a>", "/read/1"),
+        ("<a href='#none' onclick=\"return fn.view('/read/1', 3)\">글</a>", "/read/1"),
+        ('<li data-href="/read/1"><b>글</b></li>', "/read/1"),
+        ('<li data-url="https://m.example.org/read/1">글</li>', "https://m.example.org/read/1"),
+        ('<a href="javascript:void(0)" data-url="/read/1">글</a>', "/read/1"),
+        ('<a href="/read/2" data-href="/read/1">글</a>', "/read/2"),
+        # Not whole, of another site, no address, or what a button does.
+        ("<tr onclick=\"location.href='/read?no=' + id\"><td>글</td></tr>", None),
+        ("<a href=\"javascript:goView('1')\">글</a>", None),
+        ("<a href='#' onclick=\"window.open('https://other.example/read/1')\">글</a>", None),
+        ('<a href="#read" data-href="tab-read">글</a>', None),
+        ("<button onclick=\"location.href='/read/1/delete'\">지우기</button>", None),
+        ('<div data-url="/api/read">글</div>', None),
+    ],
+)
+def test_an_article_may_be_linked_by_a_script(row: str, found: str | None) -> None:
+    url = f"{BASE}/bbs/list"
+    source = SourceConfig(name="s", kind="page", url=url, links="read")
+    html = f"<html><table>{row}</table></html>" if "<tr" in row else f"<html>{row}</html>"
+    references = read_links(source, FetchedPage(url, html, html.encode(), {})).references
+    expected = None if found is None else found if "://" in found else BASE + found
+    assert [one.url for one in references] == ([] if expected is None else [expected])
+    assert all(one.title == ("글" if "<a" in row else "") for one in references)
+
+
+PAGER = "".join(f'<a class="n" href="{{0}}{n}">{n}</a>' for n in range(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("here", "links", "expected"),
+    [
+        ("/list", "/list?page=", "/list?page=2"),
+        ("/list?page=2", "/list?page=", "/list?page=3"),
+        ("/list?page=4", "/list?page=", None),
+        ("/list/page/3", "/list/page/", "/list/page/4"),
+        ("/list?pageIndex=3", "javascript:go(4);//", "/list?pageIndex=4"),
+    ],
+)
+def test_a_pager_leads_to_the_page_behind_this_one(
+    here: str, links: str, expected: str | None
+) -> None:
+    source = SourceConfig(name="s", kind="page", url=BASE + here, next="a.n")
+    html = f'<html><a class="n" href="/list">처음</a>{PAGER.format(links)}</html>'
+    found = read_links(source, FetchedPage(BASE + here, html, html.encode(), {}))
+    assert found.next == (expected and BASE + expected)
+
+
+def test_a_pager_may_count_from_zero() -> None:
+    source = SourceConfig(name="s", kind="page", url=f"{BASE}/list", next="a.n")
+    html = "<html>" + "".join(f'<a class="n" href="?page={n}">{n + 1}</a>' for n in range(3))
+    found = read_links(source, FetchedPage(f"{BASE}/list", html, html.encode(), {}))
+    assert found.next == f"{BASE}/list?page=1"
 
 
 async def test_pages_are_followed_until_all_links_are_known(web: Any) -> None:
