@@ -24,8 +24,8 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from embedding.cli import app
+from embedding.commands import reasons
 from embedding.commands.naming import known_names, meanings, named, settings_meanings
-from embedding.crawl import reasons
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
 from embedding.server.config import ServerConfig

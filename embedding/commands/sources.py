@@ -21,12 +21,12 @@ from embedding.commands.common import (
     settings_of,
 )
 from embedding.commands.crawl_table import CrawlView, crawl_table, print_whole
+from embedding.commands.reasons import REASONS
 from embedding.commands.status_tables import WIDE
-from embedding.crawl.reasons import REASONS
 from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from embedding.crawl.discover import Discovery
+    from embedding.discovery.searching import Discovery
     from embedding.platform.checking import SourceCheck
     from embedding.settings import Settings
     from embedding.sources.config import SourceConfig
@@ -302,7 +302,7 @@ def discover(
     Examples: `yeoron sources discover https://news.example.kr` ·
     `yeoron sources discover https://a.kr --domain b.kr --requests 100 --json`
     """
-    from embedding.discovery import discover as search
+    from embedding.discovery.proposals import discover as search
 
     chosen = settings_of()
     changes: dict[str, object] = {}

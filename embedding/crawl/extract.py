@@ -33,9 +33,7 @@ _REFRESH = re.compile(
     r"\s*\d(?:\.\d{0,9})?\s*[;,]\s*(?:url\s{0,9}=\s{0,9})?[\"']?([^\"'\s][^\"']*)", re.IGNORECASE
 )
 """Where a page sends its reader within ten seconds."""
-_MOVED = re.compile(
-    rf"[\s<!-]*(?:(?:window|document|self|top|parent)\.)?{GOES.pattern}[\s/>-]*", re.ASCII
-)
+_MOVED = re.compile(rf"(?:(?:window|document|self|top|parent)\.)?{GOES.pattern}")
 """A script that does nothing else than to send the reader to another page."""
 _BARE = re.compile(r"\s*<(?:meta|frameset)\b", re.IGNORECASE)
 """A page that is a refresh or frames and nothing else, not even <html>."""
@@ -99,8 +97,8 @@ def extract(
     links = tree.xpath("//link[@rel='canonical']/@href")
     canonical, title = join(url, str(links[0])) or None if links else None, _title(tree)
     refreshed, framed = _refreshed(tree, url), _framed(tree, url)
-    scripts = map(_MOVED.fullmatch, tree.xpath("//script/text()"))
-    moved = _first([script[2] for script in scripts if script], url)
+    scripts = (one.strip(" \t\r\n<!-/>;") for one in tree.xpath("//script/text()"))
+    moved = _first([found[2] for one in scripts if (found := _MOVED.fullmatch(one))], url)
     named = tuple(dict.fromkeys([*authors_of(tree, described), *people(authors)]))
     drop_bylines(tree)
     try:

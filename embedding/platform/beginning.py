@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
-from embedding.crawl.discover import Discoverer
 from embedding.crawl.fetcher import Fetcher
+from embedding.discovery.searching import Discoverer
 from embedding.kernel.config import toml_of, validate
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, FetchError

@@ -15,7 +15,7 @@ _IN_PATH, _IN_QUERY, _IN_FRAGMENT = _KEPT + "'", _KEPT + "?{}`\\", _KEPT + "'?#{
 """What stays as it is written (WHATWG URL, section 1.3)."""
 _DOT = re.compile(r"%2e", re.IGNORECASE)
 _PREFIXES = ("www.", "m.", "mobile.", "news.")
-LINKS = "a, [data-href], li[data-url], tr[data-url], [onclick]:not(button):not(input)"
+LINK_SELECTOR = "a, [data-href], li[data-url], tr[data-url], [onclick]:not(button):not(input)"
 """CSS selector of what may lead to an article. Buttons lead to what a visitor does."""
 _HELD = ("data-href", "data-url", "data-link", "data-next", "data-next-page", "data-page")
 GOES = re.compile(
@@ -24,7 +24,8 @@ GOES = re.compile(
 )
 """A script that goes to an address which is written whole: nothing is added to it."""
 _CALLED = re.compile(
-    r"""\s*(?:javascript:)?\s*(?:return\s+)?[\w.]+\s*\(\s*(['"])((?:https?:/|\.{1,2})?/[^'"\s]+)\1\s*[,)]"""
+    r"(?:javascript:\s{0,9})?(?:return )?[\w.]{1,99}\(\s{0,9}"
+    r"""(['"])((?:https?:/|\.{1,2})?/[^'"\s]+)\1\s*[,)]"""
 )
 """A script that is called with an address, as in `goView('/news/12')`."""
 
@@ -60,7 +61,9 @@ def linked(node: Any, base: str, encoding: str = "utf-8") -> str:
         return link
     held = [value for name in _HELD if re.search("[/?.]", value := node.get(name) or "")]
     for script in (href, node.get("onclick") or ""):
-        held += [found[2] for found in (GOES.search(script), _CALLED.match(script)) if found]
+        held += [
+            found[2] for found in (GOES.search(script), _CALLED.match(script.strip())) if found
+        ]
     links = (join(base, one, encoding) for one in held)
     return next((link for link in links if link and same_site(link, base)), "")
 

@@ -14,7 +14,7 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
-from embedding.sources.links import LINKS, join, linked
+from embedding.sources.links import LINK_SELECTOR, join, linked
 from embedding.sources.times import parse_time
 
 _CALL = re.compile(r"""\w\(\s*['"]?([1-9]\d{0,5})['"]?\s*[,)]""")
@@ -48,7 +48,7 @@ def check_selectors(source: SourceConfig) -> None:
             "time",
             "next",
         ),
-        defaults={"link": LINKS},
+        defaults={"link": LINK_SELECTOR},
         check=check_selectors,
         noun="a page that lists articles",
         listing=True,
@@ -96,7 +96,7 @@ class _Reader:
         self._zone = source.timezone
         self._links = re.compile(source.links or "")
         self._items = _selector(source.items)
-        self._link = _selector(source.link or LINKS)
+        self._link = _selector(source.link or LINK_SELECTOR)
         self._title = _selector(source.title)
         self._time = _selector(source.time)
         self._next = _selector(source.next)

@@ -52,7 +52,6 @@ BY_STRING = {
     "kernel/registry.py": "reads registries",
     "worker/process/node.py": "a child process imports only what it runs",
     "text/kiwi.py": "a library that may be missing",
-    "text/mecab.py": "a library that may be missing",
 }
 """Modules of `embedding` that import by a string, which no import contract sees, and why."""
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from embedding.crawl.config import DiscoverConfig
-from embedding.crawl.discover import Discoverer, Discovery
+from embedding.discovery.searching import Discoverer, Discovery
 from embedding.kernel.errors import InputError
 from embedding.sources.config import SourceConfig
 from yeoron_simweb.config import SimwebConfig

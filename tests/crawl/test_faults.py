@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawling import crawl
+from embedding.commands.reasons import EVENTS, REASONS
 from embedding.crawl.addresses import canonical, host_of, plain
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import read_page
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.reasons import EVENTS, REASONS
 from embedding.crawl.robots import Robots
 from embedding.crawl.staleness import Event
 from embedding.kernel.clock import EventClock

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.discovery import reject, rejected
+from embedding.discovery.proposals import reject, rejected
 from embedding.kernel.config import read_toml
 from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig, load_sources

@@ -27,7 +27,7 @@ from backup.conftest import (
     serving_home,
 )
 from embedding.crawl.frontier import Frontier
-from embedding.discovery import rejected
+from embedding.discovery.proposals import rejected
 from embedding.kernel.errors import ConfigError, InputError, SnapshotError, YeoronError
 from embedding.kernel.formats import unreadable
 from embedding.settings import Settings

@@ -19,7 +19,7 @@ _LONGEST = 300
 class SourceFigures:
     """One source as the node that reads it reports it.
 
-    faults   by reason what failed, was left out or was dated by a guess (`crawl/reasons.py`), and
+    faults   by reason (`commands/reasons.py`) what failed, was left out or dated by a guess, and
     alarms   alarms raised by event, both since its crawler started
     fetched  pages read
     alarm    `event`, `since`, `sentence` of the alarm that stands, None without

@@ -31,7 +31,7 @@ class DiscoverSources(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> list[dict[str, Any]]:
         """Search."""
-        from embedding.discovery import discover
+        from embedding.discovery.proposals import discover
 
         params = context["params"]
         changes = {"requests": params["requests"]} if params.get("requests") else {}
@@ -111,7 +111,7 @@ class AddSources(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, list[str]]:
         """Act on the answer; a second try adds and rejects nothing twice."""
-        from embedding.discovery import decide
+        from embedding.discovery.proposals import decide
 
         ti: Any = context["ti"]
         with plain_failures():

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from embedding.cluster import publish_sources
 from embedding.crawl.config import DiscoverConfig
-from embedding.crawl.discover import Discoverer, Discovery
+from embedding.discovery.searching import Discoverer, Discovery
 from embedding.kernel.config import validate
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError

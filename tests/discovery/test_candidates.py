@@ -7,21 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.crawl.discover import (
+from embedding.crawl.shingles import signature, similar
+from embedding.discovery.pagelinks import form_of, likely, read_links, spread
+from embedding.discovery.ranking import (
     Known,
     Listed,
     SampledDocument,
     divergence,
-    form_of,
-    likely,
     name_of,
     named,
     per_day,
     rank,
-    read_links,
-    spread,
 )
-from embedding.crawl.shingles import signature, similar
 
 COUNTS = st.dictionaries(st.text("abcd", min_size=1, max_size=2), st.integers(1, 50), max_size=8)
 

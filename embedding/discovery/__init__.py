@@ -1,0 +1,1 @@
+"""Finding sources: what a search proposes, and what a person decided about it."""

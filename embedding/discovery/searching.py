@@ -1,0 +1,289 @@
+"""Finding sources: from seeds to feeds, sitemaps and listings on allowed hosts, within a budget.
+
+Every request passes the fetcher, so robots.txt, rates and address checks hold as everywhere. What
+is found is tried with the adapter that would read it, and some of its documents are read: their
+words are counted and their MinHash is kept until the search is over, their text is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from embedding.crawl.addresses import canonical, host_of
+from embedding.crawl.config import CrawlConfig, DiscoverConfig
+from embedding.crawl.extractor import Extractor
+from embedding.crawl.fetcher import Fetcher, Request
+from embedding.crawl.services import make_pseudonyms
+from embedding.discovery.pagelinks import PageLinks, likely, read_links, spread
+from embedding.discovery.ranking import Candidate, Known, Listed, SampledDocument, named, rank
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import FetchError, InputError, YeoronError
+from embedding.sources.base import FetchedPage, Found, ListedItem, ListingPage, Reference
+from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import SOURCES, make_adapter
+
+_LinkTarget = tuple[str, str, str, Mapping[str, Any]]
+"""Kind, address, where it was found, settings of the source that would read it."""
+
+_Words = Callable[[str], Mapping[str, int]]
+"""Words of a text with their counts; the text may not be kept."""
+
+
+@dataclass
+class Discovery:
+    """What a search found.
+
+    dropped   address → why it is not proposed
+    refused   failures by named reason
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    requests: int = 0
+    pages: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        candidates = [each.to_dict() for each in self.candidates]
+        return {**vars(self), "candidates": candidates, "refused": dict(self.refused)}
+
+
+class _Spent(Exception):  # noqa: N818 - the end of a budget is no error
+    """The budget is used up."""
+
+
+class Discoverer:
+    """One search. `title` cleans what is shown of a title."""
+
+    def __init__(
+        self,
+        crawl: CrawlConfig,
+        config: DiscoverConfig,
+        words: _Words,
+        title: Callable[[str], str],
+    ) -> None:
+        self._config = config
+        self._crawl = crawl
+        self._words = words
+        self._title = title
+        self._fetcher = Fetcher(crawl)
+        self._extractor = Extractor(crawl.extract_processes, crawl.extract_timeout, crawl.max_chars)
+        self._found = Discovery()
+        self._hosts: set[str] = set()
+        self._left = config.requests
+
+    async def search(
+        self,
+        seeds: Sequence[str],
+        known: Sequence[SourceConfig] = (),
+        rejected: Sequence[str] = (),
+    ) -> Discovery:
+        """Propose sources; InputError for a seed that is no web address.
+
+        known     sources that are read already; rejected: addresses that nobody wants
+        """
+        for seed in seeds:
+            if urlsplit(seed).scheme not in ("http", "https") or not host_of(seed):
+                raise InputError(f"seed {seed!r}: an http or https address is accepted.")
+        self._hosts = {host_of(seed) for seed in seeds}
+        try:
+            read = await self._known(known)
+            skipped = {canonical(url) for url in (*(one.url for one in known), *rejected)}
+            places = await self._walk(seeds)
+            listed = [
+                each
+                for kind, url, where, settings in places
+                if canonical(url) not in skipped
+                if (each := await self._try(kind, url, where, settings)) is not None
+            ]
+        finally:
+            await self._fetcher.close()
+            await self._extractor.close()
+        chosen, dropped = rank(listed, read, least_new=self._config.least_new)
+        self._found.candidates = named(chosen, [one.name for one in known])
+        self._found.dropped |= {one.url: why for one, why in dropped}
+        self._found.requests = self._config.requests - self._left
+        return self._found
+
+    async def _known(self, sources: Sequence[SourceConfig]) -> Known:
+        """What is read already: listings and some documents of the sources on these hosts."""
+        known = Known()
+        for source in sources:
+            if SOURCES.traits(source.kind).discoverable and self.allowed(source.url):
+                settings = source.model_dump(exclude_defaults=True, exclude={"name", "kind", "url"})
+                listed = await self._try(source.kind, source.url, "sources.toml", settings)
+                known = known if listed is None else known.with_(listed)
+        return known
+
+    def _named(self, url: str, links: PageLinks) -> Iterator[_LinkTarget]:
+        """The listings that a page names, or is itself."""
+        for kind, urls in (("feed", links.feeds), ("sitemap", links.sitemaps)):
+            for each in filter(self.allowed, urls):
+                yield kind, each, url, {}
+        if links.articles is not None:
+            settings = {"links": links.articles}
+            if links.following is not None:
+                settings["next"] = links.following
+            yield "page", url, url, settings
+
+    async def _walk(self, seeds: Sequence[str]) -> list[_LinkTarget]:
+        """Breadth first over allowed pages: (kind, address, found on, settings) of listings."""
+        places: dict[str, _LinkTarget] = {}
+        queue = deque((canonical(seed), 0) for seed in seeds)
+        seen = {url for url, _ in queue}
+        for origin in sorted({f"{urlsplit(s).scheme}://{urlsplit(s).netloc}" for s in seeds}):
+            for url in await self._sitemaps(origin):
+                if self.allowed(url):
+                    places[url] = ("sitemap", url, f"{origin}/robots.txt", {})
+        # A listing that was found is of no use when nothing is left to try it with.
+        kept = self._config.requests // 2
+        while queue and self._found.pages < self._config.pages and self._left > kept:
+            url, depth = queue.popleft()
+            try:
+                page = await self._get(Request(url))
+                links = await asyncio.to_thread(read_links, page.text, page.url, page.encoding)
+            except FetchError as error:
+                self._refuse(error)
+                continue
+            except _Spent:
+                break
+            self._found.pages += 1
+            for place in self._named(url, links):
+                places.setdefault(place[1], place)
+            if depth < self._config.depth:
+                fresh = [each for each in likely(links.others) if each not in seen]
+                for each in filter(self.allowed, fresh):
+                    seen.add(each)
+                    queue.append((each, depth + 1))
+        # Feeds and sitemaps tell times and cost one request: they are tried before pages.
+        order = {"feed": 0, "sitemap": 1, "page": 2}
+        ordered = sorted(places.values(), key=lambda place: order[place[0]])
+        return ordered[: self._config.candidates]
+
+    async def _sitemaps(self, origin: str) -> Sequence[str]:
+        """The sitemaps that robots.txt names, else the customary address."""
+        try:
+            named_ = await self._fetcher.robots.sitemaps(f"{origin}/")
+        except FetchError as error:
+            self._refuse(error)
+            return ()
+        return [urljoin(origin, url) for url in named_] or [f"{origin}/sitemap.xml"]
+
+    async def _try(
+        self, kind: str, url: str, where: str, settings: Mapping[str, Any]
+    ) -> Listed | None:
+        """Read a listing with the adapter that would read it, and some of its documents."""
+        before = self._left
+        try:
+            source = SourceConfig.model_validate(
+                {"name": "candidate", "kind": kind, "url": url, "pages": 3, **settings}
+            )
+            items = await self._list(source)
+            requests = before - self._left
+            references = [one for one in items if isinstance(one, Reference)]
+            urls = list(dict.fromkeys(canonical(one.url) for one in references))
+            allowed = [one for one in urls if self.allowed(one)]
+            if not allowed:
+                self._found.dropped[url] = "it lists nothing on an allowed host"
+                return None
+            samples = [await self._sample(one) for one in spread(allowed, self._config.samples)]
+        except FetchError as error:
+            self._refuse(error)
+            self._found.dropped[url] = str(error)
+            return None
+        except (YeoronError, ValueError):
+            self._found.dropped[url] = "no adapter can read it"
+            return None
+        except _Spent:
+            self._found.dropped[url] = "the budget of requests was spent"
+            return None
+        return Listed(
+            kind=kind,
+            url=url,
+            found_on=where,
+            urls=tuple(urls),
+            times=tuple(one.published_at for one in references if one.published_at),
+            titles=tuple(self._shown(one) for one in references[:3]),
+            requests=max(1, requests),
+            samples=tuple(one for one in samples if one is not None),
+            settings=dict(settings),
+        )
+
+    async def _list(self, source: SourceConfig) -> list[ListedItem]:
+        adapter = make_adapter(source, make_pseudonyms(self._crawl))
+        return [item async for item in adapter.poll(_Probe(self._get, self._extractor))]
+
+    async def _sample(self, url: str) -> SampledDocument | None:
+        """Words and signature of one document; None when it cannot be read."""
+        try:
+            least = self._crawl.min_chars
+            _, found = await self._extractor.follow(self._get, Request(url), "UTC", least)
+        except FetchError as error:
+            self._refuse(error)
+            return None
+        words = await asyncio.to_thread(self._words, found.text)
+        return SampledDocument(url, dict(words), found.signature)
+
+    def _shown(self, one: Reference) -> tuple[str, str, str | None]:
+        when = None if one.published_at is None else one.published_at.isoformat()
+        return self._title(one.title)[:120], one.url, when
+
+    async def _get(self, request: Request) -> FetchedPage:
+        """One request within the budget, on an allowed host."""
+        if not self.allowed(request.url):
+            raise FetchError("foreign_host", f"{request.url}: not on an allowed host.")
+        if self._left < 1:
+            raise _Spent
+        self._left -= 1
+        answer = await self._fetcher.fetch(request)
+        if not self.allowed(answer.url):
+            raise FetchError("foreign_host", f"{request.url}: leads to a host that is not allowed.")
+        return answer.page(datetime.now(UTC))
+
+    def allowed(self, url: str) -> bool:
+        """Whether the address is on a seed's host or in a further domain."""
+        host = host_of(url)
+        bare = host.rpartition(":")[0]
+        return host in self._hosts or any(
+            bare == domain or bare.endswith("." + domain) for domain in self._config.domains
+        )
+
+    def _refuse(self, error: FetchError) -> None:
+        self._found.refused[error.reason] += 1
+
+
+class _Probe:
+    """What an adapter sees of the web while it is tried: no browser, nothing known before."""
+
+    def __init__(self, get: Callable[[Request], Any], extractor: Extractor) -> None:
+        self._get = get
+        self._extractor = extractor
+
+    async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
+        page: FetchedPage = await self._get(Request(url, accept=accept))
+        return page
+
+    async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
+        return await self._extractor.listing(source, page)
+
+    async def render(
+        self, url: str, *, enough: Callable[[Sequence[Found]], bool]
+    ) -> Sequence[Found]:
+        """No page is rendered in a search."""
+        del enough
+        raise FetchError("no_browser", f"{url}: pages are not rendered in a search.")
+
+    def all_known(self, keys: Sequence[str]) -> bool:
+        """One page after the other is read."""
+        del keys
+        return False
+
+    def clock(self) -> EventClock:
+        return EventClock()
