@@ -58,8 +58,6 @@ from embedding.crawl.tables import (
     Fetched,
     new_row,
     open_engine,
-    over_row,
-    read_row,
 )
 from embedding.kernel.config import WITH_SECRETS
 from embedding.kernel.records import batched
@@ -597,18 +595,13 @@ class Frontier:
             shut = set() if again else set(self._known(part, URLS.c.status != "new"))
             fresh = [rows[key] for key in part if key not in shut]
             if fresh:
-                taken.update(self._added(take.returning(URLS.c.key), source, fresh))
+                with self._lock, self._engine.begin() as connection:
+                    leased = self._held(connection)
+                    if leased is None or source in leased:
+                        keys = connection.execute(take.returning(URLS.c.key), fresh).scalars().all()
+                        self._given_out(connection, keys)
+                        taken.update(keys)
         return frozenset(taken)
-
-    def _added(self, statement: Any, source: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-        """Execute one insert that returns keys."""
-        with self._lock, self._engine.begin() as connection:
-            leased = self._held(connection)
-            if leased is not None and source not in leased:
-                return []
-            keys = [str(row[0]) for row in connection.execute(statement, rows)]
-            self._given_out(connection, keys)
-            return keys
 
     def _given_out(self, connection: sa.Connection, keys: Sequence[str]) -> None:
         """Know which of these are read again before anybody reads them: others are learnt."""
@@ -680,9 +673,20 @@ class Frontier:
             return
         with self._lock, self._engine.begin() as connection:
             leased = self._held(connection)
-            read = [read_row(one, now) for one in fetched if leased is None or one.source in leased]
+            read = [
+                {
+                    "of": one.key,
+                    "now": now,
+                    "at": one.published,
+                    "tag": one.etag,
+                    "modified": one.last_modified,
+                    "code": one.content_hash,
+                }
+                for one in fetched
+                if leased is None or one.source in leased
+            ]
             over = [
-                over_row(one, why, now)
+                {"of": one.key, "now": now, "why": why}
                 for one, why in finished
                 if leased is None or one.source in leased
             ]

@@ -117,7 +117,10 @@ class Patience:
                 except sa.exc.SQLAlchemyError as error:
                     self._failed(error)
                 else:
-                    self._answered()
+                    before, now = self._outage, time.monotonic()
+                    if before.since is not None:
+                        self._outage = before.answered(now)
+                        log.warning(_BACK, before.lasting(now))
                     return found
 
     def _failed(self, error: sa.exc.SQLAlchemyError) -> None:
@@ -127,12 +130,6 @@ class Patience:
         before, self._outage = self._outage, self._outage.failed(time.monotonic())
         if before.since is None:
             log.warning(_AWAY, cause(error))
-
-    def _answered(self) -> None:
-        before, now = self._outage, time.monotonic()
-        if before.since is not None:
-            self._outage = before.answered(now)
-            log.warning(_BACK, before.lasting(now))
 
 
 def opened(open_it: Callable[[], T], wait: Callable[[float], object]) -> T | None:

@@ -94,7 +94,7 @@ class ArrivalQueue:
 
     async def _resolve_all(self, group: Sequence[_Waiting]) -> None:
         try:
-            judged = await self._patience.ask(self._judge_those_left, group)
+            judged = await self._patience.ask(self._judge, group)
         except Exception as error:  # noqa: BLE001  (it is the waiters' to handle)
             for _, future in group:
                 if not future.done():
@@ -107,28 +107,24 @@ class ArrivalQueue:
                 # Whoever waited was cancelled while the database was asked in a thread.
                 self._patience.attempt(self._frontier.reopen, arrival.row.key)
 
-    def _judge_those_left(self, group: Sequence[_Waiting]) -> list[tuple[_Waiting, str | None]]:
+    def _judge(self, group: Sequence[_Waiting]) -> list[tuple[_Waiting, str | None]]:
         """Judge what somebody still waits for: the database may have been away for long."""
-        left = [one for one in group if not one[1].done()]
-        return list(zip(left, self._judge([each for each, _ in left]), strict=True))
-
-    def _judge(self, group: Sequence[ReadDocument]) -> list[str | None]:
         now = time.time()
-        codes = {each.row.content_hash for each in group if each.row.content_hash}
+        left = [one for one in group if not one[1].done()]
+        codes = {each.row.content_hash for each, _ in left if each.row.content_hash}
         known = self._frontier.with_content(codes)
-        reasons: list[str | None] = []
-        for each in group:
-            reason = self._reason(each, known, now)
-            reasons.append(reason)
-            if reason is None and each.row.content_hash:
-                known.setdefault(each.row.content_hash, set()).add(each.row.key)
-        pairs = list(zip(group, reasons, strict=True))
+        judged: list[tuple[_Waiting, str | None]] = []
+        for one in left:
+            reason, row = self._reason(one[0], known, now), one[0].row
+            judged.append((one, reason))
+            if reason is None and row.content_hash:
+                known.setdefault(row.content_hash, set()).add(row.key)
         self._frontier.record(
-            [each.row for each, reason in pairs if reason is None],
-            [(each.row, reason) for each, reason in pairs if reason is not None],
+            [each.row for (each, _), reason in judged if reason is None],
+            [(each.row, reason) for (each, _), reason in judged if reason is not None],
             now,
         )
-        return reasons
+        return judged
 
     def _reason(self, one: ReadDocument, known: dict[str, set[str]], now: float) -> str | None:
         key, source, code = one.row.key, one.row.source, one.row.content_hash
@@ -335,26 +331,16 @@ class Services:
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience
         )
 
-    def published(self, fetched: datetime, *times: datetime | None) -> datetime | None:
-        """The last of `times` that does not lie in the future; give the most trusted last.
-
-        fetched  when the page was fetched; on a replayed clock its event time counts
-        """
-        latest = self.replay.now.event_now(fetched.timestamp()) + _AHEAD
-        plausible = (one for one in reversed(times) if one and one.timestamp() <= latest)
-        return next(plausible, None)
-
     def publication(
         self, source: SourceConfig, fetched: datetime, *candidates: Publication
     ) -> Publication:
-        """The most trusted plausible time, else what the source's `undated` says: the event time
-        at which it was fetched, or none."""
-        trusted = sorted(candidates, key=lambda one: ORIGINS.index(one.origin))
-        when = self.published(fetched, *(one.at for one in reversed(trusted)))
-        if when is not None:
-            return next(one for one in trusted if one.at == when)
+        """The most trusted time that does not lie in the future, else what the source's `undated`
+        says: the event time at which it was fetched, or none."""
+        now = self.replay.now.event_now(fetched.timestamp())
+        for one in sorted(candidates, key=lambda one: ORIGINS.index(one.origin)):
+            if one.at is not None and one.at.timestamp() <= now + _AHEAD:
+                return one
         if source.undated == "fetched":
-            now = self.replay.now.event_now(fetched.timestamp())
             return Publication(datetime.fromtimestamp(now, UTC), "fetched")
         return Publication()
 

@@ -203,7 +203,7 @@ READ = (
         content_hash=sa.bindparam("code"),
     )
 )
-"""Takes rows of `read_row`."""
+"""What was read and is handed on."""
 
 OVER = (
     sa.update(URLS)
@@ -215,7 +215,7 @@ OVER = (
         done_at=sa.bindparam("now"),
     )
 )
-"""Takes rows of `over_row`."""
+"""What nothing comes of."""
 
 
 AS_NEW = {
@@ -232,23 +232,6 @@ AS_NEW = {
 }
 """Of an address that is read once more: what the last fetch left is forgotten, so that "not
 modified" does not pass for read."""
-
-
-def read_row(one: Fetched, now: float) -> dict[str, Any]:
-    """`one` was read and is handed on."""
-    return {
-        "of": one.key,
-        "now": now,
-        "at": one.published,
-        "tag": one.etag,
-        "modified": one.last_modified,
-        "code": one.content_hash,
-    }
-
-
-def over_row(one: Fetched, reason: str, now: float) -> dict[str, Any]:
-    """Nothing comes of `one`."""
-    return {"of": one.key, "now": now, "why": reason}
 
 
 _SCHEMA = sa.Table(

@@ -211,10 +211,7 @@ def named(found: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]
 
 
 def _pooled(samples: Sequence[SampledDocument]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for each in samples:
-        total.update(each.words)
-    return total
+    return sum((Counter(each.words) for each in samples), Counter[str]())
 
 
 def _why(

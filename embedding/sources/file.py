@@ -29,7 +29,10 @@ def add_sources(path: Path, sources: Sequence[SourceConfig]) -> list[str]:
             return []
         text = path.read_text(encoding="utf-8").rstrip("\n") + "\n"
         text += "".join("\n" + source_table(one) for one in fresh)
-        _replace(path, text)
+        with replaced(path) as file:
+            file.write(text.encode())
+            file.flush()
+            load_sources(Path(file.name))
         return [one.name for one in fresh]
 
 
@@ -46,14 +49,6 @@ def _value(value: object) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_value(k)} = {_value(v)}" for k, v in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write, check, switch."""
-    with replaced(path) as file:
-        file.write(text.encode())
-        file.flush()
-        load_sources(Path(file.name))
 
 
 @contextmanager

@@ -89,46 +89,36 @@ class PageAdapter:
         self.complete = True
 
 
-class _Reader:
-    """Selects the links of one page as the source's settings say."""
+def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
+    """The links of a page in its order and the address of the next; FetchError (`parse`).
 
-    def __init__(self, source: SourceConfig) -> None:
-        self._zone = source.timezone
-        self._links = re.compile(source.links or "")
-        self._items = _selector(source.items)
-        self._link = _selector(source.link or LINK_SELECTOR)
-        self._title = _selector(source.title)
-        self._time = _selector(source.time)
-        self._next = _selector(source.next)
-
-    def read(self, page: FetchedPage) -> ListingPage:
-        try:
-            parser = html.HTMLParser(encoding="utf-8", no_network=True)  # threads share none
-            root = html.document_fromstring(page.text.encode(), parser=parser)
-        except (ParserError, ValueError) as error:
-            raise FetchError("parse", f"{page.url}: not an HTML listing.") from error
-        base = join(page.url, "".join(root.xpath("//base/@href")[:1])) or page.url
-        rows = self._items(root) if self._items else [root]
-        seen: dict[str, Reference] = {}
-        for row in rows:
-            for reference in self._references(row, base, page):
-                seen.setdefault(reference.url, reference)
-        pager = self._next(root) if self._next else []
-        return ListingPage(tuple(seen.values()), _following(pager, base, page))
-
-    def _references(self, row: html.HtmlElement, base: str, page: FetchedPage) -> list[Reference]:
-        """Links of one row; title and time are the row's when items are selected."""
-        found = []
-        for anchor in self._link(row) if self._link else []:
+    Title and time are those of a row where the source says what one is.
+    """
+    try:
+        parser = html.HTMLParser(encoding="utf-8", no_network=True)  # threads share none
+        root = html.document_fromstring(page.text.encode(), parser=parser)
+    except (ParserError, ValueError) as error:
+        raise FetchError("parse", f"{page.url}: not an HTML listing.") from error
+    base = join(page.url, "".join(root.xpath("//base/@href")[:1])) or page.url
+    wanted = re.compile(source.links or "")
+    anchors = CSSSelector(source.link or LINK_SELECTOR)
+    of_row = {
+        name: CSSSelector(selector)
+        for name, selector in (("title", source.title), ("time", source.time))
+        if selector and source.items
+    }
+    seen: dict[str, Reference] = {}
+    for row in CSSSelector(source.items)(root) if source.items else [root]:
+        title, time = (_text(of_row.get(name), row) for name in ("title", "time"))
+        when = parse_time(time, source.timezone, page.read_at)
+        for anchor in anchors(row):
             link = linked(anchor, base, page.encoding).partition("#")[0]
-            if link and self._links.search(link):
-                title = _text(self._title, row) if self._items else ""
-                time = _text(self._time, row) if self._items else ""
-                when = parse_time(time, self._zone, page.read_at)
+            if link and wanted.search(link):
                 # The text of a whole row names the author, too.
                 own = _content(anchor) if anchor.tag == "a" else ""
-                found.append(Reference(link, when, title or own))
-        return found
+                seen.setdefault(link, Reference(link, when, title or own))
+    pager = CSSSelector(source.next)(root) if source.next else []
+    return ListingPage(tuple(seen.values()), _following(pager, base, page))
 
 
 def _following(pager: Sequence[html.HtmlElement], base: str, page: FetchedPage) -> str | None:
@@ -176,15 +166,6 @@ def _by_script(link: html.HtmlElement, base: str, page: FetchedPage) -> str | No
             sent = [(n, number if _NUMBER_OF_PAGE.fullmatch(n) else v) for n, v in fields]
             return join(address, "?" + urlencode(sent, encoding=page.encoding, errors="replace"))
     return None
-
-
-def read_links(source: SourceConfig, page: FetchedPage) -> ListingPage:
-    """The links of a page in its order and the address of the next; FetchError (`parse`)."""
-    return _Reader(source).read(page)
-
-
-def _selector(text: str | None) -> CSSSelector | None:
-    return CSSSelector(text) if text else None
 
 
 def _content(node: html.HtmlElement) -> str:

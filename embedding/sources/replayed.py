@@ -7,7 +7,6 @@ import gzip
 import json
 import lzma
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import IO
 
 from embedding.kernel.errors import ConfigError, FetchError
@@ -70,7 +69,8 @@ class ReplayedAdapter:
         """The next usable line, or None at the end of the file."""
         try:
             if self._lines is None:
-                self._file = _open(self._path)
+                opener = {".gz": gzip.open, ".xz": lzma.open}.get(self._path.suffix, open)
+                self._file = opener(self._path, "rt", encoding="utf-8")
                 self._lines = enumerate(self._file, start=1)
             for number, line in self._lines:
                 item = self._read(number, line)
@@ -105,12 +105,3 @@ class ReplayedAdapter:
         if self._file is not None:
             self._file.close()
         self._lines = iter(())
-
-
-def _open(path: Path) -> IO[str]:
-    """Open plain, .gz and .xz files as UTF-8 text."""
-    if path.suffix == ".xz":
-        return lzma.open(path, "rt", encoding="utf-8")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")

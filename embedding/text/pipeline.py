@@ -299,10 +299,6 @@ class VocabularyStatistics:
         }
 
 
-def _unwatched(_number: int, _characters: int) -> None:
-    """Nobody asks which document is being read."""
-
-
 class TextPipeline:
     """Turns documents into token blocks; keeps nothing of their text.
 
@@ -340,7 +336,7 @@ class TextPipeline:
         available: Sequence[float],
         *,
         priority: Sequence[float] | None = None,
-        before: Callable[[int, int], None] = _unwatched,
+        before: Callable[[int, int], None] = lambda *_: None,
     ) -> TokenBlock:
         """One block of the documents of one source.
 

@@ -14,6 +14,7 @@ from crawling import crawl
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.origins import Publication
 from embedding.crawl.services import Services
 from embedding.sources.config import SourceConfig
 
@@ -150,7 +151,13 @@ def test_the_most_trusted_of_several_times_counts_unless_it_is_yet_to_come(
 ) -> None:
     services = Services(CrawlConfig(), frontier)
     now, listed, own = (datetime(year, 6, 1, tzinfo=UTC) for year in (2024, 2023, 2015))
-    assert services.published(now, listed, own) == own
-    assert services.published(now, listed, None) == listed
-    assert services.published(now, listed, now + timedelta(days=40)) == listed
-    assert services.published(now, None, None) is None
+    source = SourceConfig(name="s", kind="page", url="https://example.org/")
+    by_list = Publication(listed, "listing")
+
+    def counts(own: datetime | None, by_list: Publication = by_list) -> datetime | None:
+        return services.publication(source, now, by_list, Publication(own, "metadata")).at
+
+    assert counts(own) == own
+    assert counts(None) == listed
+    assert counts(now + timedelta(days=40)) == listed
+    assert counts(None, Publication()) is None
