@@ -56,10 +56,10 @@ def read_sheet(path: Path, options: ReadOptions, since: int) -> Iterator[RawReco
     check_file(path)
     with path.open("rb") as file:
         begin = file.read(4)
-    if not begin.startswith(b"PK"):
-        yield from _of_text(path, options, since)
-        return
     try:
+        if not begin.startswith(b"PK"):
+            yield from _of_text(path, options, since)
+            return
         _check_parts(path)
         try:
             book = _book(path)

@@ -15,7 +15,7 @@ from crawling import crawl
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.kernel.records import Document
-from embedding.sources.config import load_sources
+from embedding.sources.config import SourceConfig, load_sources
 from yeoron_simweb.config import HABITS, SimwebConfig
 from yeoron_simweb.sources import PART_OF_SOURCE, sources_toml
 from yeoron_simweb.testing import AT_ONCE, running
@@ -110,6 +110,45 @@ async def test_every_article_is_read_once_and_at_its_right_time(quick: Any, tmp_
     board = [document for document, _ in by_source["sim-board"]]
     assert all(document.author for document in board)
     assert not any("글쓴이" in document.text for document in board)
+
+
+async def test_a_board_whose_rows_and_pages_are_scripts_is_read_whole(
+    site: Any, quick: Any, reply: Any
+) -> None:
+    text = " ".join(f"낱말{k}은 시민의 의견을 담는다." for k in range(12))
+    pager = "".join(
+        f"<a class=p href='#' onclick=\"location.href='list?page={n}'\">{n}</a>" for n in (1, 2, 3)
+    )
+    for n in (1, 2, 3):
+        row = f"<tr onclick=\"location.href='/read?no={n}'\"><td>글 {n}</td></tr>"
+        answer = reply(
+            f"<html><table>{row}</table><button onclick=\"location.href='/read?no={n}&del=1'\">"
+            f"지우기</button>{pager}</html>"
+        )
+        site.answers[f"/list?page={n}"] = answer
+        if n == 1:
+            site.answers["/list"] = answer
+        moved = f"<html><script>location.replace('/text?no={n}')</script></html>"
+        site.answers[f"/read?no={n}"] = reply(moved)
+        site.answers[f"/text?no={n}"] = reply(
+            f"<html><body><p>{n} {text} {n}{n}{n}</p></body></html>"
+        )
+    source = SourceConfig(
+        name="s",
+        kind="page",
+        url=f"{site.base}/list",
+        next=".p",
+        undated="fetched",
+        every=0.1,
+        rate=1000.0,
+        links="read",
+    )
+    frontier = Frontier("sqlite://")
+    crawler = Crawler([source], quick(site.host, near_window=0), frontier)
+    found = await crawl(crawler, lambda found: len(found) == 3)
+    assert sorted(one.url for one in found) == [f"{site.base}/read?no={n}" for n in (1, 2, 3)]
+    assert not any("del" in path for path in site.asked)
+    frontier.close()
 
 
 async def test_posts_that_move_to_the_next_page_of_an_old_board_are_read_once(
