@@ -14,15 +14,14 @@ from datetime import UTC, datetime
 from functools import partial
 
 from embedding.crawl.addresses import canonical, item_key, plain, same_page
-from embedding.crawl.browser import BrowserPool
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.extract import Extracted, digest
-from embedding.crawl.extractor import Extractor, shortened
-from embedding.crawl.fetcher import Fetcher, Request, Response
-from embedding.crawl.frontier import Claim, Frontier, SourceStates
+from embedding.crawl.extractor import shortened
+from embedding.crawl.fetcher import Request, Response
+from embedding.crawl.frontier import Claim, SourceStates
 from embedding.crawl.origins import Publication
 from embedding.crawl.patience import Patience
-from embedding.crawl.services import ReadDocument, ReplayClock, Services
+from embedding.crawl.services import ReadDocument, Services
 from embedding.crawl.shingles import signature
 from embedding.crawl.staleness import SourceCounters, YieldWatch
 from embedding.crawl.tables import Fetched
@@ -45,23 +44,8 @@ from embedding.sources.config import SourceConfig
 class SourceWeb:
     """`Web` for one source: its rate, proxy and cookies, and conditional requests for listings."""
 
-    def __init__(
-        self,
-        source: SourceConfig,
-        fetcher: Fetcher,
-        extractor: Extractor,
-        browsers: BrowserPool,
-        frontier: Frontier,
-        replay: ReplayClock,
-        patience: Patience | None = None,
-    ) -> None:
-        self._source = source
-        self._fetcher = fetcher
-        self._extractor = extractor
-        self._browsers = browsers
-        self._frontier = frontier
-        self._replay = replay
-        self._patience = patience or Patience()
+    def __init__(self, source: SourceConfig, services: Services) -> None:
+        self._source, self._services = source, services
         # Validators count only once all of a listing was taken, and never outlive the process:
         # a listing that is "not modified" must not hide what a crash lost.
         self._kept: dict[str, tuple[str | None, str | None]] = {}
@@ -78,7 +62,8 @@ class SourceWeb:
         self._fresh = {}
         self.changed = False
         self.requests = 0
-        waiting = await self._patience.ask(self._frontier.relist, self._source.name)
+        ask, relist = self._services.patience.ask, self._services.frontier.relist
+        waiting = await ask(relist, self._source.name)
         self._relisting = self._gap or waiting > 0
         self._gap = True
 
@@ -99,7 +84,7 @@ class SourceWeb:
     async def get(self, url: str, *, accept: str = "*/*") -> FetchedPage | None:
         self.requests += 1
         etag, modified = (None, None) if self._relisting else self._kept.get(url, (None, None))
-        answer = await self._fetcher.fetch(
+        answer = await self._services.fetcher.fetch(
             replace(self.request(url), accept=accept, etag=etag, last_modified=modified)
         )
         if answer.status == 304:
@@ -110,14 +95,15 @@ class SourceWeb:
         return answer.page(event_time(self))
 
     async def listing(self, source: SourceConfig, page: FetchedPage) -> ListingPage:
-        return await self._extractor.listing(source, page)
+        return await self._services.extractor.listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
         self.requests += 1
         try:
-            found = await self._browsers.render(self._source, self.request(url), enough)
+            browsers = self._services.browsers
+            found = await browsers.render(self._source, self.request(url), enough)
         except FetchError as error:
             # A board without a post is a listing that names nothing, as a feed without an entry is.
             if error.reason != "empty":
@@ -132,12 +118,12 @@ class SourceWeb:
         pages = frozenset(canonical(key) for key in keys)
         items = frozenset(item_key(key, self._source.url) for key in keys)
         # Without the database nothing is known: then the listing is read to its end.
-        known = partial(self._patience.attempt, self._frontier.known)
+        known = partial(self._services.patience.attempt, self._services.frontier.known)
         # Pages and items of the source's own site have the same keys, which are asked for once.
         return any(known(list(one)) == len(one) for one in dict.fromkeys((pages, items)))
 
     def clock(self) -> EventClock:
-        return self._replay.now
+        return self._services.replay.now
 
 
 log = logging.getLogger(__name__)
@@ -220,15 +206,7 @@ class SourceRunner:
         self._services = services
         self._frontier = services.frontier
         self._config = services.config
-        self._web = SourceWeb(
-            adapter.source,
-            services.fetcher,
-            services.extractor,
-            services.browsers,
-            self._frontier,
-            services.replay,
-            services.patience,
-        )
+        self._web = SourceWeb(adapter.source, services)
         self._claims: deque[Claim] = deque()
         self._wake = asyncio.Event()
         self._look_at = 0.0

@@ -146,14 +146,7 @@ class _Look:
         self._services = services
         self._config = config
         self._seconds = seconds
-        self._web = SourceWeb(
-            self.source,
-            services.fetcher,
-            services.extractor,
-            services.browsers,
-            services.frontier,
-            services.replay,
-        )
+        self._web = SourceWeb(self.source, services)
 
     async def check(self) -> SourceCheck:
         try:

@@ -66,7 +66,7 @@ def with_cookie(site: Any) -> dict[str, list[bool]]:
 async def test_a_frame_of_another_origin_never_acts_as_the_operator(
     site: Any, other_site: Any, reply: Any, browsers: Any, post: bool
 ) -> None:
-    pool, fetcher = browsers
+    pool, _ = browsers
     foreign = FOREIGN.replace("BOARD", site.base)
     other_site.answers = {"/frame": reply(foreign)}
     script = reply("0", content_type="text/javascript")
@@ -89,7 +89,7 @@ async def test_a_frame_of_another_origin_never_acts_as_the_operator(
         cookies={"session": "SECRET"},
         post_cookies=post,
     )
-    web = SourceWeb(source, fetcher, None, pool, None, None)  # type: ignore[arg-type]
+    web = SourceWeb(source, None)  # type: ignore[arg-type]
     await pool.render(source, web.request(source.url), lambda seen: bool(seen))
     asked = with_cookie(site)
     for path in ("/board", "/list", "/inner", "/inner/list"):
