@@ -7,7 +7,7 @@ import gzip
 import json
 import lzma
 from collections.abc import AsyncIterator, Iterator
-from typing import IO
+from typing import IO, Any
 
 from embedding.kernel.errors import ConfigError, FetchError
 from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web
@@ -69,7 +69,7 @@ class ReplayedAdapter:
         """The next usable line, or None at the end of the file."""
         try:
             if self._lines is None:
-                opener = {".gz": gzip.open, ".xz": lzma.open}.get(self._path.suffix, open)
+                opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(self._path.suffix, open)
                 self._file = opener(self._path, "rt", encoding="utf-8")
                 self._lines = enumerate(self._file, start=1)
             for number, line in self._lines:
