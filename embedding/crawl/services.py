@@ -331,16 +331,26 @@ class Services:
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience
         )
 
+    def published(self, fetched: datetime, *times: datetime | None) -> datetime | None:
+        """The last of `times` that does not lie in the future; give the most trusted last.
+
+        fetched  when the page was fetched; on a replayed clock its event time counts
+        """
+        latest = self.replay.now.event_now(fetched.timestamp()) + _AHEAD
+        plausible = (one for one in reversed(times) if one and one.timestamp() <= latest)
+        return next(plausible, None)
+
     def publication(
         self, source: SourceConfig, fetched: datetime, *candidates: Publication
     ) -> Publication:
-        """The most trusted time that does not lie in the future, else what the source's `undated`
-        says: the event time at which it was fetched, or none."""
-        now = self.replay.now.event_now(fetched.timestamp())
-        for one in sorted(candidates, key=lambda one: ORIGINS.index(one.origin)):
-            if one.at is not None and one.at.timestamp() <= now + _AHEAD:
-                return one
+        """The most trusted plausible time, else what the source's `undated` says: the event time
+        at which it was fetched, or none."""
+        trusted = sorted(candidates, key=lambda one: ORIGINS.index(one.origin))
+        when = self.published(fetched, *(one.at for one in reversed(trusted)))
+        if when is not None:
+            return next(one for one in trusted if one.at == when)
         if source.undated == "fetched":
+            now = self.replay.now.event_now(fetched.timestamp())
             return Publication(datetime.fromtimestamp(now, UTC), "fetched")
         return Publication()
 
