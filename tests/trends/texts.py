@@ -22,7 +22,7 @@ from embedding.kernel.records import (
 from embedding.server.snapshotting.usage import usage_of
 from embedding.server.words.usage import UsageSums, added_up
 from embedding.snapshots.store import SnapshotStore
-from embedding.worker.corpus.authors import Authors
+from embedding.worker.corpus.authors import Authors, mixed
 from embedding.worker.corpus.counting import count_words
 from embedding.worker.usage.past import PastTexts
 from embedding.worker.usage.usage import UsageReader
@@ -134,7 +134,10 @@ def block(source: str, texts: Sequence[Text], start: int) -> TokenBlock:
         published=[float(start)] * len(texts),
         keys=[f"{source}{start}{at}" for at in range(len(texts))],
     )
-    return replace(found, voices=np.array([one.author for one in texts], dtype=np.int64))
+    # mod 16 a voice is the group of its author, a hash of the name.
+    who = np.array([one.author for one in texts], dtype=np.int64)
+    groups = (mixed(who.astype(np.uint64)) % np.uint64(16)).astype(np.int64)
+    return replace(found, voices=who // 16 * 16 + groups)
 
 
 def _moment(start: int):
