@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.authors import AUTHOR_GROUPS
 from embedding.kernel.records import (
     CodeArray,
     CountColumns,
@@ -99,7 +100,7 @@ def summed(parts: Sequence[WordContexts]) -> WordContexts | None:
     return WordContexts.of_bags(ids, added_up(owners, contexts, weights, mentions))
 
 
-UNITS = 16
+UNITS = AUTHOR_GROUPS
 """Groups of documents whose uses of words are added up apart, so that chance can be measured."""
 BUSIEST = 4
 """The time that stands for those documents of the window that its busiest authors wrote."""

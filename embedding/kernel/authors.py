@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import re
 
+AUTHOR_GROUPS = 16
 _GROUPED = re.compile(r".*#([0-9a-f])", re.DOTALL)
 
 
 def group_of(author: str) -> int:
-    """0 to 15, by a name, or as `with_group` says it. So few tell next to nothing of who it is."""
-    said = _GROUPED.fullmatch(author)
-    if said is not None:
-        return int(said[1], 16)
+    """Below AUTHOR_GROUPS, by a name, or as `with_group` says it. So few hardly tell who it is."""
+    stated = _GROUPED.fullmatch(author)
+    if stated is not None:
+        return int(stated[1], 16)
     name = author.strip().encode(errors="replace")
-    return hashlib.blake2b(name, digest_size=1).digest()[0] % 16
+    return hashlib.blake2b(name, digest_size=1).digest()[0] % AUTHOR_GROUPS
 
 
 def with_group(pseudonym: str, author: str) -> str:

@@ -134,7 +134,7 @@ class TokenBlock:
     voices       int64 [n_documents], by author, below 0 where unknown (`text/config.py`);
                  empty where nobody asks
     contents     int64 [n_documents], by text and time, wherever a document was found
-                 (`text/config.py`); empty where nobody asks
+                 (`text/config.py`); empty for plain lines
     inline       int8 [n_documents], 1 for a text that its listing held, as those of comments and
                  posts do; empty where no document is one
     phrases      expressions that are read as one word from this block on

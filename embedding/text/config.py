@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, field_validator
 
-from embedding.kernel.authors import group_of
+from embedding.kernel.authors import AUTHOR_GROUPS, group_of
 from embedding.kernel.config import Config
 from embedding.kernel.records import IntArray
 from embedding.text.morphemes import CONTENT_TAGS, MORPHEME_TAGS
@@ -22,13 +22,14 @@ UnknownAuthors = Literal["one", "each"]
 
 
 def voices(source: str, authors: Sequence[str | None], keys: Sequence[str]) -> IntArray:
-    """int64 [n]: alike for documents of the same author of a source; mod 16 it is `group_of` him.
+    """int64 [n]: alike for documents of the same author of a source.
 
-    A document whose author is unknown has a number of its own, by its key: below 0.
+    Modulo AUTHOR_GROUPS it is the author's `group_of`. A document whose author is unknown has a
+    number of its own, by its key: below 0.
     """
     pairs = zip(authors, keys, strict=True)
     found = (
-        _hashed(f"{source}\0a{who}") // 16 * 16 + group_of(who)
+        _hashed(f"{source}\0a{who}") // AUTHOR_GROUPS * AUTHOR_GROUPS + group_of(who)
         if who
         else -1 - _hashed(f"{source}\0u{key}")
         for who, key in pairs

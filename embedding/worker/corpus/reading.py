@@ -26,7 +26,7 @@ from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import LearningRateSchedule
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
-from embedding.text.config import TextConfig, contents, voices
+from embedding.text.config import TextConfig, voices
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
 from embedding.text.pool import PooledText
@@ -287,7 +287,6 @@ class _Cutter:
             return replace(block, passed=lines.passed)
         coded, ends = code_documents(lines.texts, self._config, self._pipeline.words)
         block = self._coded(source, coded, ends, lines.when, keys)
-        block = replace(block, contents=contents(lines.texts.to_pylist(), lines.when.tolist()))
         if pc.any(pc.greater(pc.binary_length(lines.authors), 0)).as_py():
             block = replace(block, voices=voices(source, lines.authors.to_pylist(), keys))
         return replace(block, passed=lines.passed)

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from embedding.exchange.payload import WindowUse
 from embedding.exchange.protocol import SharedTables
-from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import IntArray, Table
 from embedding.kernel.registry import NoTraits, Registry
 from embedding.models.base import BlockLoss, Trainer
@@ -147,10 +146,4 @@ IN_PLACE: Registry[type[TrainingInPlace], NoTraits] = Registry(
 
 def in_place() -> type[TrainingInPlace]:
     """The way of training in place; ConfigError where none is installed."""
-    found = IN_PLACE.first()
-    if found is None:
-        raise ConfigError(
-            "policy with tables in shared memory: nothing here trains on them; pip install "
-            '"yeoron[all]" brings it.'
-        )
-    return found
+    return IN_PLACE.needed("policy with tables in shared memory: nothing here trains on them")

@@ -169,10 +169,13 @@ class PastTexts:
 
 
 def _numbers(block: TokenBlock) -> IntArray:
-    """int64 [n], not negative: by what the documents are; by their keys where that is not known."""
+    """int64 [n], not negative: by what the documents are; of plain lines by words and time."""
     if len(block.contents):
         return block.contents
-    numbers: IntArray = (name_marks(block.keys) >> np.uint64(1)).astype(np.int64)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(name_marks(block.words)[block.codes])])
+    ends = sums[block.document_tokens()]
+    seconds = block.published.astype(np.int64).astype(np.uint64)
+    numbers: IntArray = (mixed(np.diff(ends) ^ mixed(seconds)) >> np.uint64(1)).astype(np.int64)
     return numbers
 
 

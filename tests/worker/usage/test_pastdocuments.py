@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from embedding.exchange.payload import UNITS
-from embedding.kernel.records import Calendar, Document, WindowUnit
+from embedding.kernel.records import Calendar, Document, TokenBlock, WindowUnit
 from embedding.sources.base import Pseudonyms
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
@@ -64,6 +64,7 @@ def test_one_document_stands_before_another_whichever_others_there_are():
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MARCH = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
 AUTHORS = ["김", "이", "", "박", "김", "", "최", "정"] * 8
 
 
@@ -73,7 +74,7 @@ def remembered(documents: Sequence[Document]) -> PastDocuments:
     )
     past = PastTexts(Calendar(WindowUnit.MONTH), 10_000, 2)
     past.add([block], [np.arange(len(block.words))])
-    (found,) = of_corpus(past.of_window(int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())))
+    (found,) = of_corpus(past.of_window(MARCH))
     return found
 
 
@@ -112,3 +113,26 @@ def test_the_same_text_at_another_time_is_another_document():
     """Else the oldest copy of a passage would always count."""
     texts = [written(at, f"corpus#{at + 1}", None, "", "같은 글이 또 왔다") for at in range(30)]
     assert len(set(remembered(texts).numbers.tolist())) == 30
+
+
+def test_plain_lines_are_numbered_by_words_and_time_wherever_they_stand():
+    """Nothing else is read of them: a file in another order is the same."""
+    texts = [[["하나", "둘", f"말{at % 9}"]] for at in range(40)]
+    times = [NOON.timestamp() + at % 10 for at in range(40)]
+
+    def units(order: Sequence[int]) -> list[tuple[int, int]]:
+        block = TokenBlock.build(
+            "s",
+            [texts[at] for at in order],
+            published=[times[at] for at in order],
+            keys=[f"corpus#{line + 1}" for line in range(40)],
+        )
+        past = PastTexts(Calendar(WindowUnit.MONTH), 10_000, 2)
+        past.add([block], [np.arange(len(block.words))])
+        (found,) = past.of_window(MARCH)
+        return sorted(zip(found.numbers.tolist(), found.units.tolist(), strict=True))
+
+    assert units(range(40)) == units(range(39, -1, -1))
+    assert len({number for number, _ in units(range(40))}) == len(
+        {(at % 9, at % 10) for at in range(40)}
+    )
