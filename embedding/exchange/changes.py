@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.kernel.registry import NoTraits, Registry
 
@@ -82,13 +81,7 @@ CHANGES: Registry[type[PulledChanges], NoTraits] = Registry(
 
 def needed_changes() -> type[PulledChanges]:
     """The way of pulling changes; ConfigError where none is installed."""
-    found = CHANGES.first()
-    if found is None:
-        raise ConfigError(
-            'pulls changes: nothing here pulls changes; pip install "yeoron[all]" brings it, and '
-            "pulls rows is accepted."
-        )
-    return found
+    return CHANGES.needed("pulls changes: nothing here pulls changes", "pulls rows")
 
 
 def changes_of_stream(seed: int) -> StreamChanges | None:

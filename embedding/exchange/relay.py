@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.kernel.errors import ConfigError
 from embedding.kernel.registry import NoTraits, Registry
 
 TOGETHER = "together"
@@ -68,10 +67,4 @@ RELAYS: Registry[type[Aggregation], NoTraits] = Registry(
 
 def aggregation() -> type[Aggregation]:
     """The way in which pushes are added up; ConfigError where none is installed."""
-    found = RELAYS.first()
-    if found is None:
-        raise ConfigError(
-            "topology.aggregators: nothing here adds pushes up; pip install "
-            '"yeoron[all]" brings it, and 0 is accepted.'
-        )
-    return found
+    return RELAYS.needed("topology.aggregators: nothing here adds pushes up", "0")

@@ -105,6 +105,18 @@ class Registry(Generic[T, S]):
         """The first of all, for kinds of which one is enough; None where there is none."""
         return next((self.get(name) for name in self.names()), None)
 
+    def needed(self, wanted: str, otherwise: str = "") -> T:
+        """The first of all; ConfigError where none is installed.
+
+        wanted  what asks for one, and what is missing: "split columns: nothing here learns on …"
+        otherwise  what is accepted without one
+        """
+        found = self.first()
+        if found is None:
+            accepted = f", and {otherwise} is accepted" if otherwise else ""
+            raise ConfigError(f'{wanted}; pip install "yeoron[all]" brings it{accepted}.')
+        return found
+
     def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:
         """Names of all whose `trait` is `wanted`."""
         return tuple(name for name in self.names() if getattr(self.traits(name), trait) == wanted)

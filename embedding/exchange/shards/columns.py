@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from embedding.exchange.wire import Array, Message
-from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.registry import NoTraits, Registry
 
 
@@ -74,13 +74,7 @@ SHARD_COLUMNS: Registry[type[ShardColumns], NoTraits] = Registry(
 
 def columns() -> type[ShardColumns]:
     """The way of learning on columns; ConfigError where none is installed."""
-    found = SHARD_COLUMNS.first()
-    if found is None:
-        raise ConfigError(
-            'split columns: nothing here learns on columns; pip install "yeoron[all]" brings it, '
-            "and split rows is accepted."
-        )
-    return found
+    return SHARD_COLUMNS.needed("split columns: nothing here learns on columns", "split rows")
 
 
 def decode_block(message: Message) -> ShardBlock | None:
