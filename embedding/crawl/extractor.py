@@ -46,6 +46,7 @@ _DEEPEST = 2
 
 _READABLE = ("text/", "application/xhtml", "application/xml")
 _WORKER = "embedding.crawl.extract_worker"
+_SLICES = 20
 _STARTING = 60.0
 """Seconds more that the first page of a process may take: it loads its libraries."""
 
@@ -61,9 +62,9 @@ class _NoArticleError(FetchError):
 class Extractor(ChildPool):
     """Reads pages and listings in `processes` processes of their own; with 0 in a thread.
 
-    One that takes longer than `limit` seconds, or that kills its process, is refused by itself; its
-    process is replaced. Processes end when nothing was read for `idle` seconds. Of a text the first
-    `most` characters are kept.
+    One that takes longer than `limit` seconds, or that kills its process, is refused by itself, and
+    may be tried again: a busy machine is slow, and may kill. Its process is replaced. Processes end
+    when nothing was read for `idle` seconds. Of a text the first `most` characters are kept.
     """
 
     def __init__(
@@ -146,16 +147,26 @@ class Extractor(ChildPool):
                 extra = 0.0 if process.asked else _STARTING
                 return await self._within(process.ask(header, body), url, extra)
         except (OSError, EOFError, ValueError) as error:
-            raise FetchError("parse", f"{url}: the page ended its extraction process.") from error
+            message = f"{url}: the page ended its extraction process."
+            raise FetchError("parse", message, retry_after=0) from error
 
     async def _within(self, call: Awaitable[T], url: str, extra: float) -> T:
-        # Not `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
+        """What `call` gives; FetchError (`parse`) after the limit.
+
+        The limit is counted in slices. While the event loop stands still, as behind a locked
+        database, one slice passes at most: a page that was read meanwhile is not refused.
+        """
+        reading = asyncio.ensure_future(call)
         try:
-            async with asyncio.timeout(self._limit + extra):
-                return await call
-        except TimeoutError as error:
-            message = f"{url}: reading it took longer than {self._limit:g} s."
-            raise FetchError("parse", message) from error
+            for _ in range(_SLICES):
+                seconds = (self._limit + extra) / _SLICES
+                if (await asyncio.wait({reading}, timeout=seconds))[0]:
+                    return reading.result()
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        message = f"{url}: reading it took longer than {self._limit:g} s."
+        raise FetchError("parse", message, retry_after=0)
 
     async def _spawn(self) -> Child:
         return await Child.start(_WORKER, quiet=True)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -206,13 +207,28 @@ async def test_a_killed_or_stuck_process_is_replaced() -> None:
         with pytest.raises(FetchError) as caught:
             await extractor.read(answered(page()), "UTC", 0)
         assert caught.value.reason == "parse"
+        assert caught.value.retry_after == 0, "a busy machine may have killed it: not for good"
         await extractor.read(answered(page()), "UTC", 0)
         (process,) = extractor.children
         extractor._limit = 0.3
         os.kill(process.pid, signal.SIGSTOP)
-        with pytest.raises(FetchError, match="longer than"):
+        with pytest.raises(FetchError, match="longer than") as caught:
             await extractor.read(answered(page()), "UTC", 0)
+        assert caught.value.retry_after == 0
         assert isinstance(await extractor.read(answered(page()), "UTC", 0), Extracted)
+    finally:
+        await extractor.close()
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+async def test_a_page_is_not_refused_because_the_loop_stood_still(processes: int) -> None:
+    extractor = Extractor(processes, 20.0, 50_000)
+    try:
+        await extractor.read(answered(page()), "UTC", 0)
+        extractor._limit = 1.0
+        # As behind a database that somebody else has locked.
+        asyncio.get_running_loop().call_later(0.001, time.sleep, 1.5)
+        assert "문단" in (await extractor.read(answered(page()), "UTC", 0)).text
     finally:
         await extractor.close()
 

@@ -208,13 +208,14 @@ def away(server: ParameterServer, name: str) -> float:
     return float(report.get("frontier_away_s", 0.0))
 
 
-def rows(address: str) -> dict[tuple[str, str], int]:
-    """Addresses by source and status."""
+def rows(address: str) -> dict[tuple[str, str, str], int]:
+    """Addresses by source, status and the reason of the status."""
     engine = sa.create_engine(address, poolclass=sa.NullPool)
-    query = "SELECT source, status, count(*) FROM frontier_urls GROUP BY source, status"
+    columns = "source, status, coalesce(reason, '')"
+    query = f"SELECT {columns}, count(*) FROM frontier_urls GROUP BY {columns}"
     with engine.connect() as connection:
-        return {(row[0], row[1]): row[2] for row in connection.execute(sa.text(query))}
+        return {tuple(row[:3]): row[3] for row in connection.execute(sa.text(query))}
 
 
 def done(address: str) -> int:
-    return sum(n for (_, status), n in rows(address).items() if status == "done")
+    return sum(n for (_, status, _), n in rows(address).items() if status == "done")
