@@ -25,11 +25,10 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import with_copies_once
-from embedding.trends.evidence import counts_of
+from embedding.trends.evidence import RowWriter, counts_of
 from embedding.trends.material import gather
 from embedding.trends.moved import pair_in, rank_moved
 from embedding.trends.rows import TrendRow
-from embedding.trends.writer import RowWriter
 from yeoron_bench.results import hardware, versions
 
 PACKAGES = ("yeoron", "numpy", "pyarrow", "kiwipiepy")

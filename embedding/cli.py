@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
+import re
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,17 +14,12 @@ import typer
 
 from embedding import __version__
 from embedding.commands import (
-    backup,
     beginning,
-    database,
-    evaluating,
     exporting,
-    forgetting,
     importing,
+    keeping,
     live,
     operate,
-    reporting,
-    rollback,
     services,
     snapshots,
     sources,
@@ -34,6 +31,34 @@ from embedding.commands.common import errors, print_line, use_settings_file
 from embedding.commands.panels import OrderedGroup, arrange
 from embedding.kernel.errors import ConfigError, YeoronError
 from embedding.kernel.private import leave_no_core
+
+_FIRST = ("web", "train", "crawl")
+"""Named before others that bring the same library; the others by name."""
+_LINE = re.compile(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]")
+
+
+def extra_with(module: str) -> str | None:
+    """The first extra that brings a module (`torch.nn`), `all` for one of a neighbour of the core
+    (`yeoron_simweb.config`); None where no extra does.
+    """
+    name = _plain(module.partition(".")[0])
+    lines = [pair for line in metadata.requires("yeoron") or () for pair in _LINE.findall(line)]
+    found = [
+        extra
+        for library, extra in lines
+        if _plain(library).removeprefix("apache_").removeprefix("python_") in (name, f"{name}_ko")
+    ]
+    neighbours = "all" if name.startswith("yeoron_") else None
+    return min(found, key=lambda extra: (_place(extra), extra), default=neighbours)
+
+
+def _place(extra: str) -> int:
+    return _FIRST.index(extra) if extra in _FIRST else len(_FIRST)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_").replace(".", "_")
+
 
 # typer may bring a click of its own, so the installed one's errors are not the ones to catch.
 _MISUSE: Any = next(
@@ -63,17 +88,12 @@ for _group in (
     live,
     sources,
     training,
-    evaluating,
     snapshots,
     trends,
-    reporting,
     exporting,
     tokens,
-    rollback,
-    forgetting,
     importing,
-    database,
-    backup,
+    keeping,
 ):
     _group.register(app)
 arrange(app)
@@ -102,12 +122,6 @@ def options(
     use_settings_file(settings)
 
 
-def _extra_with(module: str) -> str | None:
-    from embedding.commands.extras import extra_with  # only where something is missing
-
-    return extra_with(module)
-
-
 def main() -> None:
     """Run a command; an expected error is one sentence on stderr and its exit code."""
     leave_no_core()
@@ -127,7 +141,7 @@ def main() -> None:
             error.show()
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        extra = _extra_with(error.name or "")
+        extra = extra_with(error.name or "")
         if extra is None:
             raise
         sentence = (

@@ -36,7 +36,7 @@ from embedding.snapshots.evidence import EvidenceStore, page_of
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.team import TeamStore
-from embedding.web.headlinestore import HeadlineStore
+from embedding.web.headlines import HeadlineStore
 
 _DAY = 86_400.0
 

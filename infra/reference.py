@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 
 from embedding.cli import app
 from embedding.commands import reasons
-from embedding.commands.naming import known_names, meanings, named, settings_meanings
+from embedding.commands.option_groups import known_names, meanings, named, settings_meanings
 from embedding.kernel import errors
 from embedding.kernel.markdown import table
 from embedding.server.config import ServerConfig

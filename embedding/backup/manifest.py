@@ -13,8 +13,14 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from embedding import __version__
+from embedding.crawl.tables import FRONTIER_VERSION
 from embedding.kernel.config import explain
 from embedding.kernel.errors import InputError
+from embedding.server.recovery.restoring import READABLE
+from embedding.server.shards.recovery import SHARD_FORMAT
+from embedding.snapshots.evidence import EVIDENCE_FORMAT
+from embedding.snapshots.format import SNAPSHOT_FORMAT
+from embedding.trends.rows import REPORT_FORMAT
 
 BACKUP_MANIFEST = "backup.json"
 UNFINISHED = "backup.unfinished"
@@ -146,3 +152,25 @@ def parse_backup(data: bytes, where: str) -> BackupManifest:
     if manifest.sealed().digest != manifest.digest:
         raise InputError(f"{where}: {BACKUP_MANIFEST} was changed after it was written.")
     return manifest
+
+
+STORED_FORMATS: Mapping[str, int] = {
+    "checkpoint": max(READABLE),
+    "shard checkpoint": SHARD_FORMAT,
+    "snapshot": SNAPSHOT_FORMAT,
+    "frontier": FRONTIER_VERSION,
+    "evidence": EVIDENCE_FORMAT,
+    "report": REPORT_FORMAT,
+}
+"""The newest format of each store that this version writes and reads."""
+
+
+def check_formats(found: Mapping[str, int], where: str) -> None:
+    """InputError where a store is of a newer version than this one."""
+    for name, stored in found.items():
+        newest = STORED_FORMATS.get(name, 0)
+        if stored > newest:
+            raise InputError(
+                f"{where}: its {name} has format {stored}, which a newer version of Yeoron wrote; "
+                f"this version reads up to {newest}."
+            )

@@ -19,13 +19,13 @@ from embedding.backup.databases import (
     load,
     sqlite_file,
 )
-from embedding.backup.formats import check_formats
 from embedding.backup.manifest import (
     BACKUP_MANIFEST,
     CONFIGURATION,
     DUMPS,
     UNFINISHED,
     BackupManifest,
+    check_formats,
     parse_backup,
 )
 from embedding.backup.repositories import BackupRepository, open_repository

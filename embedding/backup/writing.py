@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from embedding.backup.collecting import collect
-from embedding.backup.formats import STORED_FORMATS
 from embedding.backup.manifest import (
     BACKUP_MANIFEST,
+    STORED_FORMATS,
     UNFINISHED,
     BackupManifest,
     make_manifest,

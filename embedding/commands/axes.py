@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from embedding.commands.common import console, print_line
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
-from embedding.trends.comparisons import axes_csv, axis_csv, axis_table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots
 from embedding.trends.plain import to_plain
 from embedding.trends.table import as_json as to_json
+from embedding.trends.table import axes_csv, axis_csv, axis_table
 from embedding.web.config import AxisConfig
 
 

@@ -50,7 +50,7 @@ def _settings_of_what_runs() -> Settings:
     One line on standard error says what is spoken of; this process and its children read its
     settings from then on.
     """
-    from embedding.platform.running import running_platform
+    from embedding.platform.processes import running_platform
     from embedding.settings import SETTINGS_VARIABLE
 
     chosen = settings()

@@ -16,8 +16,7 @@ from embedding.commands.common import (
     settings_of,
     sync_settings,
 )
-from embedding.commands.naming import NamingCommand
-from embedding.commands.option_groups import SettingOption, by_section, with_settings
+from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, with_settings
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import address_of, listen_on

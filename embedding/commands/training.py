@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from collections.abc import Mapping
 from datetime import timedelta
 from inspect import cleandoc
 from pathlib import Path
@@ -13,14 +15,190 @@ import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
 from rich.text import Text
 
-from embedding.commands.common import Json, console, errors, keep_private, print_json, print_line
+from embedding.commands.common import (
+    Json,
+    console,
+    errors,
+    keep_private,
+    print_json,
+    print_line,
+    sync_settings,
+)
 from embedding.commands.importing import as_corpus
-from embedding.commands.naming import NamingCommand
-from embedding.commands.option_groups import with_settings
-from embedding.commands.train_options import OPTIONS, request_of
+from embedding.commands.option_groups import NamingCommand, SettingOption, by_section, with_settings
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError
+from embedding.text.tokenizers import as_written
 
 if TYPE_CHECKING:
     from embedding.training import TrainProgress, TrainRequest, TrainResult
+
+
+_UNITS = ("hour", "day", "week", "month")
+NUMBER = re.compile(r"[+-]?\d{1,18}")
+CHANGED_MB = 256
+
+
+_NEW_FOLDER = "New or empty folder for the snapshots. Without it nothing is kept."
+_STATE = "Folder of checkpoints. After an interruption the same command goes on from there."
+_SCHEDULE = (
+    "How the learning rate moves: linear falls to the end; constant; window falls in each window "
+    "from 1.5 to 0.5 times the rate (default with --dated)."
+)
+_VOCABULARY = (
+    "counted: count the words first; growing: a single pass (default: counted for plain text cut "
+    "at blanks, where it is quick; else growing)."
+)
+_REHEARSAL = (
+    "With --dated: most times that the first window's text is learnt again, as long as held-out "
+    "text is predicted better; later windows get fewer (default: 30; 0: none)."
+)
+_BLOCK = (
+    "Tokens that a node learns between two pulls. With fewer it sees sooner what others learnt, "
+    "and sends more bytes (default: 25,000; with n > 2 nodes 50,000 / n)."
+)
+_SYNC = (
+    "When nodes see what others learnt: {policies}. sandblaster: rounds of L-BFGS on what was "
+    "read; hogwild: the nodes share the tables in memory (default: ssp)."
+)
+_SYNC_SETTING = (
+    "A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
+    "(docs/concepts/synchronisation.md); may be repeated."
+)
+_CACHE = (
+    "Megabytes of rows that each node keeps; only rows that others changed are sent again. "
+    "0: none; with --pulls changes 256."
+)
+OPTIONS = {
+    "out": SettingOption(Path, "out", _NEW_FOLDER),
+    "state_dir": SettingOption(Path, "state_dir", _STATE),
+    "checkpoint_every": SettingOption(float, "checkpoint_every_s"),
+    "model": SettingOption(
+        str, "model.model", "One of {models}; sppmi counts instead of training (default: sgns)."
+    ),
+    "dim": SettingOption(int, "model.dim"),
+    "context": SettingOption(str, "model.window"),
+    "negative": SettingOption(int, "model.negative"),
+    "sample": SettingOption(float, "model.sample"),
+    "learning_rate": SettingOption(float, "model.learning_rate"),
+    "schedule": SettingOption(str, "model.schedule", _SCHEDULE),
+    "seed": SettingOption(int, "model.seed"),
+    "tokenizer": SettingOption(str, "text.tokenizer", "One of {tokenizers} (default: whitespace)."),
+    "vocabulary": SettingOption(str, "vocabulary", _VOCABULARY),
+    "min_count": SettingOption(int, "min_count"),
+    "max_words": SettingOption(int, "max_words"),
+    "epochs": SettingOption(int, "epochs"),
+    "tokens": SettingOption(int, "tokens", "Stop after this many tokens."),
+    "dated": SettingOption(
+        bool,
+        about="Learn a dated corpus in order of time, in one pass, and take a snapshot of each "
+        "window.",
+        flag="--dated",
+    ),
+    "window": SettingOption(
+        list[str], about="With --dated: length of a window: hour, day, week or month."
+    ),
+    "sources": SettingOption(int, "sources"),
+    "rehearsal_passes": SettingOption(float, "rehearsal_passes", _REHEARSAL),
+    "nodes": SettingOption(int, "nodes"),
+    "block_tokens": SettingOption(int, "block_tokens", _BLOCK),
+    "shards": SettingOption(int, "shards"),
+    "split": SettingOption(str, "split"),
+    "device": SettingOption(str, "device"),
+    "sync": SettingOption(str, "sync.policy", _SYNC),
+    "sync_setting": SettingOption(list[str], about=_SYNC_SETTING),
+    "topology": SettingOption(str, "topology.kind"),
+    "aggregators": SettingOption(int, "topology.aggregators"),
+    "server_groups": SettingOption(int, "topology.server_groups"),
+    "exchange_every": SettingOption(float, "topology.exchange_every_s"),
+    "pulls": SettingOption(str, "exchange.pulls"),
+    "compression": SettingOption(str, "exchange.compression"),
+    "threshold": SettingOption(float, "exchange.threshold"),
+    "relative_threshold": SettingOption(float, "exchange.relative_threshold"),
+    "directions": SettingOption(int, "exchange.directions"),
+    "top_share": SettingOption(float, "exchange.top_share"),
+    "cache_mb": SettingOption(int, about=_CACHE, least=0),
+}
+_OF_SERVER = ("min_count", "max_words", "device", "shards", "split", "checkpoint_every_s")
+"""Settings of the server that are fields of the request itself."""
+
+
+def request_of(
+    corpus: Path,
+    given: Mapping[str, Any],
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> TrainRequest:
+    """What the options ask for, checked.
+
+    given     the options that the command line names: they win over settings
+    settings  by section what file and environment say and a training takes
+    """
+    from embedding.training import TrainRequest
+
+    values: dict[str, Any] = {"corpus": corpus, "dated": _unit(given)}
+    sections: dict[str, dict[str, Any]] = {name: {} for name in ("model", "text", "exchange")}
+    sections |= {name: dict(section) for name, section in (settings or {}).items()}
+    if not NUMBER.fullmatch(given.get("context", "0")):
+        raise ConfigError(f"--context {given['context'][:40]}: a number of words is accepted.")
+    server, node = sections.get("server", {}), sections.get("node", {})
+    values |= {name: server.pop(name) for name in _OF_SERVER if name in server}
+    if "block_tokens" in node:
+        values["block_tokens"] = node.pop("block_tokens")
+    for section, fields in by_section(given, OPTIONS).items():
+        (sections.setdefault(section, {}) if section else values).update(fields)
+    dated = values["dated"] is not None
+    sections["model"] = _model(sections["model"], dated, values.get("split", "rows"))
+    sections["text"] = _text(sections["text"], dated)
+    sync = sync_settings(given.get("sync_setting"), "--sync")
+    sections["sync"] = sections.get("sync", {}) | sync
+    _keep_rows(sections["exchange"], given.get("cache_mb"))
+    return validate(TrainRequest, values | sections, "train")
+
+
+def _model(settings: Mapping[str, Any], dated: bool, split: str) -> dict[str, Any]:
+    from embedding.training.request import FRESH_NOISE
+
+    noise = FRESH_NOISE if dated and split == "rows" else {}
+    return {**noise, "schedule": "window" if dated else "linear", **settings}
+
+
+def _text(settings: Mapping[str, Any], dated: bool) -> dict[str, Any]:
+    tokenizer = settings.get("tokenizer", "whitespace")
+    return {
+        "mask": not as_written(tokenizer),
+        **({} if dated else {"new_words": 0, "phrases": 0, "boilerplate": 0.0}),
+        **settings,
+        "tokenizer": tokenizer,
+    }
+
+
+def _keep_rows(exchange: dict[str, Any], cache_mb: int | None) -> None:
+    """Room for the rows that a node keeps, which pulled changes need."""
+    usual = CHANGED_MB if exchange.get("pulls") == "changes" else 0
+    if cache_mb is not None:
+        exchange["cache_bytes"] = (cache_mb or usual) * 2**20
+    elif usual:
+        exchange.setdefault("cache_bytes", usual * 2**20)
+
+
+def _unit(given: Mapping[str, Any]) -> str | None:
+    """The unit in which time is cut."""
+    units, dated = given.get("window", []), "dated" in given
+    for value in units:
+        if NUMBER.fullmatch(value):
+            raise ConfigError(
+                f"--window {value}: the number of words on each side is called --context now; "
+                f"--window takes {', '.join(_UNITS)}."
+            )
+        if value not in _UNITS:
+            raise ConfigError(f"--window {value[:40]}: {', '.join(_UNITS)} is accepted.")
+    if len(units) > 1:
+        raise ConfigError(f"--window {' --window '.join(units)}: one of them is accepted.")
+    if dated and not units:
+        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(_UNITS)}.")
+    if units and not dated:
+        raise ConfigError(f"--window {units[0]}: time is cut with --dated only.")
+    return units[0] if units else None
 
 
 class _TimeLeft(ProgressColumn):

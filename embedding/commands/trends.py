@@ -246,10 +246,9 @@ def contrast(
     Examples: `yeoron trends contrast 뉴스` (than all other sources) ·
     `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
     """
-    from embedding.trends.comparisons import contrast_csv, contrast_table
     from embedding.trends.contrast import source_contrast
     from embedding.trends.table import as_json as to_json
-    from embedding.trends.table import fitted
+    from embedding.trends.table import contrast_csv, contrast_table, fitted
 
     chosen = settings_of(snapshots)
     with console.status("Comparing sources …"):
@@ -271,8 +270,8 @@ def bias(
     Example: `yeoron trends bias --snapshots store`
     """
     from embedding.trends.bias import source_bias
-    from embedding.trends.comparisons import bias_csv, bias_table, weights_setting
     from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import bias_csv, bias_table, weights_setting
 
     chosen = settings_of(snapshots)
     weights = chosen.node.source_weights
@@ -325,7 +324,7 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.trends.changed import word_change
+    from embedding.trends.findings import word_change
     from embedding.trends.history import word_history
     from embedding.trends.report import reports_of
     from embedding.trends.table import as_json as to_json
@@ -411,8 +410,8 @@ def print_stories(
     """
     from embedding.trends.plain import to_plain
     from embedding.trends.stories import story_documents
-    from embedding.trends.storytext import story_lines
     from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import story_lines
 
     every = report.stories if as_json else report.significant_stories()
     chosen = every[:limit]

@@ -22,8 +22,7 @@ from embedding.platform.hosts import (
     require_shared,
 )
 from embedding.platform.ports import port_settings, require_free
-from embedding.platform.processes import MARK, mark, marked
-from embedding.platform.running import homes
+from embedding.platform.processes import MARK, homes, mark, marked
 from embedding.platform.services import (
     Service,
     airflow_processes,

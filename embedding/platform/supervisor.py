@@ -29,8 +29,15 @@ import httpx
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import private_folder
-from embedding.platform.processes import MARK, end_all, mark, marked, record_session
-from embedding.platform.running import SERVICES_FILE, supervisor_pid
+from embedding.platform.processes import (
+    MARK,
+    SERVICES_FILE,
+    end_all,
+    mark,
+    marked,
+    record_session,
+    supervisor_pid,
+)
 from embedding.platform.services import Service
 
 HEADER = """\

@@ -25,11 +25,10 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
-from embedding.trends.distributions import student_half_width
 from embedding.trends.likeness import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
-from embedding.trends.significance import TestArray
+from embedding.trends.significance import TestArray, student_half_width
 
 ALL = "all"
 """Stands for all sources together."""

@@ -17,8 +17,9 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import window_neighbours
 from embedding.trends.expressions import parts_of
 from embedding.trends.likeness import UsedAlike
+from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots, windows_up_to
-from embedding.trends.neighbourcache import NeighbourCache
+from embedding.trends.nearest import NeighbourCache
 from embedding.trends.rows import NeighbourRow, Note
 from embedding.trends.significance import wilson
 
@@ -292,3 +293,40 @@ def _shift(before: _Nearby | None, after: _Nearby, config: TrendsConfig) -> Shif
     moved = 1.0 - len(np.intersect1d(old[:k], new[:k])) / k
     low, high = wilson(moved, k)
     return ShiftFigure(before.snapshot.id, moved, low, high)
+
+
+@dataclass(frozen=True)
+class Together:
+    """The cosine of two words in one window; None where it does not know both."""
+
+    snapshot: str
+    label: str
+    cosine: float | None
+
+
+def together(
+    store: Snapshots,
+    first: str,
+    second: str,
+    config: TrendsConfig | None = None,
+) -> tuple[Together, ...]:
+    """Follow two words through all windows, oldest first.
+
+    Raises SnapshotError when a snapshot cannot be read.
+    """
+    config = config or TrendsConfig()
+    points, guesses = [], (-1, -1)
+    for ref in lineage(store.list(), store.open().ref)[-config.history_windows :]:
+        snapshot = store.open(ref.id)
+        rows = [
+            snapshot.index(word, guess)
+            for word, guess in zip((first, second), guesses, strict=True)
+        ]
+        guesses = (-1 if rows[0] is None else rows[0], -1 if rows[1] is None else rows[1])
+        cosine = None
+        if min(guesses) >= 0:
+            one, other = (np.asarray(snapshot.vectors[row], np.float64) for row in guesses)
+            length = float(np.linalg.norm(one) * np.linalg.norm(other))
+            cosine = float(one @ other) / length if length else None
+        points.append(Together(snapshot.id, snapshot.manifest.window.label, cosine))
+    return tuple(points)

@@ -21,7 +21,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
-from embedding.trends.neighbourcache import NeighbourCache
+from embedding.trends.nearest import NeighbourCache
 
 NEAR, MOST_MAPPED = 12, 48
 """Nearest words of a window, and words of the whole map."""

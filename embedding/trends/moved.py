@@ -13,6 +13,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.estimators import ESTIMATORS
+from embedding.trends.evidence import RowWriter
 from embedding.trends.late import judge_late
 from embedding.trends.material import ReportInput, signs
 from embedding.trends.pair import SnapshotPair, pair_of
@@ -23,7 +24,6 @@ from embedding.trends.scores import word_scores
 from embedding.trends.scoretable import WordScores
 from embedding.trends.shift import shift
 from embedding.trends.significance import TestArray, benjamini_hochberg
-from embedding.trends.writer import RowWriter
 
 _SHARE = 0.25
 """Of a part's occurrences: fewer that may have gone to whole words do not change its company."""

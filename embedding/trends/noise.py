@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.kernel.records import IntArray
-from embedding.trends.distributions import normal_sf
 from embedding.trends.significance import (
     TestArray,
     benjamini_hochberg,
+    normal_sf,
     robust_scale,
 )
 

@@ -42,10 +42,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.trends.distributions import normal_isf, pareto_sf, pearson3_sf
 from embedding.trends.prototypes import Prototypes, interval
 from embedding.trends.replicas import Labels, Units, UsedWords
-from embedding.trends.significance import TestArray
+from embedding.trends.significance import TestArray, normal_isf, pareto_sf, pearson3_sf
 
 PERMUTATIONS = 299
 DOUBTFUL = 0.02

@@ -16,6 +16,7 @@ from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.copies import LEAST_COPIED, few_texts, with_copies_once
 from embedding.trends.estimators import ESTIMATORS
+from embedding.trends.evidence import RowWriter
 from embedding.trends.finished import FinishedReports
 from embedding.trends.late import just_short
 from embedding.trends.material import ReportInput, Snapshots, figures, gather, windows_up_to
@@ -26,7 +27,6 @@ from embedding.trends.permutation import MIN_DOCUMENTS
 from embedding.trends.rows import BEFORE, Note, TrendReport
 from embedding.trends.scores import no_scores
 from embedding.trends.stories import continued, stories
-from embedding.trends.writer import RowWriter
 
 NOT_ADJACENT = "not_adjacent"
 """Code of the note of a report whose windows are no neighbours, so that no word `moved`."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from embedding.trends.history import WordHistory
+from embedding.trends.history import Together, WordHistory
 from embedding.trends.rows import Note, StoryWord, TrendRow, WindowFigures, WindowSource
-from embedding.trends.together import Together
 
 
 @dataclass(frozen=True)

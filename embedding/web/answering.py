@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
-from embedding.trends.changed import WordChange
 from embedding.trends.contrast import SourceContrast
-from embedding.trends.findings import findings_of
+from embedding.trends.findings import WordChange, findings_of
 from embedding.trends.history import WordHistory
 from embedding.trends.material import figures
 from embedding.trends.rows import Story, TrendReport

@@ -14,15 +14,14 @@ from embedding.trends.axis import AxisCache, AxisHistory, axis_history
 from embedding.trends.beside import Beside, UsualContexts, beside
 from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
-from embedding.trends.changed import WordChange, word_change
-from embedding.trends.contrast import SourceContrast, source_contrast
-from embedding.trends.disagreement import Disagreement, disagreement
+from embedding.trends.contrast import Disagreement, SourceContrast, disagreement, source_contrast
 from embedding.trends.evidence import NearWords, window_neighbours
+from embedding.trends.findings import WordChange, word_change
+from embedding.trends.history import Together, together
 from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments, story_documents
-from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.plain import function_words
 from embedding.web.reader import LaterError, Reader, waited

@@ -31,10 +31,9 @@ from embedding.web.answer_models import (
     StoriesAnswer,
     WindowsAnswer,
 )
-from embedding.web.axisview import axis_view, sentence_of
 from embedding.web.findings import change_sentences
 from embedding.web.site import PageSite, Site
-from embedding.web.wordview import sources_of
+from embedding.web.wordview import axis_view, sentence_of, sources_of
 
 PREFIXES = ("/api/v1", "/api")
 """The address of this version, and the one that the page's own scripts and older programs use."""

@@ -36,8 +36,7 @@ from embedding.web.exploring import exploring_routes
 from embedding.web.feed import FEED, feed_routes
 from embedding.web.filters import FilterError
 from embedding.web.headers import HEADERS, SecurityHeaders
-from embedding.web.headlines import Headlines
-from embedding.web.headlinestore import HeadlineStore
+from embedding.web.headlines import Headlines, HeadlineStore
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
 from embedding.web.pages import computing, error_page, page_routes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from embedding.snapshots.evidence import Evidence
-from embedding.trends.disagreement import Disagreement
+from embedding.trends.contrast import Disagreement
 from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, judged
 from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats

@@ -17,22 +17,20 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import DayCount
 from embedding.snapshots.store import LATEST
-from embedding.trends import comparisons, table
+from embedding.trends import table
 from embedding.trends.between import refuse_apart
-from embedding.trends.history import WordHistory
+from embedding.trends.history import ShiftFigure, Together, WordHistory
 from embedding.trends.mapping import NeighbourMap
 from embedding.trends.report import NOT_ADJACENT
 from embedding.trends.rows import RANKINGS, TrendReport
-from embedding.trends.together import Together
 from embedding.web import brief, formats
-from embedding.web.axisview import sentence_of
 from embedding.web.charts import COLOURS, ChartLine, lines, over_windows
 from embedding.web.filters import PageFilter
-from embedding.web.pages import csv_file, filtered, nothing, unknown
+from embedding.web.pages import csv_file, filtered, latest_known, nothing, unknown
 from embedding.web.plain import plain_map, plain_report, plain_rows, topical
 from embedding.web.site import PageSite, Site
 from embedding.web.text import PageText
-from embedding.web.watchview import watch_lines
+from embedding.web.wordview import sentence_of
 
 MOST_LINES = COLOURS
 MOST_DAYS = 400
@@ -287,7 +285,7 @@ def _compare_csv(site: PageSite, request: Request, a: str, b: str) -> Response:
             return unknown(site, request, history.word)
     chosen = site.filter(request)
     first, second = chosen.history(first), chosen.history(second)
-    text = comparisons.pair_csv(first, second, site.answers.together(a, b))
+    text = table.pair_csv(first, second, site.answers.together(a, b))
     return csv_file(text, "compare.csv")
 
 
@@ -351,7 +349,7 @@ def _steps(
 @exploring_routes.get("/sources.csv")
 def _sources_csv(site: PageSite, a: str, b: str, id: str = LATEST) -> Response:
     found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
-    return csv_file(comparisons.contrast_csv(found), f"sources-{found.snapshot}.csv")
+    return csv_file(table.contrast_csv(found), f"sources-{found.snapshot}.csv")
 
 
 @exploring_routes.get("/sources")
@@ -442,4 +440,56 @@ def _watch(site: PageSite, request: Request, w: Watched = None) -> Response:
         chosen=w is not None,
         passed_over=words[WATCHED:],
         label=site.words(request).window(lines[0].label) if lines else "",
+    )
+
+
+@dataclass(frozen=True)
+class WatchLine:
+    """series  documents per 1,000 of each window; news: rankings in which it is called clear"""
+
+    word: str
+    known: bool
+    label: str
+    series: tuple[float | None, ...]
+    rate: float | None
+    rate_before: float | None
+    documents: int
+    shift: ShiftFigure | None
+    news: tuple[str, ...]
+
+
+def watch_lines(site: Site, request: Request, words: Sequence[str]) -> list[WatchLine] | None:
+    """The words in the latest window that was asked for; None where no window was."""
+    chosen, listed = site.filter(request), site.reader.listing().refs
+    shown = chosen.refs(listed)
+    if not listed:
+        return []
+    if not shown:
+        return None
+    report, _ = latest_known(site, shown)
+    histories = [chosen.history(site.reader.history(word)) for word in words]
+    return [_line(history, report) for history in histories if history.points]
+
+
+def _line(history: WordHistory, report: TrendReport | None) -> WatchLine:
+    """The word's last window, against the one before."""
+    points = history.points
+    last, before = points[-1], points[-2] if len(points) > 1 else None
+    news: tuple[str, ...] = ()
+    if report is not None and report.snapshot.id == last.snapshot:
+        news = tuple(
+            name
+            for name in RANKINGS
+            if any(row.word == history.word and row.significant for row in getattr(report, name))
+        )
+    return WatchLine(
+        word=history.word,
+        known=history.known,
+        label=last.label,
+        series=tuple(point.per_1000_documents for point in points),
+        rate=last.per_1000_documents,
+        rate_before=before.per_1000_documents if before else None,
+        documents=last.documents,
+        shift=last.shift_previous,
+        news=news,
     )

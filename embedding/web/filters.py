@@ -17,7 +17,7 @@ from starlette.datastructures import QueryParams
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import SnapshotRef
-from embedding.trends.disagreement import Disagreement
+from embedding.trends.contrast import Disagreement
 from embedding.trends.history import HistoryPoint, WordHistory, totals_of
 from embedding.trends.rows import RANKINGS, Story, StoryWord, TrendReport, TrendRow, WindowFigures
 

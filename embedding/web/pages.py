@@ -16,9 +16,8 @@ from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.bias import SourceBias
-from embedding.trends.changed import WordChange
-from embedding.trends.disagreement import Disagreement
-from embedding.trends.findings import findings_of, last_with_findings
+from embedding.trends.contrast import Disagreement
+from embedding.trends.findings import WordChange, findings_of, last_with_findings
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport, WindowFigures
 from embedding.web import brief

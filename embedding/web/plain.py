@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from embedding.trends.contrast import ContrastRow
-from embedding.trends.disagreement import Disagreement
+from embedding.trends.contrast import ContrastRow, Disagreement
 from embedding.trends.history import WordHistory
 from embedding.trends.mapping import NeighbourMap
 from embedding.trends.rows import NeighbourRow, TrendReport, TrendRow

@@ -22,7 +22,7 @@ from embedding.trends import storage
 from embedding.trends.finished import FinishedReports
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.likeness import UsedAlike
-from embedding.trends.neighbourcache import NeighbourCache
+from embedding.trends.nearest import NeighbourCache
 from embedding.trends.recent import Fresh, Recent
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport

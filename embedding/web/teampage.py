@@ -16,12 +16,12 @@ from embedding.trends.team import (
     TeamError,
     TeamStore,
 )
+from embedding.web.exploring import watch_lines
 from embedding.web.handout.writing import FORMATS
 from embedding.web.login import local_path, read_body
 from embedding.web.pages import nothing
 from embedding.web.site import NAME_COOKIE, PageSite, Site
 from embedding.web.tokens import ANALYST, RoleError
-from embedding.web.watchview import watch_lines
 
 LARGEST_TEAM_FORM = 16 * LONGEST_NOTE
 """Bytes of a form: nine for a Korean letter, and the other fields."""

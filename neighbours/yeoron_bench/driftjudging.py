@@ -25,11 +25,10 @@ from embedding.training import TrainRequest, train_corpus
 from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
-from embedding.trends.distributions import normal_isf
 from embedding.trends.material import ReportInput, gather
 from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.pair import SnapshotPair
-from embedding.trends.significance import benjamini_hochberg
+from embedding.trends.significance import benjamini_hochberg, normal_isf
 from embedding.worker.config import NodeConfig
 from yeoron_bench.detection import Judgement, overlap
 from yeoron_bench.oracle import donors, oracle_p

@@ -6,7 +6,7 @@ from typing import Any
 
 from embedding.kernel.errors import InputError
 from embedding.trends.config import TrendsConfig
-from embedding.trends.disagreement import disagreement
+from embedding.trends.contrast import disagreement
 from embedding.trends.findings import sureness
 from embedding.trends.material import Snapshots
 from embedding.trends.plain import to_plain

@@ -16,7 +16,7 @@ from embedding.kernel.durable import replaced
 from embedding.settings import Settings
 from embedding.trends.rows import TrendReport
 from embedding.trends.storage import load, saved
-from embedding.trends.storytext import story_lines
+from embedding.trends.table import story_lines
 from yeoron_demo.findings import listed
 
 WORDS_LISTED = 10

@@ -172,7 +172,7 @@ class Store:
     def word(self, word: str) -> Word:
         """One word through all windows."""
         _check_text("word", word)
-        from embedding.trends.changed import word_change
+        from embedding.trends.findings import word_change
         from embedding.trends.history import word_history
 
         history = word_history(self._store, word, self._config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from embedding.trends.changed import WordChange
+from embedding.trends.findings import WordChange
 from embedding.trends.history import HistoryPoint, WordHistory
 from yeoron.table import Table
 

@@ -23,7 +23,7 @@ CALLS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "fin
 _OWN = "reads what this project wrote itself"
 _SHORT = "of at most 200 characters"
 PROVED: dict[str, str] = {
-    "embedding/commands/extras.py:_LINE": "reads the metadata of the package itself",
+    "embedding/cli.py:_LINE": "reads the metadata of the package itself",
     "embedding/crawl/charset.py:_DECLARED": "of the first 4,096 bytes of a page",
     "embedding/crawl/jsonld.py:_TOKEN": "matches wherever it begins, and gives nothing back",
     "embedding/importing/gdelt.py:_TITLE": "stops at the next mark, and gives nothing back",

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from embedding.commands.status_tables import source_table
 from embedding.kernel.ports import address_of, listen_on
-from embedding.platform.running import running_platform
+from embedding.platform.processes import running_platform
 from waiting import until
 
 

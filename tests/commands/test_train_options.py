@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.commands.train_options import request_of
+from embedding.commands.training import request_of
 from embedding.kernel.errors import ConfigError
 from embedding.models.config import LearningRateSchedule, ModelConfig
 

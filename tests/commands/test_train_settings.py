@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embedding.commands.train_options import OPTIONS, request_of
+from embedding.commands.training import OPTIONS, request_of
 from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig

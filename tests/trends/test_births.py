@@ -10,7 +10,7 @@ import pytest
 
 from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
-from embedding.trends.births import _waiting, births
+from embedding.trends.arrivals import _waiting, births
 from embedding.trends.config import TrendsConfig
 from embedding.trends.history import word_history
 from embedding.trends.material import gather

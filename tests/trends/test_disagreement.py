@@ -7,8 +7,7 @@ import pytest
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
-from embedding.trends.contrast import source_contrast
-from embedding.trends.disagreement import disagreement
+from embedding.trends.contrast import disagreement, source_contrast
 
 SOURCES = ("가", "나", "다", "라")
 ODD = 30

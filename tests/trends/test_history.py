@@ -19,9 +19,9 @@ from embedding.kernel.errors import ConfigError
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import table
-from embedding.trends.changed import WordChange
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import nearest_words
+from embedding.trends.findings import WordChange
 from embedding.trends.history import word_history
 from embedding.trends.mapping import neighbour_map
 from embedding.trends.report import build_report

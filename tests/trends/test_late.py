@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from embedding.trends import storage
-from embedding.trends.changed import word_change
 from embedding.trends.config import TrendsConfig
+from embedding.trends.findings import word_change
 from embedding.trends.late import just_short
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport

@@ -7,10 +7,10 @@ import pytest
 
 from embedding.kernel.errors import InputError
 from embedding.trends.between import build_between
+from embedding.trends.history import together
 from embedding.trends.mapping import neighbour_map, scaled, turned
-from embedding.trends.neighbourcache import NeighbourCache
+from embedding.trends.nearest import NeighbourCache
 from embedding.trends.report import build_report
-from embedding.trends.together import together
 
 
 def test_with_all_words_frequent_they_are_the_nearest_of_all(store):

@@ -18,7 +18,7 @@ from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.report import build_report
-from embedding.web.handout.making import Attachment
+from embedding.web.handout.writing import Attachment
 from embedding_airflow.notices.delivery import as_slack, as_text, notify
 from embedding_airflow.notices.notice import Notice, NoticeLine, compose
 

@@ -11,14 +11,14 @@ import math
 import pytest
 
 from embedding.snapshots.format import Manifest
-from embedding.trends.config import TrendsConfig
-from embedding.trends.weights import (
+from embedding.trends.bias import (
     Proposal,
     learning_gains,
     measured_rise,
     predicted_rise,
     propose,
 )
+from embedding.trends.config import TrendsConfig
 
 FIRST = {"large": 3.0, "odd": 5.0}
 GAINS = {"large": 0.15, "odd": 0.05}

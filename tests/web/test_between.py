@@ -19,8 +19,8 @@ from embedding.exchange.payload import UNITS
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.between import build_between
-from embedding.trends.changed import word_change
 from embedding.trends.config import TrendsConfig
+from embedding.trends.findings import word_change
 from embedding.trends.report import NOT_ADJACENT, reports_of
 from embedding.trends.rows import TrendReport
 

@@ -16,8 +16,7 @@ from embedding.cli import app
 from embedding.kernel.errors import InputError, PlatformError
 from embedding.web.handout.content import RateChart
 from embedding.web.handout.html import picture
-from embedding.web.handout.making import HandoutMaker
-from embedding.web.handout.writing import FORMATS
+from embedding.web.handout.writing import FORMATS, HandoutMaker
 
 PAGE = "https://page.example/yeoron/"
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium")

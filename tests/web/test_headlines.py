@@ -17,7 +17,7 @@ from browsing import CHROMIUM
 from embedding.crawl.config import CrawlConfig
 from embedding.snapshots.evidence import EVIDENCE_SCHEMA, EvidenceStore
 from embedding.web.app import create_app
-from embedding.web.headlinestore import HeadlineStore
+from embedding.web.headlines import HeadlineStore
 
 DAY = 18_323
 """2 March 2020."""

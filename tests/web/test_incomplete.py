@@ -12,7 +12,7 @@ from embedding.trends.report import build_report
 from embedding.trends.rows import RANKINGS, Note
 from embedding.web import brief
 from embedding.web.config import WebConfig
-from embedding.web.handout.making import HandoutMaker
+from embedding.web.handout.writing import HandoutMaker
 from embedding.web.text import PageText
 from incomplete import JANUARY, incomplete_store
 

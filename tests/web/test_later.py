@@ -9,7 +9,7 @@ from unguarded import unguarded
 
 from browsing import CHROMIUM, PATIENCE
 from embedding.kernel.errors import InputError
-from embedding.trends.disagreement import disagreement
+from embedding.trends.contrast import disagreement
 from embedding.web import answers, pages, reader
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")

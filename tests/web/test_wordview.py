@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
-from embedding.trends.changed import WordChange
+from embedding.trends.findings import WordChange
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.rows import NeighbourRow
-from embedding.web.axisview import axis_view
 from embedding.web.formats import missing_between
 from embedding.web.text import PageText
-from embedding.web.wordview import NearLine, history_sentences, word_view
+from embedding.web.wordview import NearLine, axis_view, history_sentences, word_view
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """How much the text of each source weighs in training: a factor of its sentences' learning rate.
 
 Weighing the loss of a group by a factor is the inner step of group DRO (Sagawa et al. 2020,
-algorithm 1); `trends/weights.py` proposes the factors.
+algorithm 1); `trends/bias.py` proposes the factors.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import TrendReport
-from embedding.web.handout.making import Attachment
+from embedding.web.handout.writing import Attachment
 from embedding_airflow.notices.notice import Notice, compose
 
 ATTEMPTS = 3

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import Story, TrendReport, TrendRow
-from embedding.trends.storytext import documents_of
+from embedding.trends.table import documents_of
 
 _TITLES = {
     "moved": "Moved in meaning",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from embedding.settings import Settings
     from embedding.trends.notifying import NotifyConfig
     from embedding.trends.rows import TrendReport
-    from embedding.web.handout.making import Attachment
+    from embedding.web.handout.writing import Attachment
 
 _SHOWN = 10
 
@@ -96,7 +96,7 @@ class NotifyOfReport(YeoronOperator):
 
 def _attachment(settings: Settings, chosen: NotifyConfig, report: TrendReport) -> Attachment:
     """The report to hand on, as `notify.attach` or the team says."""
-    from embedding.web.handout.making import HandoutMaker
+    from embedding.web.handout.writing import HandoutMaker
 
     maker = HandoutMaker(settings.page, settings.trends_url, chosen.attach_language)
     return maker.attachment(report, chosen.attach)
