@@ -73,7 +73,10 @@ def forget(settings: Settings, request: ErasureRequest, *, dry: bool = False) ->
     if not dry:
         _refuse_a_server_elsewhere(settings)
     # First, since a store that cannot be read is refused before anything is changed.
-    holding = [] if request.address is not None else _holding(settings, request)
+    holding = [
+        (name, store, store.holding(word=request.word, source=request.source))
+        for name, store in (() if request.address is not None else _stores(settings))
+    ]
     if request.address is None:
         done += _in_checkpoints(settings, request, verb, dry=dry)
     done.append(_in_frontier(settings, request, verb, dry=dry))
@@ -217,18 +220,12 @@ def _stores(settings: Settings) -> list[tuple[str, SnapshotStore]]:
     return found
 
 
-_Holding = tuple[str, SnapshotStore, list[str]]
-
-
-def _holding(settings: Settings, request: ErasureRequest) -> list[_Holding]:
-    return [
-        (name, store, store.holding(word=request.word, source=request.source))
-        for name, store in _stores(settings)
-    ]
-
-
 def _in_snapshots(
-    holding: Sequence[_Holding], request: ErasureRequest, verb: str, *, dry: bool
+    holding: Sequence[tuple[str, SnapshotStore, list[str]]],
+    request: ErasureRequest,
+    verb: str,
+    *,
+    dry: bool,
 ) -> Iterator[str]:
     for name, store, ids in holding:
         if not dry:
@@ -308,16 +305,16 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     step(ages.copies_days, "States put aside", lambda before: _old_states(settings, before, dry))
     step(ages.logs_days, "Log files", lambda before: _old_files(paths.logs, before, dry=dry))
     if ages.snapshots_days or ages.mlflow_days:
-        keep = _pinned(settings)
+        uri, wanted = _tracking(settings), settings.evaluation
+        keep = mlflow.pinned(uri, wanted.model_name) if uri else frozenset[str]()
         for name, store in _stores(settings):
             step(ages.snapshots_days, name, partial(_old_snapshots, store, keep=keep, dry=dry))
-        wanted = settings.evaluation
-        if _tracking(settings):
+        if uri:
             step(
                 ages.mlflow_days,
                 "MLflow's runs",
                 lambda before: mlflow.remove_runs(
-                    _tracking(settings),
+                    uri,
                     paths.mlflow,
                     experiment=wanted.experiment,
                     model_name=wanted.model_name,
@@ -336,11 +333,6 @@ def _tracking(settings: Settings) -> str:
     address = settings.database_address("mlflow")
     exists = not address.startswith("sqlite") or settings.sqlite_file("mlflow").is_file()
     return address if exists else ""
-
-
-def _pinned(settings: Settings) -> frozenset[str]:
-    uri = _tracking(settings)
-    return mlflow.pinned(uri, settings.evaluation.model_name) if uri else frozenset()
 
 
 def _old_snapshots(store: SnapshotStore, before: float, *, keep: frozenset[str], dry: bool) -> int:

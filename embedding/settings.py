@@ -75,7 +75,6 @@ class PathsConfig(Config):
 
     @property
     def evidence(self) -> Path:
-        """Addresses of documents by word."""
         return self.home / "evidence"
 
     @property
@@ -97,7 +96,6 @@ class PathsConfig(Config):
 
     @property
     def mlflow(self) -> Path:
-        """MLflow's database and artifacts."""
         return self.home / "mlflow"
 
     @property
@@ -116,7 +114,6 @@ class PathsConfig(Config):
 
     @property
     def node_token(self) -> Path:
-        """What nodes show to the parameter server of this home."""
         return self.secrets / "node-token"
 
     @property
@@ -131,7 +128,6 @@ class PathsConfig(Config):
 
     @property
     def server_certificate(self) -> tuple[Path, Path]:
-        """Certificate and key of a parameter server that other hosts reach."""
         return self.secrets / "server-cert.pem", self.secrets / "server-key.pem"
 
     @property
@@ -231,7 +227,6 @@ class TraceConfig(Config):
 
     @property
     def environment(self) -> dict[str, str]:
-        """How processes that are started hear of it."""
         if self.endpoint is None:
             return {}
         return {ENDPOINT_VARIABLE: self.endpoint, SAMPLE_VARIABLE: str(self.sample)}
@@ -523,7 +518,6 @@ class Settings(BaseSettings):
 
     @property
     def trends_url(self) -> str:
-        """Address of the trends page inside Airflow."""
         return f"{self.airflow_url}/yeoron/"
 
     @property
@@ -547,7 +541,6 @@ class Settings(BaseSettings):
         return self.web.model_copy(update={**given, "trends": self.trends})
 
     def digest(self) -> str:
-        """Digest of what a node and its server must agree on: the model."""
         return self.model.digest()
 
 

@@ -170,7 +170,6 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """A copy of a file that may change, if it is there."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         shutil.copyfile(path, target)

@@ -8,7 +8,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -118,7 +118,6 @@ def grouped(function: Command) -> Command:
 
 
 def _as_read(command: Command, function: Command, parameters: list[inspect.Parameter]) -> Command:
-    """A command of the name, the help and the parameters that typer is to read."""
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -131,17 +130,11 @@ def _options(group: type) -> list[inspect.Parameter]:
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=_default(field),
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
             annotation=types[field.name],
         )
         for field in fields(group)
     ]
-
-
-def _default(field: Field[Any]) -> Any:
-    if field.default is not MISSING:
-        return field.default
-    return inspect.Parameter.empty
 
 
 def known_names(*, built_in: bool = False) -> dict[str, str]:

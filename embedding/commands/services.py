@@ -115,7 +115,6 @@ def serve(given: dict[str, Any]) -> None:
 
 
 def _tell(running: ParameterServer) -> None:
-    """Where a server that is ready is found."""
     state, shards = running.state, running.config.shards
     columns = running.config.split == "columns"
     rows = str(state.tables.device)

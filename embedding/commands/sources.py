@@ -76,7 +76,6 @@ def _summary(report: dict[str, Any]) -> str:
 
 
 def _troubles(row: dict[str, Any]) -> Text:
-    """Counts by reason, and what the source's yield says of it."""
     counted = Counter(row["errors"] | doubtful(row["dated"])).most_common()
     parts = [f"{n:,} {reason}" for reason, n in counted[:_FAULTS_SHOWN]]
     if len(counted) > _FAULTS_SHOWN:
@@ -89,7 +88,6 @@ def _troubles(row: dict[str, Any]) -> Text:
 
 
 def _poll(poll: dict[str, Any] | None) -> tuple[str, str]:
-    """Estimated changes an hour, and when the next poll is due."""
     if poll is None:
         return "–", "–"
     coming = poll["next_poll_s"]
@@ -252,7 +250,6 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
 
 
 def _faults(chosen: Settings) -> dict[str, dict[str, int]]:
-    """By source and reason, what was left out, from the server where one runs."""
     import httpx
 
     try:

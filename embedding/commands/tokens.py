@@ -102,7 +102,6 @@ def withdraw(context: typer.Context, name: NameArgument) -> None:
 
 
 def _of(context: typer.Context) -> AccessTokens:
-    """What the group of this command is about."""
     from embedding.web.tokens import AccessTokens, accounts
 
     page = settings_of().page

@@ -173,7 +173,6 @@ def _text(settings: Mapping[str, Any], dated: bool) -> dict[str, Any]:
 
 
 def _keep_rows(exchange: dict[str, Any], cache_mb: int | None) -> None:
-    """Room for the rows that a node keeps, which pulled changes need."""
     usual = CHANGED_MB if exchange.get("pulls") == "changes" else 0
     if cache_mb is not None:
         exchange["cache_bytes"] = (cache_mb or usual) * 2**20
@@ -182,7 +181,6 @@ def _keep_rows(exchange: dict[str, Any], cache_mb: int | None) -> None:
 
 
 def _unit(given: Mapping[str, Any]) -> str | None:
-    """The unit in which time is cut."""
     units, dated = given.get("window", []), "dated" in given
     for value in units:
         if NUMBER.fullmatch(value):

@@ -37,7 +37,6 @@ class Analogies:
 
     @property
     def total(self) -> Section:
-        """All sections together."""
         parts = self.sections.values()
         return Section(
             correct=sum(part.correct for part in parts),

@@ -104,7 +104,6 @@ def remove_runs(
 
 
 def _models(home: Path) -> Iterator[Path]:
-    """Folders with the files of a snapshot."""
     root = home / _ARTIFACTS
     for whole in list(root.rglob(f"{erasing.WHOLE}*")):
         erasing.finish(whole.parent)

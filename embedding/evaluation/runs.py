@@ -65,7 +65,8 @@ def reported(tracking_uri: str) -> Iterator[None]:
         reason = "it does not answer: is the platform running (`yeoron status`)?"
         if not _unanswered(error):
             reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-        raise PlatformError(f"MLflow at {_without_password(tracking_uri)}: {reason}") from error
+        shown = re.sub(r"//[^@/]*@", "//", tracking_uri)
+        raise PlatformError(f"MLflow at {shown}: {reason}") from error
 
 
 def _unanswered(error: BaseException | None) -> bool:
@@ -82,7 +83,3 @@ def _unanswered(error: BaseException | None) -> bool:
 def metric_name(name: str) -> str:
     """A name that MLflow accepts: letters of any script, digits, `_ - . : /` and space."""
     return re.sub(r"[^/\w.\- :]", "_", name).strip("/")[:250] or "_"
-
-
-def _without_password(uri: str) -> str:
-    return re.sub(r"//[^@/]*@", "//", uri)

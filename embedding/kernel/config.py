@@ -101,7 +101,7 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     field = ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
-        known = _fields_beside(model, first["loc"])
+        known = getattr(_kind_at(model, first["loc"][:-1]), "model_fields", {})
         close = get_close_matches(str(first["loc"][-1]), known, n=1)
         do = f"did you mean {close[0]!r}?" if close else "take it out."
         return f"{where}: unknown setting {field!r}{more}; {do}"
@@ -112,7 +112,8 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
         return f"{where}: {sentence}{more}."
     given = first.get("input")
     # Of a whole section that is wrong the sentence names what matters.
-    hidden = isinstance(given, dict) or _is_secret(model, first["loc"])
+    secret = SecretStr.__name__ in repr(_kind_at(model, first["loc"]))
+    hidden = isinstance(given, dict) or secret
     got = "" if hidden else f", got {given!r}"
     return f"{where}: {field}: {sentence}{got}{more}."
 
@@ -131,15 +132,6 @@ def _range(kind: str, model: type[BaseModel], location: tuple[int | str, ...]) -
         if hasattr(bound, name)
     ]
     return f"a number {' and '.join(bounds)} is accepted"
-
-
-def _fields_beside(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Names that the section accepts in which the last part of `location` was written."""
-    return list(getattr(_kind_at(model, location[:-1]), "model_fields", {}))
-
-
-def _is_secret(model: type[BaseModel], location: tuple[int | str, ...]) -> bool:
-    return SecretStr.__name__ in repr(_kind_at(model, location))
 
 
 def _kind_at(model: type[BaseModel], location: tuple[int | str, ...]) -> Any:

@@ -381,7 +381,6 @@ class SnapshotRef:
     lacks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
         return {
             "id": self.id,
             "uri": self.uri,
@@ -395,7 +394,6 @@ class SnapshotRef:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SnapshotRef:
-        """Inverse of `to_dict`."""
         parent = data.get("parent")
         return cls(
             id=str(data["id"]),

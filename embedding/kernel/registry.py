@@ -118,7 +118,6 @@ class Registry(Generic[T, S]):
         return found
 
     def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:
-        """Names of all whose `trait` is `wanted`."""
         return tuple(name for name in self.names() if getattr(self.traits(name), trait) == wanted)
 
     def check(self, name: str) -> str:
@@ -137,7 +136,6 @@ class Registry(Generic[T, S]):
 
     @cached_property
     def _neighbours(self) -> frozenset[str]:
-        """Names that neighbours of the core add."""
         entries = self._entries.items()
         return frozenset(name for name, each in entries if _owner(each) == DISTRIBUTION)
 
@@ -251,12 +249,10 @@ class Need:
     wanted: object = True
 
     def met(self, name: str) -> bool:
-        """Whether the one of that name goes with the feature."""
         return bool(getattr(self.registry.traits(name), self.trait) == self.wanted)
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Names of all that do."""
         return self.registry.having(self.trait, self.wanted)
 
     @property

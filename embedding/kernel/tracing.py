@@ -113,7 +113,6 @@ class OtelTraces(Traces):
         self._span("snapshot", digest(_window(window)), began, ended, attributes, [])
 
     def close(self) -> None:
-        """See Traces; an exporter that is away loses them."""
         self._provider.shutdown()
 
     def _span(

@@ -157,7 +157,6 @@ async def _ask_robots(url: str, crawl: CrawlConfig) -> None:
 
 
 def _free(host: str, taken: Sequence[str]) -> str:
-    """A name of a source, made of its host."""
     name = re.sub(r"[^\w.-]", "-", host.removeprefix("www."))[:70]
     number = 1
     while (made := name if number == 1 else f"{name}-{number}") in taken:
@@ -199,6 +198,5 @@ def write_beginning(folder: Path, answers: Beginning) -> tuple[Path, Path]:
 
 
 def _agent(answers: Beginning) -> str:
-    """What sites are told of who reads them."""
     contact = f"; {answers.contact}" if answers.contact else ""
     return f"Yeoron/0.1 ({answers.name.encode('ascii', 'replace').decode()}{contact})"

@@ -71,7 +71,6 @@ class SourceCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether the source gave a text."""
         return not self.fault
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +206,6 @@ class _Look:
         return items
 
     async def _read(self, item: ListedItem) -> None:
-        """What would be read of one text."""
         known = Publication(item.published_at, "listing")
         if isinstance(item, Inline):
             self.found.address, self.found.key = item.key, item_key(item.key, self.source.url)

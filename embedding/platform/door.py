@@ -66,7 +66,6 @@ class Door:
                 return self.rfile.read(int(length))
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Log a request as the platform logs."""
                 logger.info("%s: %s", self.client_address[0], format % args)
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -128,7 +127,6 @@ class Door:
         return http.HTTPStatus.OK
 
     def _for_role(self, role: Role, request: str) -> dict[str, str]:
-        """What only a host of this role is given."""
         paths, server = self._settings.paths, self._settings.hosts.server
         own = paths.dask_certificate
         node_token = paths.node_token.read_text("ascii")

@@ -76,7 +76,6 @@ class CountingSink:
 
     @property
     def documents(self) -> int:
-        """Documents of all sources."""
         return sum(count.documents for count in list(self.counts.values()))
 
 

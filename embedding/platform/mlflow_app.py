@@ -90,7 +90,6 @@ class LoginRequired:
             await self._app(scope, receive, send)
 
     def _known(self, header: bytes) -> str | None:
-        """The role of whoever sends this header."""
         kind, _, given = header.partition(b" ")
         try:
             name, colon, password = base64.b64decode(given.strip()).decode().partition(":")

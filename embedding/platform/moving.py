@@ -93,7 +93,6 @@ def _move(settings: Settings, name: DatabaseName) -> dict[str, int]:
 
 
 def _make_tables(settings: Settings, name: DatabaseName) -> None:
-    """The tables as their own tool makes them."""
     if name == "airflow":
         prepare_airflow(settings, airflow_variables(settings))
     elif name == "frontier":

@@ -137,7 +137,6 @@ class RunningPlatform:
 
     @property
     def name(self) -> str:
-        """What a sentence calls it."""
         return "demo" if self.home.name == "demo" else "platform"
 
 

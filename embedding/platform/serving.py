@@ -86,7 +86,6 @@ def server_for(
 
 
 def _of(settings: Settings, server: ServerConfig) -> ServerConfig:
-    """The server's configuration with what it leaves to the settings."""
     defaults = {
         "state_dir": server.state_dir or settings.paths.checkpoints,
         "snapshots": server.snapshots or settings.snapshot_store,

@@ -211,7 +211,6 @@ class Supervisor:
         record_session(self.home, pid)
 
     def _wait_pid(self, timeout: float = 20.0) -> int:
-        """Process id of the supervisord that was just started."""
         deadline = time.monotonic() + timeout
         while True:
             pid = self.pid()
@@ -225,7 +224,6 @@ class Supervisor:
             time.sleep(0.1)
 
     def pid(self) -> int | None:
-        """Process id of the supervisord that runs, None when none does."""
         return supervisor_pid(self.run)
 
     def states(self) -> dict[str, str]:
@@ -233,7 +231,6 @@ class Supervisor:
         return {one["name"]: one["statename"] for one in self._all()}
 
     def pids(self) -> dict[str, int]:
-        """Process id of every service that runs, by name."""
         return {one["name"]: one["pid"] for one in self._all() if one["pid"]}
 
     def _all(self) -> list[dict[str, Any]]:
@@ -273,7 +270,6 @@ class Supervisor:
         return ran
 
     def log_tail(self, name: str, lines: int = 12) -> str:
-        """The end of a service's log."""
         try:
             text = (self.logs / f"{name}.log").read_text(errors="replace")
         except OSError:

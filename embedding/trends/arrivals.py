@@ -151,7 +151,6 @@ def _running(snapshot: Snapshot, words: Sequence[str]) -> IntArray:
 
 
 def _read(material: ReportInput) -> list[int]:
-    """Documents of each window before."""
     return [sum(one.manifest.documents.values()) for one in material.earlier]
 
 

@@ -52,11 +52,14 @@ class SemAxis:
     @cached_property
     def line(self) -> FloatArray:
         """From the mean of one list to that of the other, float32 [dim]."""
-        return _mean(self.positive) - _mean(self.negative)
+        line: FloatArray = self.positive.mean(axis=0) - self.negative.mean(axis=0)
+        return line
 
     def position(self, vector: FloatArray) -> float:
         """Of a word that is used so, [dim]."""
-        return _cosine(vector - self.centre, self.line)
+        away = vector - self.centre
+        length = float(np.linalg.norm(away) * np.linalg.norm(self.line))
+        return float(away @ self.line) / length if length else 0.0
 
     def half_width(self, vector: FloatArray) -> float | None:
         """Half of the interval for which words the lists have; None: one has a single word."""
@@ -177,7 +180,6 @@ def _points(
 def _axis(
     snapshot: Snapshot, usage: Usage, positive: Sequence[str], negative: Sequence[str]
 ) -> SemAxis | None:
-    """None where a list has no word that was used."""
     poles = [_known(snapshot, names) for names in (positive, negative)]
     if not all(len(pole) for pole in poles):
         return None
@@ -216,7 +218,6 @@ def _point(snapshot: Snapshot, source: str, at: IntArray, usage: Usage, axis: Se
 
 
 def _known(snapshot: Snapshot, names: Sequence[str]) -> IntArray:
-    """Rows of those words that were used in the window."""
     rows = [row for name in names if (row := snapshot.index(name)) is not None]
     used = np.empty(0, np.int64) if snapshot.usage is None else snapshot.usage.rows
     found: IntArray = np.intersect1d(np.array(rows, dtype=np.int64), used)
@@ -248,13 +249,3 @@ def _positions(
     variance = ((size - 1) / size * (each - means) ** 2).sum(axis=1)
     whole = np.linalg.norm(vector) * np.linalg.norm(lines, axis=1)
     return (lines @ vector) / np.maximum(whole, 1e-12), np.sqrt(variance)
-
-
-def _mean(words: FloatArray) -> FloatArray:
-    mean: FloatArray = words.mean(axis=0)
-    return mean
-
-
-def _cosine(vector: FloatArray, axis: FloatArray) -> float:
-    length = float(np.linalg.norm(vector) * np.linalg.norm(axis))
-    return float(vector @ axis) / length if length else 0.0

@@ -23,11 +23,9 @@ class TwoSnapshots:
     after: Snapshot
 
     def list(self) -> list[SnapshotRef]:
-        """Both, the earlier first."""
         return [self.before.ref, self.after.ref]
 
     def open(self, id: str = "latest") -> Snapshot:
-        """One of them; the later one is the latest."""
         return self.before if id == self.before.id else self.after
 
 

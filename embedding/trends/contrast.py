@@ -126,7 +126,6 @@ class SourceContrasts:
     def _sides(
         self, row: int, first: str, others: Sequence[str]
     ) -> tuple[tuple[NeighbourRow, ...], tuple[NeighbourRow, ...]]:
-        """What the word of `row` is used as by the sources of each side."""
         n = self._config.shown_neighbours
         one, other = (self._likeness.near(row, n, names) for names in ([first], others))
         return _marked(one, other), _marked(other, one)
@@ -158,7 +157,6 @@ def _usage(snapshot: Snapshot, first: str, second: str | None) -> Usage:
 
 
 def _mentions(usage: Usage, sources: Sequence[str], words: int) -> IntArray:
-    """int64 [words]."""
     found = np.zeros(words, dtype=np.int64)
     for source in sources:
         at = usage.by_source[source]

@@ -170,7 +170,6 @@ class RowWriter:
         return out
 
     def _counts(self, words: Sequence[str]) -> list[dict[str, object]]:
-        """Fields of a row that say how often each word was counted."""
         whole, once = (
             counts_of(words, each.now, each.past[-1]) for each in (self._material, self._once)
         )

@@ -53,6 +53,5 @@ class FinishedReports:
         return storage.load_scores(self._folder, id, key) if self._folder and key else None
 
     def with_scores(self, id: str) -> TrendReport | None:
-        """Both in one; None where either is missing."""
         report, scores = self.report(id), self.scores(id)
         return None if report is None or scores is None else replace(report, scores=scores)

@@ -80,12 +80,10 @@ class Frequency(CountColumns):
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Row of each word."""
         return {word: at for at, word in enumerate(self.words)}
 
     @property
     def empty(self) -> bool:
-        """True when nothing was read in the window."""
         return int(self.total_documents.sum()) == 0 and int(self.counts.sum()) == 0
 
     def rows(self, words: Sequence[str]) -> IntArray:
@@ -115,7 +113,6 @@ class Frequency(CountColumns):
             yield np.pad(columns[name], ((0, 1), (0, 1)))[chosen]
 
     def counts_of(self, words: Sequence[str]) -> IntArray:
-        """int64 [len(words)]: occurrences in all sources."""
         found: IntArray = self.column("counts", words, self.sources).sum(axis=1)
         return found
 

@@ -41,7 +41,6 @@ class Likeness:
         usage.release()
 
     def documents(self, row: int) -> float:
-        """How many documents of the window say how the word of `row` is used."""
         return float(self._usage.pairs[self._usage.rows == row].sum(dtype=np.float64))
 
     def near(

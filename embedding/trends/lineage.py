@@ -23,15 +23,11 @@ def lineage(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> list[SnapshotRef]:
     while current is not None:
         parent = by_id.get(current.parent or "")
         if parent is None or parent.id in seen:
-            parent = _latest_before(refs, current)
+            earlier = [one for one in refs if one.window_start < current.window_start]
+            parent = earlier[-1] if earlier else None
         if parent is not None:
             seen.add(parent.id)
             if parent.window_start < chain[-1].window_start:
                 chain.append(parent)
         current = parent
     return chain[::-1]
-
-
-def _latest_before(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> SnapshotRef | None:
-    earlier = [one for one in refs if one.window_start < ref.window_start]
-    return earlier[-1] if earlier else None

@@ -101,7 +101,6 @@ def windows_up_to(store: Snapshots, last: Snapshot, most: int) -> tuple[list[Sna
 def _opened(
     store: Snapshots, chain: Sequence[SnapshotRef], *, counts: bool = False
 ) -> tuple[list[Snapshot], list[Note]]:
-    """The snapshots that can be read, with `counts` their counts too."""
     snapshots: list[Snapshot] = []
     notes: list[Note] = []
     for ref in chain:

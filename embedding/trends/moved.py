@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -227,12 +227,14 @@ def rank_moved(
         }
         for i, at in enumerate(best)
     ]
+    figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q, "expected": judged.expected}
+    figures["shift"] = judged.shift.astype(np.float64)
     return ShiftRanking(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
         judged=int((ranked.p < 1.0).sum()),
-        scores=word_scores(words, _figures(judged), order, material, config, limit),
+        scores=word_scores(words, figures, order, material, config, limit),
     )
 
 
@@ -240,12 +242,6 @@ def _support(judged: JudgedWords, at: int, limit: float) -> Support | None:
     """Who moved a word that is called; None of another, and where documents do not say it."""
     grounds, place = judged.judged_by(at)
     return None if grounds is None or judged.ranked.q[at] > limit else support(grounds, place)
-
-
-def _figures(judged: JudgedWords) -> dict[str, TestArray]:
-    ranked = judged.ranked
-    figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q}
-    return figures | {"shift": judged.shift.astype(np.float64), "expected": judged.expected}
 
 
 def usable(pair: SnapshotPair, readable: bool = True) -> list[str]:
@@ -337,23 +333,16 @@ def _parts(word: str, known: Collection[str], most: int = _MOST_PARTS) -> tuple[
         return ()
     best: dict[int, tuple[str, ...]] = {0: ()}
     for end in range(1, len(word) + 1):
-        matches = (_extended(best, word[start:end], start, known) for start in _starts(word, end))
-        options = [match for match in matches if match]
-        if options:
-            best[end] = min(options, key=lambda match: (len(match), match))
+        first = 1 if end == len(word) else 0  # the whole word is no part
+        matches = [
+            (*best[start], word[start:end])
+            for start in range(first, end)
+            if start in best and word[start:end] in known
+        ]
+        if matches:
+            best[end] = min(matches, key=lambda match: (len(match), match))
     whole = best.get(len(word), ())
     return whole if 2 <= len(whole) <= most else ()
-
-
-def _starts(word: str, end: int) -> Iterable[int]:
-    """Where a part may begin: the whole word is no part."""
-    return range(1 if end == len(word) else 0, end)
-
-
-def _extended(
-    best: dict[int, tuple[str, ...]], part: str, start: int, known: Collection[str]
-) -> tuple[str, ...]:
-    return (*best[start], part) if start in best and part in known else ()
 
 
 def pulling(snapshot: Snapshot, word: str) -> tuple[ContextPull, ...]:

@@ -153,7 +153,6 @@ class NeighbourCache:
         self._made: Recent[Frequent] = Recent(keep)
 
     def of(self, snapshot: Snapshot) -> Frequent:
-        """The frequent words of a snapshot; read once."""
         return self._made.get(snapshot.id, lambda: self._read(snapshot))
 
     def nearest(self, snapshot: Snapshot, row: int, n: int) -> tuple[CodeArray, FloatArray]:

@@ -105,6 +105,5 @@ class NotifyConfig(Config):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The channels that are set: `email`, `webhook`."""
         found = {"email": bool(self.email_to), "webhook": bool(self.webhook.get_secret_value())}
         return tuple(name for name, configured in found.items() if configured)

@@ -42,20 +42,16 @@ class UsedWords:
     def replicas(self, source: str) -> tuple[FloatArray, FloatArray]:
         """N and means float32 [n, r] and [n, r, k · dim] of a source; 0 where it lacks a word."""
         placed, chosen = self._of(source)
-        return self._pairs(placed, chosen), self._means(placed, chosen)
+        means = np.zeros((len(self.rows), *self.usage.means.shape[1:]), dtype=np.float32)
+        means[placed] = self.usage.means[chosen]
+        return self._pairs(placed, chosen), means
 
     def _pairs(self, placed: IntArray, chosen: IntArray) -> FloatArray:
         pairs = np.zeros((len(self.rows), self.usage.pairs.shape[1]), dtype=np.float32)
         pairs[placed] = self.usage.pairs[chosen]
         return pairs
 
-    def _means(self, placed: IntArray, chosen: IntArray) -> FloatArray:
-        means = np.zeros((len(self.rows), *self.usage.means.shape[1:]), dtype=np.float32)
-        means[placed] = self.usage.means[chosen]
-        return means
-
     def _of(self, source: str) -> tuple[IntArray, IntArray]:
-        """Which of the words a source has, and where in the sums they are."""
         own = self.usage.by_source.get(source)
         if own is None or not len(own):
             return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -230,12 +230,10 @@ class Story:
 
     @property
     def most_used(self) -> StoryWord:
-        """The word that most documents of its window use (`TrendReport.window_of`)."""
         return most_used(self.words)
 
     @property
     def title(self) -> tuple[str, ...]:
-        """Three words at most that say what it is about."""
         return tuple(one.word for one in self.words[:3])
 
 
@@ -285,7 +283,6 @@ class WindowSource:
 
     @property
     def missing(self) -> bool:
-        """Whether it brought nothing, though it is one of the window before."""
         return self.documents == 0
 
 
@@ -378,7 +375,6 @@ class TrendReport:
         return tuple(sorted(found, key=lambda one: (-one.documents, one.source)))
 
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
-        """The rows of a ranking (a name of RANKINGS) that are findings."""
         return tuple(row for row in getattr(self, ranking) if row.significant)
 
     def compared(self, ranking: str) -> int:
@@ -386,7 +382,6 @@ class TrendReport:
         return self.ranked.get(FAMILIES[ranking], 0)
 
     def significant_stories(self) -> tuple[Story, ...]:
-        """The stories that are findings."""
         return tuple(one for one in self.stories if one.significant)
 
     def window_of(self, story: Story) -> WindowFigures | None:

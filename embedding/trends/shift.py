@@ -17,7 +17,6 @@ from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale
 from embedding.trends.nearest import CANDIDATE_WORDS, nearest, shared
 from embedding.trends.pair import SnapshotPair
 from embedding.trends.permutation import Permuted, between_times
-from embedding.trends.significance import TestArray
 
 ANCHOR_WORDS = 5_000
 """The most frequent common words from which procrustes takes stable anchors."""
@@ -27,14 +26,13 @@ ANCHOR_SHARE = 0.8
 """Share of the anchor words that is kept in the last round."""
 
 
-def _square_of_sine(angle: TestArray) -> TestArray:
-    square: TestArray = np.sin(np.clip(angle, 0.0, np.pi / 2)) ** 2
-    return square
-
-
 # Shares of k: the arcsine root of a binomial share. Cosine distances are half a squared length,
 # close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
-ARCSINE_SCALE = Scale("share", lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
+ARCSINE_SCALE = Scale(
+    "share",
+    lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))),
+    lambda x: np.sin(np.clip(x, 0.0, np.pi / 2)) ** 2,
+)
 DISTANCE = Scale("distance", np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
 LINEAR = Scale("linear", lambda x: x, lambda x: x)
 

@@ -250,7 +250,6 @@ def _scores(folder: Path) -> WordScores | None:
 
 
 def _same_scores(folder: Path, report: TrendReport) -> bool:
-    """Whether the report brings no figures of words beside those that are there."""
     if report.scores is None:
         return True
     found = _scores(folder)

@@ -49,7 +49,7 @@ def stories(
             words.setdefault(row.word, StoryWord(row.word, role, *figures))
             rows.setdefault(row.word, row)
     names = [*words]
-    rows_of = [_row(snapshot, name) for name in names]
+    rows_of = [-1 if row is None else row for row in map(snapshot.index, names)]
     voices = _voices(snapshot.usage, rows_of)
     found = []
     for group in groups(_cosines(snapshot, rows_of)):
@@ -102,7 +102,6 @@ def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, .
 
 
 def _directed(story: Story) -> list[tuple[str, bool]]:
-    """Its words, surest first, and whether each fell."""
     return [(each.word, each.role == "fallen") for each in story.words]
 
 
@@ -204,8 +203,3 @@ def _sources(row: TrendRow, role: str) -> tuple[str, ...]:
 
     order = sorted(range(len(row.sources)), key=lambda at: -held(at))
     return tuple(row.sources[at].source for at in order if held(at))
-
-
-def _row(snapshot: Snapshot, word: str) -> int:
-    at = snapshot.index(word)
-    return -1 if at is None else at

@@ -110,7 +110,6 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
 
 
 def _shift(row: TrendRow) -> str:
-    """How much a word changed, with its interval if it is clear."""
     if row.shift is None:
         return ""
     if not row.significant or row.shift_low is None or row.shift_high is None:
@@ -125,14 +124,12 @@ def _neighbours(row: TrendRow) -> str:
 
 
 def _pulls(row: TrendRow) -> str:
-    """A second line: what stands beside the word more, and less, than before."""
     signed = zip("+−", row.pulled_by(), strict=True)
     parts = [f"{sign} {' '.join(map(shortened, words))}" for sign, words in signed if words]
     return escape("\n" + "  ".join(parts)) if parts else ""
 
 
 def _resting(rows: Sequence[TrendRow]) -> list[str]:
-    """Which changes do not stand without some authors, or without one source."""
     known = [(row.word, row.support) for row in rows if row.support is not None]
     few = [shortened(word) for word, one in known if one.few_authors]
     sentences = [f"Mostly one group of authors: {', '.join(few)}."] if few else []

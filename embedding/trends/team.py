@@ -80,12 +80,10 @@ class TeamShared:
     report: MailedReport | None = None
 
     def notes_on(self, kind: str, about: str) -> tuple[TeamNote, ...]:
-        """Notes about one thing, newest first."""
         own = [one for one in self.notes if (one.kind, one.about) == (kind, about)]
         return tuple(reversed(own))
 
     def watched(self, word: str) -> WatchedWord | None:
-        """The word as it stands on the list; None where it does not."""
         return next((one for one in self.words if one.word == word), None)
 
 
@@ -96,7 +94,6 @@ class TeamStore:
         self.path = path
 
     def read(self) -> TeamShared:
-        """What is shared now."""
         try:
             shared: TeamShared = from_plain(TeamShared, json.loads(self.path.read_text("utf-8")))
         except FileNotFoundError:
@@ -120,7 +117,6 @@ class TeamStore:
         self._change(change)
 
     def unwatch(self, word: str) -> None:
-        """Take a word off the list."""
         self._change(
             lambda shared: replace(
                 shared, words=tuple(one for one in shared.words if one.word != word)
@@ -211,7 +207,6 @@ def _name(who: str) -> str:
 
 
 def _plain(text: str, longest: int, key: str) -> str:
-    """One line of text; raises TeamError where there is none, or too much."""
     found = " ".join(_printable(text).split())
     if not found or len(found) > longest:
         raise TeamError(key, f"between 1 and {longest} characters are accepted.")

@@ -67,7 +67,6 @@ class ProgramAnswers:
         return StoriesAnswer(report.snapshot, report.compared_with, report.notes, rows)
 
     def findings(self, ranking: str, window: str, limit: int, to: Reading) -> list[FindingAnswer]:
-        """The first rows of a ranking in sentences."""
         report = self.report(window)
         return [
             FindingAnswer(
@@ -110,7 +109,6 @@ class ProgramAnswers:
         return CompareAnswer(words, nearness, to.paths.compare(first, second))
 
     def sources(self, window: str) -> SourcesAnswer:
-        """What each source brought in a window."""
         report = self.report(window)
         return SourcesAnswer(report.snapshot, report.compared_with, report.by_source())
 
@@ -127,12 +125,10 @@ class ProgramAnswers:
         return replace(found, rows=found.rows[:limit])
 
     def between(self, then: str, now: str) -> TrendReport:
-        """The report of a window against any earlier one."""
         ids = (self._reader.open(then).id, self._reader.open(now).id)
         return self._answers.between(*ids, API_WAIT_S)
 
     def change(self, word: str) -> WordChange:
-        """Since when a word is used differently."""
         return self._answers.change(word, API_WAIT_S)
 
     def evidence(self, word: str, window: str, n: int) -> EvidenceAnswer:

@@ -55,7 +55,6 @@ class Answers:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether addresses of documents are kept anywhere."""
         return self._evidence is not None
 
     def beside(self, id: str, word: str) -> list[Beside]:
@@ -116,14 +115,12 @@ class Answers:
         )
 
     def together(self, first: str, second: str) -> tuple[Together, ...]:
-        """Two words' cosine through all windows."""
         return self._kept(
             ("together", first, second, self._latest()),
             lambda: together(self.reader, first, second, self._trends),
         )
 
     def map(self, word: str) -> NeighbourMap:
-        """A word's map through all windows."""
         neighbour_cache = self.reader.neighbour_cache
         return self._kept(
             ("map", word, self._latest()),
@@ -152,7 +149,6 @@ class Answers:
         )
 
     def contrast(self, first: str, second: str, id: str, wait_s: float) -> SourceContrast:
-        """Two sources in one window."""
         return self._later(
             ("contrast", first, second, id),
             lambda: source_contrast(self.reader, first, second, self._trends, id=id),
@@ -160,7 +156,6 @@ class Answers:
         )
 
     def disagreement(self, id: str, wait_s: float) -> Disagreement:
-        """What the sources of a window disagree on."""
         return self._later(
             ("disagreement", id), lambda: disagreement(self.reader, self._trends, id=id), wait_s
         )
@@ -187,7 +182,6 @@ class Answers:
         return word_change(word, reports)
 
     def between(self, before: str, after: str, wait_s: float) -> TrendReport:
-        """The report of one window against any earlier one."""
         return self._later(
             ("between", before, after),
             lambda: build_between(self.reader, before, after, self._trends),

@@ -113,7 +113,6 @@ def create_app(
 
 
 def _programs(site: Site, description: Callable[[], dict[str, Any]]) -> FastAPI:
-    """The application that answers who sends a token, and nobody else."""
     config = site.config
     guard = TokenGuard(AccessTokens(config.tokens), config.requests_per_minute)
     app = FastAPI(title="Yeoron", docs_url=None, redoc_url=None, openapi_url=None)
@@ -140,7 +139,6 @@ def _program_routes(
     guards: Sequence[Dependency],
     description: Callable[[], dict[str, Any]],
 ) -> None:
-    """What programs ask for."""
 
     @app.get(OPENAPI, dependencies=list(guards), include_in_schema=False)
     def schema(request: Request) -> dict[str, Any]:
@@ -154,7 +152,6 @@ def _program_routes(
 
 
 def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) -> None:
-    """Health, shipped files (the login page needs them), login and logout."""
 
     @app.get("/health")
     def health() -> dict[str, str]:
@@ -200,7 +197,6 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
 
 
 def _errors(app: FastAPI, site: Site) -> None:
-    """Every failure becomes a sentence: JSON for programs, a page for people."""
 
     def answer(request: Request, status: int, key: str = "", detail: str = "") -> Response:
         """key: what a page says in the reader's language; detail: the sentence for programs."""
@@ -252,7 +248,6 @@ def _errors(app: FastAPI, site: Site) -> None:
 
 
 def _faults(app: FastAPI, site: Site, answer: Callable[..., Response]) -> None:
-    """What nobody asked wrongly."""
 
     @app.exception_handler(LaterError)
     def later(request: Request, _: LaterError) -> Response:
@@ -295,12 +290,10 @@ def _program_errors(app: FastAPI, site: Site) -> None:
 
 
 def _for_programs(request: Request) -> bool:
-    """Whether a program asks: below api/, for the feed, or with a token."""
     path = _path(request)
     return path.startswith("/api/") or path == FEED or bears_token(request.scope)
 
 
 def _path(request: Request) -> str:
-    """The path below the mount."""
     root, path = str(request.scope.get("root_path", "")), str(request.scope["path"])
     return path.removeprefix(root) if root and path.startswith(root) else path

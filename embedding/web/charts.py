@@ -159,5 +159,4 @@ def share_bar(share: float, title: str) -> Markup:
 
 
 def _markup(template: str, *values: object) -> Markup:
-    """Fill a template of this file; every value is escaped."""
     return Markup(template).format(*values)  # noqa: S704 - templates are literals

@@ -92,10 +92,11 @@ def days_view(
         for at, (word, own_values) in enumerate(zip(words, values, strict=True))
     ]
     figures = [tuple(row) for row in zip(*values, strict=True)]
-    tips = [
-        "\n".join([t.window(name.isoformat()), *map(_tip, words, row)])
-        for name, row in zip(names, figures, strict=True)
-    ]
+    short = [formats.short_word(word, 24) for word in words]
+    tips = []
+    for name, row in zip(names, figures, strict=True):
+        parts = [f"{word}: {formats.number(n)}" for word, n in zip(short, row, strict=True)]
+        tips.append("\n".join([t.window(name.isoformat()), *parts]))
     labels = [f"{name.month}/{name.day}" for name in names]
     rows = [(name.isoformat(), row) for name, row in zip(names, figures, strict=True)]
     return DaysView(
@@ -123,10 +124,6 @@ def rates_chart(histories: Sequence[WordHistory], t: PageText) -> dict[str, obje
                 parts.append(f"{name}: {formats.rate(one.per_1000_documents)} ({one.documents:,})")
         tips.append("\n".join(parts))
     return over_windows(shown, [point.label for point in points], tips, title=t("per_1000"))
-
-
-def _tip(word: str, value: float | None) -> str:
-    return f"{formats.short_word(word, 24)}: {formats.number(value)}"
 
 
 PATIENCE_S = 3.0
@@ -193,7 +190,6 @@ def _map_data(found: NeighbourMap, t: PageText) -> dict[str, object]:
 
 @exploring_routes.get("/compare")
 def _compare(site: PageSite, request: Request, a: str = "", b: str = "") -> Response:
-    """Two words; the fields for them where one is missing."""
     a, b = a.strip(), b.strip()
 
     def page(code: int = 200, **values: object) -> HTMLResponse:
@@ -245,7 +241,6 @@ def _missing(
 
 @exploring_routes.get("/over")
 def _over(site: PageSite, request: Request, w: Watched = None) -> Response:
-    """Several words on one chart."""
     words = _each_once(w or ())
     listed = site.reader.listing().refs
     if not listed:
@@ -296,7 +291,6 @@ def _last_known(history: WordHistory) -> int:
 
 @exploring_routes.get("/windows")
 def _windows(site: PageSite, request: Request, then: str = "", now: str = "") -> Response:
-    """Two windows, or the choice of them."""
     t, refs = site.words(request), site.filter(request).refs(site.reader.listing().refs)
 
     def page(then: str, now: str, notes: Sequence[str] = (), **values: object) -> HTMLResponse:
@@ -388,7 +382,6 @@ def _sources(
 
 
 def _unfit(names: Sequence[str], chosen: Sequence[str], t: PageText) -> str:
-    """Why two sources cannot be compared; empty where they can."""
     if chosen[0] == chosen[1]:
         return t("sources_same")
     unknown = [name for name in chosen if name not in names]
@@ -472,7 +465,6 @@ def watch_lines(site: Site, request: Request, words: Sequence[str]) -> list[Watc
 
 
 def _line(history: WordHistory, report: TrendReport | None) -> WatchLine:
-    """The word's last window, against the one before."""
     points = history.points
     last, before = points[-1], points[-2] if len(points) > 1 else None
     news: tuple[str, ...] = ()

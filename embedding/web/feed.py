@@ -80,7 +80,6 @@ def atom(site: Site, to: Reading) -> bytes:
 
 
 def _answer(request: Request, body: bytes) -> Response:
-    """The feed, or that it is what the reader has."""
     headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'}
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)

@@ -87,11 +87,9 @@ class PageFilter:
         return not late and not early
 
     def refs(self, refs: Sequence[SnapshotRef]) -> tuple[SnapshotRef, ...]:
-        """The snapshots of windows that hold a day that was asked for."""
         return tuple(one for one in refs if self.covers(one.window_start, one.window_end))
 
     def chooses(self, source: str) -> bool:
-        """Whether this source is shown."""
         return not self.sources or source in self.sources
 
     def report(self, report: TrendReport, near: Collection[str]) -> TrendReport:

@@ -26,7 +26,6 @@ class SecurityHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, adding headers to the answer."""
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -61,7 +61,6 @@ class Headlines:
 
     @property
     def keeps(self) -> bool:
-        """Whether what was fetched is kept."""
         return self._kept is not None
 
     def known(self, urls: Sequence[str]) -> dict[str, str]:

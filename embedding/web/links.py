@@ -63,7 +63,6 @@ class PagePaths:
         return self._word("word", word)
 
     def like(self, word: str) -> str:
-        """Words that begin with these letters or hold them."""
         return self._query("search", like=word)
 
     def map(self, word: str) -> str:
@@ -84,15 +83,12 @@ class PagePaths:
         return self._query(page, a=first, b=second, id=id)
 
     def watch(self, words: Sequence[str]) -> str:
-        """A watch list that others can open."""
         return self._keeping(f"{self.root}/watch?{urlencode([('w', word) for word in words])}")
 
     def over(self, words: Sequence[str]) -> str:
-        """Several words over time on one chart."""
         return self._keeping(f"{self.root}/over?{urlencode([('w', word) for word in words])}")
 
     def axis(self, word: str, name: str) -> str:
-        """A word's position on an axis, for its chart."""
         return self._query("api/axis", w=word, name=name)
 
     def headline(self, document: Evidence, words: Sequence[str]) -> str:
@@ -102,7 +98,6 @@ class PagePaths:
         return f"{self.root}/api/headline?{urlencode(asked)}"
 
     def since(self, word: str) -> str:
-        """When a word changed, for its page."""
         return self._query("api/since", w=word)
 
     def word_csv(self, word: str) -> str:

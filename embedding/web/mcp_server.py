@@ -159,7 +159,6 @@ class WordTools:
 
 
 def _shown(history: WordHistory) -> dict[str, Any]:
-    """A history's last windows."""
     points = to_plain(history.points)[-WINDOWS_SHOWN:]
     return {"word": history.word, "windows": points, "notes": to_plain(history.notes)}
 

@@ -166,7 +166,6 @@ def nothing(site: Site, request: Request) -> HTMLResponse:
 
 @page_routes.get("/window/{id}/report.{format}")
 def _handout(site: PageSite, request: Request, id: str, format: str) -> Response:
-    """The report to hand on."""
     if format not in FORMATS:
         raise HTTPException(404)
     report = site.reader.report(site.reader.open(id).id)
@@ -291,13 +290,11 @@ def _line(site: PageSite, request: Request, id: str) -> Response:
 
 
 def _known(site: Site, request: Request, ref: SnapshotRef) -> TrendReport | None:
-    """A report as it is shown, when it needs no computing."""
     report = site.reader.known_report(ref.id)
     return None if report is None else filtered(site, request, report)
 
 
 def _bias(site: Site, id: str) -> SourceBias | None:
-    """None where there are no losses of two sources to set against each other."""
     try:
         return site.answers.bias(id)
     except InputError:
@@ -367,7 +364,6 @@ def _word_csv(site: PageSite, request: Request, w: str) -> Response:
 def _evidence(
     site: Site, word: str, point: HistoryPoint, sources: Sequence[str]
 ) -> list[Evidence] | None:
-    """Addresses of documents of a window; None when they cannot be read."""
     try:
         return site.answers.evidence(word, point.start, point.end, sources=sources)
     except SnapshotError as error:

@@ -79,7 +79,6 @@ class Site:
 
     @cached_property
     def static(self) -> dict[str, bytes]:
-        """The shipped files by name."""
         return {
             name: next(p for f in _FOLDERS if (p := _HERE / f / name).is_file()).read_bytes()
             for name in STATIC_TYPES
@@ -125,7 +124,6 @@ class Site:
         return Reading(self.words(request), absolute(self.links(request), origin))
 
     def links(self, request: Request) -> PagePaths:
-        """Addresses under the prefix of this request."""
         root = str(request.scope.get("root_path", "")).rstrip("/")
         return PagePaths(root, self.version, self._usable(request).pairs)
 
@@ -246,7 +244,6 @@ PageSite = Annotated[Site, Depends(_site_of)]
 
 
 def _typed_name(request: Request) -> str:
-    """The name that was typed last in a form."""
     kept = request.cookies.get(NAME_COOKIE, "")
     try:
         return kept.encode("ascii").decode("unicode_escape")[:LONGEST_NAME]
@@ -269,6 +266,5 @@ def _other(request: Request) -> list[tuple[str, str]]:
 
 
 def _with_language(request: Request, language: str) -> str:
-    """The query string of this page in another language."""
     kept = [(k, v) for k, v in request.query_params.multi_items() if k not in {"lang", "next"}]
     return "?" + urlencode([*kept, ("lang", language)])

@@ -46,7 +46,6 @@ async def read_posted(request: Request) -> dict[str, str]:
 
 
 def _from_here(request: Request) -> bool:
-    """Whether the browser says that a page of this application sent it."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
@@ -55,7 +54,6 @@ def _from_here(request: Request) -> bool:
 
 
 def _who(site: Site, request: Request, form: dict[str, str]) -> str:
-    """The login's name; where logins have none, the name that was typed."""
     return site.login_name(request) or form.get("who", "")
 
 

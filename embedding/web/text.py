@@ -186,13 +186,15 @@ class PageText:
         return self(kind, year=year, month_name=name, day=int(day or 0), hour=int(hour or 0))
 
     def name_of(self, language: str) -> str:
-        """What another language calls itself."""
         return self._languages.catalogue(language).text("language_name") or language
 
     @property
     def _unit_words(self) -> dict[str, str]:
         texts = {name: self._text(f"{name}_{self._unit}") for name in UNIT_WORDS}
-        return {**texts, **{name.capitalize(): _upper(text) for name, text in texts.items()}}
+        return {
+            **texts,
+            **{n.capitalize(): text[:1].upper() + text[1:] for n, text in texts.items()},
+        }
 
     def _text(self, key: str, n: object = None) -> str:
         for one in self._catalogues:
@@ -200,10 +202,6 @@ class PageText:
             if text is not None:
                 return text
         raise KeyError(key)
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 class _Fill(string.Formatter):

@@ -29,7 +29,6 @@ class TokenAccess:
         self._programs = programs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on."""
         await (self._programs if bears_token(scope) else self._app)(scope, receive, send)
 
 

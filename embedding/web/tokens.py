@@ -93,7 +93,9 @@ class AccessTokens:
 
         Raises InputError for a name that is empty, too long or in use, and for an unknown role.
         """
-        if name != name.strip() or not 0 < len(name) <= LONGEST_TOKEN_NAME or _unsayable(name):
+        # A login by HTTP Basic ends a name at a colon.
+        sayable = name.isprintable() and ":" not in name and name == name.strip()
+        if not sayable or not 0 < len(name) <= LONGEST_TOKEN_NAME:
             raise InputError(
                 f"{self._kind} {name[:LONGEST_TOKEN_NAME]!r}: a name of 1 to {LONGEST_TOKEN_NAME} "
                 "printable characters without a colon is accepted, and no space at its ends."
@@ -220,11 +222,6 @@ def opened(path: Path, table: str) -> Iterator[sqlite3.Connection]:
 def digest_of(secret: str) -> str:
     """What is kept of a secret: its SHA-256 in hexadecimal."""
     return hashlib.sha256(secret.strip().encode("utf-8", "replace")).hexdigest()
-
-
-def _unsayable(name: str) -> bool:
-    """Whether a login cannot carry this name: HTTP Basic ends it at a colon."""
-    return ":" in name or not name.isprintable()
 
 
 def _time(seconds: int) -> datetime:

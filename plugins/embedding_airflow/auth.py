@@ -78,7 +78,6 @@ class AccountAuthManager(SimpleAuthManager):
         return AccountUser(username=name, role=AIRFLOW_ROLES[found.role], opened_by=digest)
 
     def serialize_user(self, user: SimpleAuthManagerUser) -> dict[str, Any]:
-        """What a token of this user says."""
         return {"sub": user.username, _OPENED_BY: getattr(user, "opened_by", "")}
 
     def deserialize_user(self, token: dict[str, Any]) -> SimpleAuthManagerUser:
@@ -107,7 +106,6 @@ class AccountAuthManager(SimpleAuthManager):
         return bool(self._is_authorized(method="POST", allow_role=role, user=user))
 
     def get_url_login(self, **kwargs: Any) -> str:
-        """The login page."""
         asked = f"?{urlencode({'next': kwargs['next_url']})}" if kwargs.get("next_url") else ""
         return f"{AUTH_MANAGER_FASTAPI_APP_PREFIX}/login{asked}"
 
@@ -173,7 +171,6 @@ class AccountAuthManager(SimpleAuthManager):
 
 
 def _site() -> Site:
-    """What the login page is rendered with."""
     config = load_settings().page
     return Site(config, Answers(config), Stream(None, 1.0), None)
 
@@ -188,5 +185,4 @@ def _mark() -> str:
 
 
 def _password() -> str:
-    """The password of the platform's own login."""
     return platform_login(Path(SimpleAuthManager.get_generated_password_file()).parent)[1]

@@ -69,7 +69,6 @@ def airflow_environment(
 def _sections(
     home: Path, keys: dict[str, str], port: int, dags: Path, plugins: Path, parallelism: int
 ) -> dict[str, dict[str, object]]:
-    """Airflow's configuration, by section and option."""
     address = f"http://127.0.0.1:{port}"
     return {
         "core": {
@@ -126,7 +125,6 @@ def _sections(
 
 
 def _database(address: str) -> dict[str, object]:
-    """Where Airflow's tables are."""
     found: dict[str, object] = {"sql_alchemy_conn": address}
     if address.startswith("sqlite"):
         # One process writes at a time. The usual 5 s are too few while a disk is slow.

@@ -25,7 +25,6 @@ class SettingsLink(BaseOperatorLink):
     """A link to an address that the settings know; empty when they cannot be read."""
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The address."""
         from embedding.settings import load_settings
 
         try:
@@ -44,7 +43,6 @@ class MlflowLink(SettingsLink):
 
     @property
     def name(self) -> str:
-        """Text of the button."""
         return "MLflow run"
 
     def address(self, settings: Settings, operator: Any) -> str:
@@ -60,11 +58,9 @@ class DaskLink(SettingsLink):
 
     @property
     def name(self) -> str:
-        """Text of the button."""
         return "Dask dashboard"
 
     def address(self, settings: Settings, operator: Any) -> str:  # noqa: ARG002
-        """Where the dashboard is."""
         return settings.dask_dashboard_url
 
 
@@ -73,7 +69,6 @@ class TrendsLink(SettingsLink):
 
     @property
     def name(self) -> str:
-        """Text of the button."""
         return "Trends page"
 
     def address(self, settings: Settings, operator: Any) -> str:

@@ -44,7 +44,6 @@ class GuardedPage:
         self._lock = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if self._guard is None:
             async with self._lock:
                 self._guard = self._guard or self._build_guard()

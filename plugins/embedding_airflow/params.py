@@ -207,7 +207,6 @@ def _training_size() -> dict[str, Param]:
 
 
 def _moment(title: str, description: str) -> Param:
-    """An optional date and time."""
     kind: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
     return Param(None, title=title, description=description, **kind)
 
@@ -219,7 +218,6 @@ def _offered(title: str, offered: Sequence[str], description: str) -> Param:
 
 
 def _seconds(title: str, default: float, minimum: float, description: str) -> Param:
-    """A duration."""
     return Param(default, title=title, type="number", minimum=minimum, description=description)
 
 

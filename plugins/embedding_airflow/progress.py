@@ -184,7 +184,6 @@ def standing(
 
 
 def _dated(entry: Mapping[str, Any] | None) -> bool:
-    """True when the source has an event time."""
     return bool(entry and entry.get("published_at"))
 
 

@@ -61,7 +61,6 @@ class WindowTrigger(BaseTrigger):
         self.client: httpx.AsyncClient | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments, JSON-safe."""
         names = (
             "status_url group sources label end started deadline poll_s idle_after_s unreachable_s"
         )
@@ -120,12 +119,10 @@ class WindowTrigger(BaseTrigger):
         return status
 
     def _event(self, state: str, progress: WindowProgress, message: str) -> TriggerEvent:
-        """The one event."""
         event = event_of(state, self.group, progress, message)
         return TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     def _unreachable(self, error: Exception, gone: float) -> str:
-        """What to tell when the server stays away."""
         return (
             f"The parameter server at {self.status_url} has not answered for {gone:.0f} s "
             f"({type(error).__name__}): is it running (`yeoron status`), and is "

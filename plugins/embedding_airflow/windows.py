@@ -65,7 +65,6 @@ def _labelled(label: str, unit: str | None, zone: tzinfo) -> Window:
 
 
 def _moment(value: str, name: str, zone: tzinfo) -> datetime:
-    """An ISO time by the clock of a zone."""
     try:
         when = datetime.fromisoformat(value)
     except ValueError as error:

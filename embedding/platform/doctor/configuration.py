@@ -14,10 +14,6 @@ def _policy(*names: str) -> _Idle:
     return lambda s: s.sync.policy not in names
 
 
-def _auto(settings: Settings) -> bool:
-    return settings.sync.policy != "auto"
-
-
 def _without_shards(settings: Settings) -> bool:
     return settings.server.shards == 1 and settings.server.split == "rows"
 
@@ -34,7 +30,7 @@ _IDLE: dict[str, tuple[_Idle, str]] = {
         for name in ("every", "batch_tokens", "portion_tokens", "iterations", "copies", "reach")
     },
     **{
-        f"sync.auto_{name}": (_auto, "sync.policy is not auto")
+        f"sync.auto_{name}": (_policy("auto"), "sync.policy is not auto")
         for name in ("alike", "apart", "stay_s")
     },
     "web.trends": (lambda _: True, "the page compares as [trends] says"),

@@ -70,7 +70,6 @@ def _grid(top: float) -> Markup:
 
 
 def _labels(labels: Sequence[str]) -> Markup:
-    """The first label, the last one, and as many between as fit."""
     step = max(1, -(-len(labels) // 8))
     shown = [at for at in range(len(labels)) if (len(labels) - 1 - at) % step == 0]
     return Markup("").join(
@@ -117,5 +116,4 @@ def _environment() -> Environment:
 
 
 def _markup(template: str, *values: object) -> Markup:
-    """Fill a template of this file; every value is escaped."""
     return Markup(template).format(*values)  # noqa: S704 - templates are literals

@@ -31,7 +31,6 @@ class HandoutFormat:
 
     @property
     def available(self) -> bool:
-        """Whether it can be written here."""
         return not self.needs or find_spec(self.needs) is not None
 
 
@@ -52,10 +51,6 @@ def named_format(name: str) -> HandoutFormat:
     return FORMATS[name]
 
 
-def _html(handout: Handout, _: Path | None) -> bytes:
-    return as_html(handout).encode()
-
-
 def _pdf(handout: Handout, chromium: Path | None) -> bytes:
     from embedding.web.handout.pdf import print_pdf
 
@@ -70,7 +65,7 @@ def _slides(handout: Handout, _: Path | None) -> bytes:
 
 _SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 FORMATS: Mapping[str, HandoutFormat] = {
-    "html": HandoutFormat("text/html; charset=utf-8", _html),
+    "html": HandoutFormat("text/html; charset=utf-8", lambda handout, _: as_html(handout).encode()),
     "pdf": HandoutFormat("application/pdf", _pdf, "playwright"),
     "pptx": HandoutFormat(_SLIDES, _slides, "pptx"),
 }

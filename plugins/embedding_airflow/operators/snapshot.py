@@ -145,7 +145,6 @@ class ChosenSnapshots(YeoronOperator):
 
 
 def _unreported(held: list[str], settings: Settings) -> list[str]:
-    """Snapshots without a report, each with the one after it."""
     from embedding.trends.storage import saved
 
     reported = set(saved(settings.paths.trends))

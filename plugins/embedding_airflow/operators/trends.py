@@ -48,7 +48,6 @@ class BuildTrendReport(YeoronOperator):
 
 
 def _counted(report: TrendReport) -> str:
-    """How many words surely changed, of how many that were looked at."""
     from embedding.trends.rows import RANKINGS
 
     words = ", ".join(

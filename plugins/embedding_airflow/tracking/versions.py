@@ -147,7 +147,6 @@ def save_model(path: Path, snapshot: Snapshot) -> None:
 
 
 def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:
-    """Log the model of a snapshot into its run."""
     with tempfile.TemporaryDirectory(prefix="yeoron-model-") as folder:
         path = Path(folder) / "model"
         save_model(path, snapshot)
