@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,22 @@ def register(app: typer.Typer) -> None:
     app.command("import")(grouped(import_files))
 
 
+def _mapping(given: Sequence[str]) -> dict[str, str]:
+    """FIELD=COLUMN of --map; ConfigError for what is none."""
+    from embedding.importing.readers import RECORD_FIELDS
+
+    mapping: dict[str, str] = {}
+    for each in given:
+        name, _, column = each.partition("=")
+        if name not in RECORD_FIELDS or not column or name in mapping:
+            raise ConfigError(
+                f"--map {each}: FIELD=COLUMN is accepted, as in date=작성일, once for each of "
+                f"{', '.join(RECORD_FIELDS)}."
+            )
+        mapping[name] = column
+    return mapping
+
+
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="Files to import.")],
     how: ImportOptions,
@@ -91,13 +107,13 @@ def import_files(
 
 def request_of(files: list[Path], out: Path, how: ImportOptions) -> ImportRequest:
     """What the options ask for."""
-    from embedding.importing.importing import ImportRequest, parse_mapping
+    from embedding.importing.importing import ImportRequest
 
     return ImportRequest(
         files=tuple(files),
         out=out,
         reader=how.reader,
-        columns=parse_mapping(how.map or ()),
+        columns=_mapping(how.map or ()),
         encoding=how.encoding,
         timezone=how.timezone or settings().server.timezone,
         date_format=how.date_format,

@@ -31,6 +31,7 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.answers import ANSWER_FIELDS, PageAnswers
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
+from embedding.sources.markup import LONGEST_FIELD
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
@@ -41,8 +42,6 @@ _STILL = 8
 """Looks without anything new after which a page that asks for nothing is taken to have ended."""
 _EMPTY = 48
 """The same for a page that has not shown any item."""
-_LONGEST = 100_000
-"""Characters of one field."""
 _MOVED = ("context was destroyed", "navigating", "Cannot find context")
 """Playwright's words for a page that goes to another address just now."""
 
@@ -137,7 +136,7 @@ async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Seque
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return ()
     return [
-        Found(**{name: str(row.get(name) or "")[:_LONGEST] for name in ANSWER_FIELDS})
+        Found(**{name: str(row.get(name) or "")[:LONGEST_FIELD] for name in ANSWER_FIELDS})
         for row in rows
     ]
 
@@ -229,10 +228,7 @@ class BrowserPool:
         return self._browser
 
     async def render(
-        self,
-        source: SourceConfig,
-        request: Request,
-        enough: Callable[[Sequence[Found]], bool],
+        self, source: SourceConfig, request: Request, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
         """Items of the page at `request.url`; see `Web.render`. Raises FetchError."""
         # Fetched here, so that its redirects are known before the page opens and no place in the
@@ -320,12 +316,7 @@ class BrowserPool:
         # `render_deadline` is the limit, not Playwright's own.
         await page.goto(visit.first.url, wait_until="commit", timeout=0)
         found = await collect(
-            page,
-            visit.source,
-            requests,
-            answers,
-            visit.enough,
-            patience=self._config.timeout,
+            page, visit.source, requests, answers, visit.enough, patience=self._config.timeout
         )
         self._unchanged.keep(visit.source.name, visit.request.url, parts, found)
         return found

@@ -83,17 +83,8 @@ _CLASS = re.compile(
     re.IGNORECASE,
 )
 _META = (
-    "author",
-    "article:author",
-    "og:article:author",
-    "dable:author",
-    "dc.creator",
-    "dcterms.creator",
-    "dc:creator",
-    "parsely-author",
-    "sailthru.author",
-    "byl",
-    "twitter:creator",
+    *("author", "article:author", "og:article:author", "dable:author", "dc.creator", "dc:creator"),
+    *("dcterms.creator", "parsely-author", "sailthru.author", "byl", "twitter:creator"),
 )
 _DESKS = (
     r"(?:정치|사회|경제|문화|국제|산업|스포츠|체육|편집|보도|사진|디지털|온라인|전국|지역|생활|과학|"
@@ -251,7 +242,6 @@ def _elements(tree: Any) -> Iterator[Any]:
 
 
 def _given(tree: Any, blocks: list[Any]) -> Iterator[object]:
-    """What a page gives as its author."""
     described = list(objects(blocks))
     by_id = {value["@id"]: value for value in described if isinstance(value.get("@id"), str)}
     for value in described:

@@ -13,13 +13,7 @@ from typing import Any
 from lxml import etree
 from trafilatura import bare_extraction, load_html
 
-from embedding.crawl.bylines import (
-    authors_of,
-    drop_bylines,
-    people,
-    without_bylines,
-    without_names,
-)
+from embedding.crawl.bylines import authors_of, drop_bylines, people, without_bylines, without_names
 from embedding.crawl.charset import decode
 from embedding.crawl.jsonld import blocks
 from embedding.crawl.origins import DateOrigin
@@ -103,11 +97,7 @@ def extract(
     drop_bylines(tree)
     try:
         found = bare_extraction(
-            tree,
-            fast=True,
-            with_metadata=False,
-            include_comments=False,
-            include_tables=False,
+            tree, fast=True, with_metadata=False, include_comments=False, include_tables=False
         )
     except (ValueError, TypeError, AttributeError, RecursionError, etree.LxmlError) as error:
         raise FetchError("parse", f"{url}: the page cannot be read.") from error

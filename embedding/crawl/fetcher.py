@@ -272,12 +272,7 @@ class Gate:
 
     @asynccontextmanager
     async def slot(
-        self,
-        host: str,
-        interval: float,
-        *,
-        single: bool = False,
-        patience: float = float("inf"),
+        self, host: str, interval: float, *, single: bool = False, patience: float = float("inf")
     ) -> AsyncIterator[None]:
         """One request to `host`; a FetchError inside counts as the host's failure.
 
@@ -432,7 +427,10 @@ class Fetcher:
 
         Raises FetchError whose `retry_after` is None when trying again cannot help.
         """
-        request = replace(request, url=_plain(request.url))
+        try:
+            request = replace(request, url=plain(request.url))
+        except ValueError as error:
+            raise FetchError("protocol", f"{request.url}: not a web address.") from error
         seen: set[str] = set()
         for _ in range(self._config.max_redirects + 1):
             seen.add(request.url)
@@ -449,7 +447,6 @@ class Fetcher:
         )
 
     async def _polite(self, request: Request) -> Response:
-        """One hop with robots and rate."""
         self._guard.check_exception(request.url, request.source)
         verdict = await self.robots.verdict(request.url, request.proxy)
         if verdict.trouble:
@@ -503,10 +500,7 @@ class Fetcher:
     ) -> Response:
         """One request within the time limit, its answer within the size limit."""
         try:
-            async with (
-                asyncio.timeout(self._config.timeout),
-                self._stream(request) as response,
-            ):
+            async with asyncio.timeout(self._config.timeout), self._stream(request) as response:
                 headers = {key.lower(): value for key, value in response.headers.items()}
                 if not any_status and response.status_code not in _REDIRECTS:
                     _refuse_status(request.url, response.status_code, headers)
@@ -563,7 +557,6 @@ class Fetcher:
         return headers
 
     def _transport(self, proxy: str | None) -> httpx.AsyncBaseTransport:
-        """The guarded transport, or one for each proxy."""
         if proxy not in self._transports:
             connections = max(self._config.concurrency, self._config.per_host)
             self._transports[proxy] = (
@@ -592,13 +585,6 @@ async def _read(
         if not packed.feed(part):
             return False
     return True
-
-
-def _plain(url: str) -> str:
-    try:
-        return plain(url)
-    except ValueError as error:
-        raise FetchError("protocol", f"{url}: not a web address.") from error
 
 
 def _follow(request: Request, url: str, status: int) -> Request:

@@ -261,13 +261,8 @@ class Leases:
         return Pool(self._config, dict(seats), dict(leases), *stored, others), (leases, seats)
 
     def _store(
-        self,
-        connection: sa.Connection,
-        before: _Loaded,
-        pool: Pool,
-        stored: tuple[float, int],
+        self, connection: sa.Connection, before: _Loaded, pool: Pool, stored: tuple[float, int]
     ) -> None:
-        """Write what has changed."""
         leases, seats = before
         if (pool.allocated_at, pool.moves) != stored:
             connection.execute(
@@ -659,10 +654,7 @@ class Frontier:
             )
 
     def record(
-        self,
-        fetched: Sequence[Fetched],
-        finished: Sequence[tuple[Fetched, str]],
-        now: float,
+        self, fetched: Sequence[Fetched], finished: Sequence[tuple[Fetched, str]], now: float
     ) -> None:
         """Claimed addresses and inline texts that were read, in one transaction.
 

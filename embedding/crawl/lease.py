@@ -491,7 +491,6 @@ class Pool:
         ]
 
     def _renewed(self, lease: Lease, heartbeat: Heartbeat, now: float) -> Lease:
-        """The lease after a heartbeat of its holder."""
         name = lease.source
         if name in heartbeat.holds:
             lease = lease.read(heartbeat.tokens.get(name, 0), heartbeat.seconds)

@@ -67,9 +67,7 @@ def erase_address(frontier: str, url: str, *, dry: bool = False) -> int:
     key = canonical(url)
     # Other names of the page lead to the same text.
     these = sa.or_(
-        URLS.c.key == key,
-        URLS.c.key.startswith(f"{key}#", autoescape=True),
-        URLS.c.alias_of == key,
+        URLS.c.key == key, URLS.c.key.startswith(f"{key}#", autoescape=True), URLS.c.alias_of == key
     )
     values = {
         **AS_NEW,

@@ -19,15 +19,9 @@ READING = "yeoron_reading"
 
 _AWAY = frozenset(
     (
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PROTOCOL,
+        *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM),
+        *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL),
+        *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL),
     )
 )
 """Primary result codes of SQLite that another try may not meet."""
@@ -209,10 +203,7 @@ OVER = (
     sa.update(URLS)
     .where(URLS.c.key == sa.bindparam("of"))
     .values(
-        status="done",
-        content_hash=None,
-        reason=sa.bindparam("why"),
-        done_at=sa.bindparam("now"),
+        status="done", content_hash=None, reason=sa.bindparam("why"), done_at=sa.bindparam("now")
     )
 )
 """What nothing comes of."""

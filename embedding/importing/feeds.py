@@ -11,7 +11,7 @@ from embedding.importing.encodings import Utf8Text, encoding_of
 from embedding.importing.opening import opened
 from embedding.importing.readers import READERS, RawRecords, ReaderTraits, ReadOptions, in_columns
 from embedding.kernel.errors import FetchError, InputError
-from embedding.sources.feed import parse_feed
+from embedding.sources.feed import parse_feed, string_of
 from embedding.sources.markup import plain_text
 
 _MOST = 1 << 27
@@ -45,7 +45,7 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
             raise InputError(str(error)) from error
         if not feed.entries:
             raise InputError(f"{path}: no entry of RSS or Atom in it.")
-        name = _string(feed.feed.get("title")) or path.stem
+        name = string_of(feed.feed.get("title")) or path.stem
         entries = islice(enumerate(feed.entries), since, None)
         records = ((number, _record(entry, name)) for number, entry in entries)
         yield from in_columns(records, lambda: 1.0, note=encoding.note)
@@ -56,16 +56,12 @@ def read_feed_archive(path: Path, options: ReadOptions, since: int) -> Iterator[
 
 def _record(entry: Any, name: str) -> Mapping[str, str | None]:
     contents = entry.get("content") or ()
-    texts = [_string(each.get("value")) for each in contents] + [_string(entry.get("summary"))]
-    title = plain_text(_string(entry.get("title")))
+    texts = [string_of(each.get("value")) for each in contents] + [string_of(entry.get("summary"))]
+    title = plain_text(string_of(entry.get("title")))
     return {
         "date": next((entry[each] for each in _TIMES if entry.get(each)), None),
         "text": plain_text(next((each for each in texts if each.strip()), "")) or title or None,
         "title": title or None,
         "source": name,
-        "author": _string(entry.get("author")) or None,
+        "author": string_of(entry.get("author")) or None,
     }
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -251,20 +251,6 @@ def check_columns(path: Path, mapping: Mapping[str, str], columns: Sequence[str]
             )
 
 
-def parse_mapping(given: Sequence[str]) -> dict[str, str]:
-    """FIELD=COLUMN of --map; ConfigError for what is none."""
-    mapping: dict[str, str] = {}
-    for each in given:
-        name, _, column = each.partition("=")
-        if name not in RECORD_FIELDS or not column or name in mapping:
-            raise ConfigError(
-                f"--map {each}: FIELD=COLUMN is accepted, as in date=작성일, once for each of "
-                f"{', '.join(RECORD_FIELDS)}."
-            )
-        mapping[name] = column
-    return mapping
-
-
 def _by_name(name: str, columns: Mapping[str, pa.StringArray], dates: DateReading) -> str | None:
     plain = {re.sub(r"[\s_.\-]+", "", key).lower(): key for key in reversed(list(columns))}
     for known in _NAMES[name].split():
@@ -521,10 +507,7 @@ class CorpusFile:
         marks = np.memmap(_beside(self.path, "lines"), dtype=_LINE, mode="r")
         order = np.argsort(marks["when"], kind="stable")
         ends = np.cumsum(marks["bytes"])
-        with (
-            _beside(self.path, "part").open("rb") as part,
-            replaced(self.path) as file,
-        ):
+        with _beside(self.path, "part").open("rb") as part, replaced(self.path) as file:
             os.fchmod(file.fileno(), 0o600)
             for at in range(0, len(order), _TOGETHER):
                 some = order[at : at + _TOGETHER]

@@ -36,8 +36,7 @@ class _ShortHeaders(EmailPolicy):
 
 
 @READERS.register(
-    "mbox",
-    ReaderTraits(noun="a mailbox", suffixes=(".mbox", ".mbx"), begins=(_START,), named=True),
+    "mbox", ReaderTraits(noun="a mailbox", suffixes=(".mbox", ".mbx"), begins=(_START,), named=True)
 )
 def read_mailbox(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecords]:
     """Date, subject, text, list or file, and sender of each mail; quoted lines are left out."""

@@ -159,13 +159,8 @@ class ChangeRate:
         values = {name: float(state[name]) for name in self.state()}
         if not all(0 <= value < math.inf for value in values.values()):
             raise ValueError("a state holds finite numbers that are not negative")
-        self.quiet.seen_shape, self.quiet.seen_inverse = (
-            values["quiet_shape"],
-            values["quiet_inverse"],
-        )
-        self.heard.seen_shape, self.heard.seen_inverse = (
-            values["heard_shape"],
-            values["heard_inverse"],
-        )
+        for name, belief in (("quiet", self.quiet), ("heard", self.heard)):
+            belief.seen_shape = values[f"{name}_shape"]
+            belief.seen_inverse = values[f"{name}_inverse"]
         self.looks, self.changes = int(values["looks"]), int(values["changes"])
         self._signals, self._time = values["signals"], values["time"]

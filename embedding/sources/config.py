@@ -222,7 +222,6 @@ def load_sources(path: Path | str) -> tuple[SourceConfig, ...]:
 
 
 def _read(file: Path, position: int, table: dict[str, Any]) -> SourceConfig:
-    """One `[[source]]` table."""
     where = f"{file}: source {table.get('name', f'number {position}')!r}"
     kind = str(table.get("kind"))
     if kind not in SOURCES:

@@ -39,10 +39,7 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 @SOURCES.register(
     "feed",
     SourceTraits(
-        settings=(*COMMON_SETTINGS, *WEB, "links"),
-        noun="a feed",
-        listing=True,
-        discoverable=True,
+        settings=(*COMMON_SETTINGS, *WEB, "links"), noun="a feed", listing=True, discoverable=True
     ),
 )
 class FeedAdapter:
@@ -80,18 +77,17 @@ def read_feed(source: SourceConfig, page: FetchedPage) -> ListingPage:
 
 def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Reference | None:
     # An empty <link> may stand beside a guid that is the address.
-    identity = _text(entry.get("id")).strip()
+    identity = string_of(entry.get("id")).strip()
     own = identity if identity.lower().startswith(("http://", "https://")) else ""
-    link = join(base, _text(entry.get("link"))) or join(base, own)
+    link = join(base, string_of(entry.get("link"))) or join(base, own)
     if not link or not links.search(link):
         return None
     times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
     when = next((time for time in times if time is not None), None)
-    return Reference(link, when, _text(entry.get("title")), _authors(entry))
+    return Reference(link, when, string_of(entry.get("title")), _authors(entry))
 
 
 def _authors(entry: Any) -> tuple[str, ...]:
-    """Names of the authors as the entry gives them."""
     several = entry.get("authors")
     found = [entry.get("author"), *(several if isinstance(several, list) else ())]
     names = (one.get("name") if isinstance(one, Mapping) else one for one in found[:20])
@@ -136,5 +132,6 @@ def _json_entries(text: str) -> Sequence[Mapping[str, Any]] | None:
     ]
 
 
-def _text(value: object) -> str:
+def string_of(value: object) -> str:
+    """The value where it is a string, else ""."""
     return value if isinstance(value, str) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.registry import Registry
@@ -12,16 +12,6 @@ from embedding.kernel.registry import Registry
 if TYPE_CHECKING:
     from embedding.sources.base import Adapter, FetchedPage, ListingPage, Pseudonyms
     from embedding.sources.config import SourceConfig
-
-
-@runtime_checkable
-class Lists(Protocol):
-    """An adapter with the trait `listing`."""
-
-    @staticmethod
-    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        """What one answer of its listing holds; raises FetchError."""
-        ...
 
 
 def make_adapter(source: SourceConfig, pseudonyms: Pseudonyms) -> Adapter:
@@ -34,10 +24,11 @@ def read_listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
 
     May take long for a page that was made for it: see `Web.listing`.
     """
-    adapter = SOURCES.get(source.kind)
-    if not SOURCES.traits(source.kind).listing or not isinstance(adapter, Lists):
+    listing = getattr(SOURCES.get(source.kind), "listing", None)
+    if not SOURCES.traits(source.kind).listing or listing is None:
         raise ConfigError(f"source kind {source.kind!r} has no listing of its own.")
-    return adapter.listing(source, page)
+    found: ListingPage = listing(source, page)
+    return found
 
 
 COMMON_SETTINGS = (

@@ -21,8 +21,7 @@ _PAGE = 40
 
 
 @SOURCES.register(
-    "mastodon",
-    SourceTraits(settings=(*COMMON_SETTINGS, *WEB, "pages"), noun="a public timeline"),
+    "mastodon", SourceTraits(settings=(*COMMON_SETTINGS, *WEB, "pages"), noun="a public timeline")
 )
 class MastodonAdapter:
     """Lists posts, newest first, until all of an answer are known.
@@ -65,7 +64,9 @@ class MastodonAdapter:
         return urlunsplit((parts.scheme, parts.netloc, path, joined, ""))
 
     def _read(self, page: FetchedPage) -> tuple[list[Any], list[Inline]]:
-        posts = _posts(page)
+        posts = page_json(page)
+        if not isinstance(posts, list):
+            raise FetchError("parse", f"{page.url}: no list of posts in the answer.")
         return posts, [one for one in map(self._item, posts) if one is not None]
 
     def _item(self, post: Any) -> Inline | None:
@@ -87,10 +88,3 @@ class MastodonAdapter:
             title=dotted_text(post, "spoiler_text"),
             author=self._pseudonyms.grouped(source.name, dotted_text(post, "account.acct")),
         )
-
-
-def _posts(page: FetchedPage) -> list[Any]:
-    answer = page_json(page)
-    if not isinstance(answer, list):
-        raise FetchError("parse", f"{page.url}: no list of posts in the answer.")
-    return answer

@@ -38,15 +38,8 @@ def check_selectors(source: SourceConfig) -> None:
     "page",
     SourceTraits(
         settings=(
-            *COMMON_SETTINGS,
-            *WEB,
-            "links",
-            "pages",
-            "items",
-            "link",
-            "title",
-            "time",
-            "next",
+            *(*COMMON_SETTINGS, *WEB, "links", "pages"),
+            *("items", "link", "title", "time", "next"),
         ),
         defaults={"link": LINK_SELECTOR},
         check=check_selectors,

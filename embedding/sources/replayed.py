@@ -33,8 +33,6 @@ class ReplayedAdapter:
             raise ConfigError(f"source {source.name!r}: a replayed source needs `path`.")
         self.source = source
         self.complete = False
-        self.skipped = 0
-        """Lines that were not JSON or had no text."""
         self._path = source.path
         self._pseudonyms = pseudonyms
         self._lines: Iterator[tuple[int, str]] | None = None
@@ -76,7 +74,6 @@ class ReplayedAdapter:
                 item = self._read(number, line)
                 if item is not None:
                     return item
-                self.skipped += 1
         except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
             raise FetchError("parse", f"{self._path}: cannot be read ({error}).") from error
         self.close()

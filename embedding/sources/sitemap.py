@@ -182,6 +182,8 @@ class SitemapAdapter:
     a child is read when a change of it is as likely as not. Time counts in polls here.
     """
 
+    listing = staticmethod(read_map)
+
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
         del pseudonyms  # a listing of articles names no author
         self.source = source
@@ -190,10 +192,6 @@ class SitemapAdapter:
         self._seen: dict[str, _Child] = {}
         self.trust = ChangeRate(_SILENT, trust=_TRUST)
         """How often children change without their `lastmod`, and how often that tells the truth."""
-
-    @staticmethod
-    def listing(source: SourceConfig, page: FetchedPage) -> ListingPage:
-        return read_map(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """References of the sitemap; of an index only of children that changed."""

@@ -14,16 +14,7 @@ from embedding.sources.kinds import COMMON_SETTINGS
 from embedding.sources.markup import plain_text
 from embedding.sources.times import parse_time
 
-STREAM_SETTINGS = (
-    *COMMON_SETTINGS,
-    "url",
-    "stream",
-    "password",
-    "title",
-    "time",
-    "text",
-    "author",
-)
+STREAM_SETTINGS = (*COMMON_SETTINGS, "url", "stream", "password", "title", "time", "text", "author")
 STREAM_FIELDS = {"text": "text", "time": "date", "title": "title", "author": "author"}
 
 
@@ -34,10 +25,9 @@ def need_stream(source: SourceConfig) -> None:
 
 
 class StreamedRecords:
-    """Makes items of the records of one stream, and counts those without a text."""
+    """Makes items of the records of one stream."""
 
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
-        self.skipped = 0
         self._source, self._pseudonyms = source, pseudonyms
 
     def item(self, place: str, record: Any, arrived: datetime | None) -> Inline | None:
@@ -45,7 +35,6 @@ class StreamedRecords:
         source = self._source
         text = plain_text(dotted_text(record, source.text))
         if not text:
-            self.skipped += 1
             return None
         stated = dotted(record, source.time)
         return Inline(

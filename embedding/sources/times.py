@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -383,12 +384,8 @@ def _ago(text: str, now: datetime) -> datetime | None:
 def _months_before(now: datetime, months: int) -> datetime:
     """The same day of an earlier month, or that month's last."""
     year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
-    for day in range(now.day, 27, -1):
-        try:
-            return now.replace(year=year, month=month + 1, day=day)
-        except ValueError:
-            continue
-    return now.replace(year=year, month=month + 1, day=min(now.day, 28))
+    last = monthrange(year, month + 1)[1]
+    return now.replace(year=year, month=month + 1, day=min(now.day, last))
 
 
 def _near(text: str, now: datetime) -> datetime | None:

@@ -455,7 +455,6 @@ class KiwiTokenizer:
         return result
 
     def _words(self, batch: list[list[str]]) -> list[Passage]:
-        """Words of sentences given as eojeols."""
         known: list[list[EojeolReading | None]] = [
             [None] * len(parts) if self._readings is None else self._readings.look_up(parts)
             for parts in batch
@@ -471,11 +470,7 @@ class KiwiTokenizer:
         return [linked(parts, found) for parts, found in zip(batch, known, strict=True)]
 
     def _take(
-        self,
-        parts: list[str],
-        known: list[EojeolReading | None],
-        first: int,
-        found: list[Analysed],
+        self, parts: list[str], known: list[EojeolReading | None], first: int, found: list[Analysed]
     ) -> None:
         """Put the analyses of a span in place; the unknown ones are learnt."""
         for place, analysed in enumerate(found, start=first):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from embedding.kernel.patterns import later
@@ -22,19 +22,6 @@ from embedding.text import handles, shapes
 
 KINDS = ("resident", "phone", "card", "account", "email", "handle", "url", "emoji")
 NEUTRAL = re.compile(r"<(?:" + "|".join(KINDS) + r")>")
-
-
-def split_neutral(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces of `text` in order, each with whether it is a neutral token; blank ones left out."""
-    last = 0
-    for found in NEUTRAL.finditer(text):
-        if text[last : found.start()].strip():
-            yield text[last : found.start()], False
-        yield found[0], True
-        last = found.end()
-    if text[last:].strip():
-        yield text[last:], False
-
 
 MASK_VERSION = "8"
 

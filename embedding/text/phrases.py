@@ -196,7 +196,6 @@ class Phrases:
         return whole - alone >= self._least * (len(parts) - 1) * -whole
 
     def _join(self, passage: Passage) -> list[str]:
-        """Words of a sentence, its phrases joined."""
         words, links = passage.words, passage.links
         if not any(links):
             return words

@@ -232,32 +232,6 @@ def _unnamed_file() -> int:
         return os.dup(file.fileno())
 
 
-class PooledText:
-    """One such process for who has no event loop: the reader of a corpus."""
-
-    def __init__(self, config: TextConfig, limit: float) -> None:
-        self._runner = asyncio.Runner()
-        self._pool = TextPool(config, 1, limit, warm=False)
-
-    def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
-        return self._runner.run(self._pool.block(documents, available))
-
-    @property
-    def left_out(self) -> dict[str, str]:
-        return self._pool.left_out
-
-    def report(self) -> dict[str, Any]:
-        return self._pool.report()
-
-    @property
-    def processes(self) -> list[int]:
-        return [child.pid for child in self._pool.children]
-
-    def close(self) -> None:
-        self._runner.run(self._pool.close())
-        self._runner.close()
-
-
 def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One report of several: numbers are added, shares (floats) averaged, names taken as they are.
 

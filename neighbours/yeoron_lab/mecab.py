@@ -10,7 +10,7 @@ from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
-from embedding.text.mask import split_neutral
+from embedding.text.mask import NEUTRAL
 from embedding.text.morphemes import MorphemePart, join, make_select
 from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
@@ -55,7 +55,7 @@ class MecabTokenizer:
 
     def _words(self, sentence: str) -> list[str]:
         words: list[str] = []
-        for piece, neutral in split_neutral(sentence):
+        for piece, neutral in _split_neutral(sentence):
             if neutral:
                 words.append(piece)
                 continue
@@ -87,3 +87,15 @@ def _taken_apart(morpheme: Any) -> list[tuple[str, str]]:
         return [(morpheme.surface, tag.partition("+")[0])]
     parts = (part.split("/") for part in feature.expression.split("+"))
     return [(part[0], part[1]) for part in parts if len(part) > 1]
+
+
+def _split_neutral(text: str) -> Iterator[tuple[str, bool]]:
+    """Pieces of `text` in order, each with whether it is a neutral token; blank ones left out."""
+    last = 0
+    for found in NEUTRAL.finditer(text):
+        if text[last : found.start()].strip():
+            yield text[last : found.start()], False
+        yield found[0], True
+        last = found.end()
+    if text[last:].strip():
+        yield text[last:], False

@@ -23,8 +23,9 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.text.pool import PooledText, TextPool, merged
+from embedding.text.pool import TextPool, merged
 from embedding.text.pool_worker import Preparing, decode, encode
+from embedding.worker.corpus.reading import PooledText
 from generated import examples
 from hostile_tokenizer import HOSTILE, KILLS, RAISES, WAITS, WORKS_ON, install
 from waiting import eventually

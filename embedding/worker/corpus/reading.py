@@ -6,6 +6,7 @@ A reader cuts blocks of the size of a tick, so that the same file is cut alike i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import threading
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -29,7 +31,7 @@ from embedding.stream.queue import BlockQueue
 from embedding.text.config import TextConfig, voices
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import PlainText, code_documents, code_lines
-from embedding.text.pool import PooledText
+from embedding.text.pool import TextPool
 from embedding.text.tokenizers import as_written
 from embedding.worker.corpus.corpus import document_key, named_source, stretches
 from embedding.worker.corpus.datedlines import (
@@ -336,6 +338,32 @@ def _is_prepared(config: TextConfig) -> bool:
 def _text_of(spec: NodeSpec) -> TextConfig:
     """Who wrote a corpus is not asked: its texts make phrases, whoever they are by."""
     return spec.text.model_copy(update={"unknown_authors": "each"})
+
+
+class PooledText:
+    """One such process for who has no event loop: the reader of a corpus."""
+
+    def __init__(self, config: TextConfig, limit: float) -> None:
+        self._runner = asyncio.Runner()
+        self._pool = TextPool(config, 1, limit, warm=False)
+
+    def block(self, documents: Sequence[Document], available: Sequence[float]) -> TokenBlock:
+        return self._runner.run(self._pool.block(documents, available))
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        return self._pool.left_out
+
+    def report(self) -> dict[str, Any]:
+        return self._pool.report()
+
+    @property
+    def processes(self) -> list[int]:
+        return [child.pid for child in self._pool.children]
+
+    def close(self) -> None:
+        self._runner.run(self._pool.close())
+        self._runner.close()
 
 
 @contextmanager

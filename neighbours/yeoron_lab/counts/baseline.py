@@ -32,9 +32,8 @@ from embedding.models.traits import COUNT_MODELS, ModelTraits
 from embedding.snapshots.nearness import frequent
 from embedding.snapshots.readability import spread
 from embedding.snapshots.store import SnapshotStore
-from embedding.text.counting import CountedWords
 from embedding.training.request import Progress, TrainProgress, TrainRequest, TrainResult
-from embedding.training.vocabulary import CountingThread
+from embedding.training.vocabulary import CountedWords, CountingThread
 from embedding.worker.corpus.reading import blocks, text_process
 from embedding.worker.learning.ticks import hash_seed
 from embedding.worker.lifetime import peak_memory

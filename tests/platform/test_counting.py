@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import TokenBlock
-from embedding.text import counting
 from embedding.text.config import TextConfig
-from embedding.text.counting import count_blocks, count_lines
 from embedding.text.plain import code_lines
+from embedding.training import vocabulary
+from embedding.training.vocabulary import count_blocks, count_lines
 
 CONFIG = TextConfig(tokenizer="whitespace", mask=False, max_length=8)
 TEXTS = st.lists(st.text(st.sampled_from("ab 가ㅋ!.\n\t"), max_size=30), max_size=6)
@@ -36,7 +36,7 @@ def test_the_counts_are_those_of_the_words_that_are_learnt(texts: list[str]) -> 
 
 
 def test_batches_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "BATCH", 10)
+    monkeypatch.setattr(vocabulary, "BATCH", 10)
     texts = ["b a b\n", "c b a\n", "a b", "c"] * 50
     counted = count_lines(texts, CONFIG, threads=3)
     assert counted.words.to_pylist() == ["b", "a", "c"]
