@@ -86,8 +86,7 @@ def export(
     elif what == "neighbours":
         write_whole(path, _graph(open_snapshot(window, snapshots), chosen, words, nearest))
     else:
-        with console.status("Comparing windows …"):
-            report, evidence = _report(window, snapshots)
+        report, evidence = _report(window, snapshots)
         write_whole(path, _table(report, what, chosen, evidence))
 
 
@@ -156,7 +155,7 @@ def _report(window: str, snapshots: Path | None) -> tuple[TrendReport, Path | No
 
     window  of the store, or the folder of a store
     """
-    from embedding.commands.store_options import open_store
+    from embedding.ask.reader import Reader
     from embedding.commands.trend_reports import report_of
 
     if snapshots is None and window != "latest" and Path(window).is_dir():
@@ -164,7 +163,8 @@ def _report(window: str, snapshots: Path | None) -> tuple[TrendReport, Path | No
     chosen = settings_of(snapshots)
     # Addresses of the settings belong to the snapshots of the settings.
     evidence = chosen.paths.evidence if snapshots is None else None
-    return report_of(open_store(snapshots), window, chosen, scores=True), evidence
+    reader = Reader(page_of(chosen, snapshots, None), whole=True)
+    return report_of(reader, window, scores=True), evidence
 
 
 def report(

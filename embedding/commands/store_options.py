@@ -37,9 +37,8 @@ def page_of(chosen: Settings, folder: Path | None, evidence: Path | None) -> Web
         if evidence is not None:
             raise ConfigError(f"--evidence {evidence}: it is accepted with --snapshots alone.")
         return chosen.page
-    # Reports and addresses of the settings belong to the snapshots of the settings.
-    places = {"snapshots": str(folder), "reports": None, "evidence": evidence}
-    return chosen.page.model_copy(update=places)
+    # Addresses of the settings belong to the snapshots of the settings.
+    return chosen.page.model_copy(update={"snapshots": str(folder), "evidence": evidence})
 
 
 def open_store(folder: Path | None) -> SnapshotStore:

@@ -7,8 +7,8 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,9 @@ from embedding.commands.common import console, errors, print_line
 from embedding.kernel.errors import InputError, SnapshotError
 
 if TYPE_CHECKING:
+    from embedding.ask.reader import Reader
     from embedding.kernel.records import SnapshotRef
-    from embedding.settings import Settings
-    from embedding.snapshots.snapshot import Snapshot
-    from embedding.snapshots.store import SnapshotStore
+    from embedding.trends.config import TrendsConfig
     from embedding.trends.rows import TrendReport
 
 QUIET_S = 2.0
@@ -29,11 +28,8 @@ _COMPUTED = (
     "`yeoron trends report --all` keeps those of all windows."
 )
 _BETWEEN = "Two windows of one's choice are compared each time they are asked for."
-
-
 _NOTHING = ("one_snapshot", "empty_window")
 """Notes of a report that has nothing to rank."""
-SPELLINGS = 5
 COMPUTED = 3
 """Windows whose reports are computed for it; of those further back finished ones are read."""
 _WORDS = {
@@ -45,9 +41,7 @@ _WORDS = {
 """Findings of a ranking."""
 
 
-def last_found(
-    report: TrendReport, name: str, snapshots: Path | None, store: SnapshotStore, chosen: Settings
-) -> str:
+def last_found(report: TrendReport, name: str, snapshots: Path | None, reader: Reader) -> str:
     """Which window before that of `report` had findings last, and the command that shows it.
 
     name       `stories` for findings of any kind, or a ranking for those in it
@@ -56,25 +50,19 @@ def last_found(
     Empty where `report` has some or no window was before it.
     """
     from embedding.trends.findings import LOOKED_BACK, findings_of, last_with_findings
-    from embedding.trends.finished import FinishedReports
     from embedding.trends.rows import RANKINGS
 
     rankings = RANKINGS if name == "stories" else (name,)
-    start, refs = datetime.fromisoformat(report.snapshot.start), store.list()
-    before = [ref for ref in refs if ref.window_start < start]
+    start = datetime.fromisoformat(report.snapshot.start)
+    before = [ref for ref in reader.list() if ref.window_start < start]
     if findings_of(report, rankings) or not before:
         return ""
-    finished = FinishedReports(refs, chosen.trends, chosen.paths.trends)
 
-    @cache
     def known(ref: SnapshotRef) -> TrendReport | None:
-        found = finished.report(ref.id)
-        if found is not None or ref not in before[-COMPUTED:]:
-            return found
-        from embedding.trends.report import build_report
-
-        with suppress(SnapshotError):
-            found = build_report(store, ref.id, chosen.trends, chosen.paths.trends)
+        found = reader.known_report(ref.id)
+        if found is None and ref in before[-COMPUTED:]:
+            with suppress(SnapshotError):
+                found = reader.report(ref.id, None)
         return found
 
     def shown(found: TrendReport, command: str, counted: Sequence[str]) -> str:
@@ -127,17 +115,6 @@ def read_words(path: Path) -> list[str]:
     return list(found)
 
 
-def refuse_unknown(word: str, snapshot: Snapshot, *, known: bool) -> None:
-    """InputError with the nearest spellings unless the word is known."""
-    if known:
-        return
-    from embedding.web.search import SearchVocabulary
-
-    near = SearchVocabulary(snapshot.words, snapshot.counts).nearest_spellings(word, SPELLINGS)
-    about = f"the nearest spellings are {', '.join(near)}" if near else "no spelling is near it"
-    raise InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
-
-
 def refuse_nothing(report: TrendReport) -> None:
     """InputError when there was nothing to compare."""
     for note in report.notes:
@@ -145,61 +122,29 @@ def refuse_nothing(report: TrendReport) -> None:
             raise InputError(note.text)
 
 
-def report_of(
-    store: SnapshotStore,
-    id: str,
-    chosen: Settings,
-    *,
-    scores: bool = False,
-) -> TrendReport:
+def report_of(reader: Reader, window: str, *, scores: bool = False) -> TrendReport:
     """The finished report of a window, else computed; with `scores` the figures of all words too.
 
-    id  of a window or a snapshot, or `latest`
+    window  its label, the id of its snapshot, or `latest`
     """
-    from embedding.snapshots.lookup import of_window
-    from embedding.snapshots.store import LATEST
-    from embedding.trends.finished import FinishedReports
-
-    refs, name = store.list(), of_window(store, id)
-    if name == LATEST and refs:
-        name = refs[-1].id
-    finished = FinishedReports(refs, chosen.trends, chosen.paths.trends)
-    found = finished.with_scores(name) if scores else finished.report(name)
-    if found is not None:
-        return found
+    name = reader.named(window)
+    found = reader.finished_report(name)
     with _explained_if_slow(_COMPUTED):
-        return computed(store, name, chosen, chosen.paths.trends)
+        if found is None:
+            found = reader.report(name, None)
+        return replace(found, scores=reader.scores(found, None)) if scores else found
 
 
-def computed(store: SnapshotStore, id: str, chosen: Settings, folder: Path) -> TrendReport:
-    """The report of a window as its snapshots say now.
-
-    folder  of reports whose stories go on
-    """
-    from embedding.snapshots.lookup import of_window
-    from embedding.trends.report import build_report
-
-    with console.status("Comparing windows …"):
-        snapshot = store.open(of_window(store, id))
-        snapshot.verify()
-        report = build_report(store, snapshot.id, chosen.trends, folder)
-        if report.compared_with is not None:
-            store.open(report.compared_with.id).verify()
-    return report
-
-
-def report_between(store: SnapshotStore, windows: tuple[str, str], chosen: Settings) -> TrendReport:
+def report_between(reader: Reader, windows: tuple[str, str], config: TrendsConfig) -> TrendReport:
     """The report of what changed in meaning between two windows, or snapshots; InputError unless
     they are neighbours.
     """
     from embedding.snapshots.lookup import snapshot_named
     from embedding.trends.between import build_between, refuse_apart
 
-    before, after = (snapshot_named(store, one) for one in windows)
-    with _explained_if_slow(_BETWEEN), console.status("Comparing windows …"):
-        for one in (before, after):
-            store.open(one).verify()
-        report = build_between(store, before, after, chosen.trends)
+    before, after = (snapshot_named(reader.store, one) for one in windows)
+    with _explained_if_slow(_BETWEEN):
+        report = build_between(reader, before, after, config)
     refuse_apart(report)
     return report
 
@@ -211,6 +156,7 @@ def _explained_if_slow(why: str) -> Iterator[None]:
     late.daemon = True
     late.start()
     try:
-        yield
+        with console.status("Comparing windows …"):
+            yield
     finally:
         late.cancel()

@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,23 +14,23 @@ import typer
 from rich.markup import escape
 
 from embedding.commands.common import Json, console, print_json, print_line, settings_of
-from embedding.commands.store_options import SnapshotStoreOption, open_store
+from embedding.commands.store_options import SnapshotStoreOption, page_of
 from embedding.commands.trend_reports import (
-    computed,
     last_found,
     read_words,
     refuse_nothing,
-    refuse_unknown,
     report_between,
     report_of,
 )
-from embedding.kernel.errors import ConfigError
+from embedding.kernel.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from embedding.ask.answers import Answers
+    from embedding.ask.config import AxisConfig
+    from embedding.ask.reader import Reader
     from embedding.settings import Settings
     from embedding.snapshots.evidence import EvidenceStore
-    from embedding.snapshots.lookup import WholeStore
-    from embedding.snapshots.store import SnapshotStore
+    from embedding.trends.axis import AxisHistory
     from embedding.trends.rows import TrendReport
     from embedding.trends.scoretable import WordScores
     from embedding.trends.stories import StoryDocuments
@@ -111,15 +112,11 @@ def stories(
     chosen = settings_of(snapshots)
     # Addresses of the settings' folder belong to the snapshots of the settings.
     evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
-    found = report_of(open_store(snapshots), id, chosen)
+    reader = _reader(chosen, snapshots)
+    found = report_of(reader, id)
     refuse_nothing(found)
-    print_stories(
-        found,
-        evidence,
-        limit,
-        as_json=as_json,
-        last=lambda: _last(snapshots, id, found, "stories"),
-    )
+    last = partial(_last, reader, snapshots, id, found, "stories")
+    print_stories(found, evidence, limit, as_json=as_json, last=last)
 
 
 def moved(
@@ -142,12 +139,7 @@ def moved(
     if not (every or between):
         _print_window(snapshots, id, "moved", limit, as_json, as_csv)
         return
-    chosen, store = settings_of(snapshots), open_store(snapshots)
-    found = (
-        report_between(store, between, chosen)
-        if between
-        else report_of(store, id, chosen, scores=True)
-    )
+    found = _scored(settings_of(snapshots), snapshots, id, between)[0]
     if every:
         print_all(found, as_json=as_json, as_csv=as_csv)
     else:
@@ -172,7 +164,7 @@ def score(
 
     _refuse_both(id, between)
     chosen = settings_of(snapshots)
-    found, named, reasons = named_report(open_store(snapshots), words, id, between, chosen)
+    found, named, reasons = named_report(chosen, snapshots, words, id, between)
     print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
 
 
@@ -219,14 +211,13 @@ def axis(
     Examples: `yeoron trends axis 일본` · `yeoron trends axis 일본 --axis sentiment` ·
     `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
     """
-    from embedding.commands.axes import axes_asked, follow, print_axes
-
     chosen = settings_of(snapshots)
     asked = axes_asked(chosen.web.axes, name, positive, negative)
-    store = _whole(snapshots)
-    found = follow(store, word, asked, chosen.trends, id)
-    known = any(one.history and one.history.points for one in found) or word in store.open(id)
-    refuse_unknown(word, store.open(id), known=known)
+    answers = _answers(chosen, snapshots)
+    snapshot = answers.reader.open(id)
+    found = follow(answers, word, asked, snapshot.id)
+    if not any(one and one.points for _, one, _ in found) and word not in snapshot:
+        raise answers.unknown(word)
     print_axes(found, as_json=as_json, as_csv=as_csv)
 
 
@@ -246,13 +237,12 @@ def contrast(
     Examples: `yeoron trends contrast 뉴스` (than all other sources) ·
     `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
     """
-    from embedding.trends.contrast import source_contrast
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import contrast_csv, contrast_table, fitted
 
-    chosen = settings_of(snapshots)
+    answers = _answers(settings_of(snapshots), snapshots)
     with console.status("Comparing sources …"):
-        found = source_contrast(_whole(snapshots), first, second, chosen.trends, id=id)
+        found = answers.contrast(first, second, answers.reader.named(id), None)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
     else:
@@ -269,13 +259,11 @@ def bias(
 
     Example: `yeoron trends bias --snapshots store`
     """
-    from embedding.trends.bias import source_bias
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import bias_csv, bias_table, weights_setting
 
-    chosen = settings_of(snapshots)
-    weights = chosen.node.source_weights
-    found = source_bias(_whole(snapshots), chosen.trends, id=id, weights=weights)
+    answers = _answers(settings_of(snapshots), snapshots)
+    found = answers.bias(answers.reader.named(id))
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else bias_csv(found))
     else:
@@ -298,15 +286,17 @@ def report(
 
     Example: `yeoron trends report --all --snapshots store --out trends`
     """
+    from embedding.trends.report import build_report
     from embedding.trends.storage import save
 
     chosen = settings_of(snapshots)
-    folder = out or chosen.paths.trends
-    store = open_store(snapshots)
-    ids = [ref.id for ref in store.list()] if every else [id]
-    if not ids:
-        ids = [id]  # an empty store says so when it is opened
-    written = [str(save(computed(store, one, chosen, folder), folder)) for one in ids]
+    folder, reader = out or chosen.paths.trends, _reader(chosen, snapshots)
+    written = []
+    # An empty store says so when it is asked for its latest.
+    for one in (every and [ref.id for ref in reader.list()]) or [reader.named(id)]:
+        with console.status("Comparing windows …"):
+            found = build_report(reader, one, chosen.trends, folder)
+        written.append(str(save(found, folder)))
     if as_json:
         print_json(written)
     else:
@@ -324,22 +314,16 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.trends.findings import word_change
-    from embedding.trends.history import word_history
-    from embedding.trends.report import reports_of
     from embedding.trends.table import as_json as to_json
     from embedding.trends.table import fitted, word_csv, word_table
 
-    chosen = settings_of(snapshots)
-    store = _whole(snapshots)
-    history = word_history(store, word, chosen.trends)
-    refuse_unknown(word, store.open(), known=history.known)
+    answers = _answers(settings_of(snapshots), snapshots)
+    history = answers.word(word)
     if as_json or as_csv:
         sys.stdout.write(to_json(history) if as_json else word_csv(history))
     else:
-        folder = chosen.paths.trends if snapshots is None else None
         with console.status("Comparing windows …"):
-            change = word_change(history.word, [*reports_of(store, chosen.trends, folder)])
+            change = answers.change(history.word, None)
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
@@ -352,18 +336,19 @@ def _print_window(
     as_csv: bool,
 ) -> None:
     """A ranking of a window; below that of a quiet one which window had a finding last."""
-    report = report_of(open_store(snapshots), id, settings_of(snapshots))
+    reader = _reader(settings_of(snapshots), snapshots)
+    report = report_of(reader, id)
     _print(report, name, limit, as_json, as_csv)
-    if not (as_json or as_csv) and (sentence := _last(snapshots, id, report, name)):
+    if not (as_json or as_csv) and (sentence := _last(reader, snapshots, id, report, name)):
         print_line(sentence)
 
 
-def _last(snapshots: Path | None, id: str, report: TrendReport, name: str) -> str:
+def _last(reader: Reader, snapshots: Path | None, id: str, report: TrendReport, name: str) -> str:
     """Which window had a finding last; empty where the latest was not asked for, or has some."""
     if id != "latest":
         return ""
     with console.status("Looking for the last window with a finding …"):
-        return last_found(report, name, snapshots, open_store(snapshots), settings_of(snapshots))
+        return last_found(report, name, snapshots, reader)
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
@@ -389,10 +374,26 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
             print_line(sentence)
 
 
-def _whole(snapshots: Path | None) -> WholeStore:
-    from embedding.snapshots.lookup import WholeStore
+def _reader(chosen: Settings, snapshots: Path | None) -> Reader:
+    from embedding.ask.reader import Reader
 
-    return WholeStore(open_store(snapshots))
+    return Reader(page_of(chosen, snapshots, None), whole=True)
+
+
+def _answers(chosen: Settings, snapshots: Path | None) -> Answers:
+    from embedding.ask.answers import Answers
+
+    return Answers(page_of(chosen, snapshots, None), whole=True)
+
+
+def _scored(
+    chosen: Settings, snapshots: Path | None, id: str, windows: tuple[str, str] | None
+) -> tuple[TrendReport, Reader]:
+    """A report with the figures of all words, and what it was read by."""
+    reader = _reader(chosen, snapshots)
+    if windows:
+        return report_between(reader, windows, chosen.trends), reader
+    return report_of(reader, id, scores=True), reader
 
 
 def print_stories(
@@ -557,11 +558,11 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def named_report(
-    store: SnapshotStore,
+    chosen: Settings,
+    snapshots: Path | None,
     path: Path,
     id: str,
     windows: tuple[str, str] | None,
-    chosen: Settings,
 ) -> tuple[TrendReport, list[str], dict[str, str]]:
     """The report, the words of the file, and why those that were not compared were not."""
     from embedding.trends.between import TwoSnapshots
@@ -569,16 +570,101 @@ def named_report(
     from embedding.trends.scores import why_not
 
     words = read_words(path)
-    report = (
-        report_between(store, windows, chosen)
-        if windows
-        else report_of(store, id, chosen, scores=True)
-    )
+    report, reader = _scored(chosen, snapshots, id, windows)
     refuse_nothing(report)
     known = scores_in(report).of(words)
     unknown = [word for word in words if word not in known]
-    source: Snapshots = store
+    source: Snapshots = reader
     if report.compared_with is not None:
-        source = TwoSnapshots(store.open(report.compared_with.id), store.open(report.snapshot.id))
+        source = TwoSnapshots(reader.open(report.compared_with.id), reader.open(report.snapshot.id))
     reasons = why_not(unknown, gather(source, report.snapshot.id), chosen.trends)
     return report, words, reasons
+
+
+Pole = tuple[str, ...]
+Followed = tuple[str | None, "AxisHistory | None", str | None]
+"""Name of an axis, where it has one; a word along it, or the sentence why it cannot be followed."""
+
+
+def axes_asked(
+    configured: Sequence[AxisConfig], name: str | None, positive: str | None, negative: str | None
+) -> list[tuple[str | None, Pole, Pole]]:
+    """The given poles, else the named axis of the settings, else all of them.
+
+    Raises InputError for one pole without the other, poles beside a name, an unknown name, and
+    settings without axes.
+    """
+    if positive is not None or negative is not None:
+        return [(None, *_poles(name, positive, negative))]
+    axes = [(one.name, one.positive, one.negative) for one in configured]
+    known = ", ".join(one.name for one in configured) or "none"
+    found = [one for one in axes if name in (None, one[0])]
+    if name is not None and not found:
+        raise InputError(f"--axis {name[:40]}: the settings' axes (web.axes) are {known}.")
+    if not found:
+        raise InputError("the settings have no axes (web.axes); give --positive and --negative.")
+    return [*found]
+
+
+def _poles(name: str | None, positive: str | None, negative: str | None) -> tuple[Pole, Pole]:
+    if name is not None:
+        raise InputError(
+            f"--axis {name[:40]} beside poles: give an axis by its name, or --positive and "
+            "--negative."
+        )
+    for option, side in (("--positive", positive), ("--negative", negative)):
+        if side is None:
+            raise InputError(
+                f"{option} is missing: an axis needs both poles; without either, the axes of the "
+                "settings answer."
+            )
+    one, other = (
+        tuple(word.strip() for word in (side or "").split(",") if word.strip())
+        for side in (positive, negative)
+    )
+    return one, other
+
+
+def follow(
+    answers: Answers, word: str, axes: Sequence[tuple[str | None, Pole, Pole]], id: str
+) -> list[Followed]:
+    """The word along each axis up to snapshot `id`.
+
+    Raises InputError when no axis can be followed: none of a pole's words was used, or there are no
+    sums of usage. Where another axis can, the sentence is kept in its place.
+    """
+    found: list[Followed] = []
+    for name, positive, negative in axes:
+        try:
+            found.append((name, answers.between_poles(word, positive, negative, id), None))
+        except InputError as error:
+            found.append((name, None, str(error)))
+    if axes and not any(history for _, history, _ in found):
+        name, _, sentence = found[0]
+        of_poles = str(sentence).startswith(("positive:", "negative:"))
+        raise InputError(f"axis {name}, {sentence}" if name and of_poles else str(sentence))
+    return found
+
+
+def print_axes(found: Sequence[Followed], *, as_json: bool, as_csv: bool) -> None:
+    """To standard output. Axes of the settings are named in JSON (a list) and in CSV (a column)."""
+    from embedding.trends.plain import to_plain
+    from embedding.trends.table import as_json as to_json
+    from embedding.trends.table import axes_csv, axis_csv, axis_table
+
+    given = found[0][1] if found[0][0] is None else None
+    if as_json:
+        plain = [
+            {"axis": name, "error": sentence, **(to_plain(history) if history else {})}
+            for name, history, sentence in found
+        ]
+        sys.stdout.write(to_json(plain if given is None else given))
+    elif as_csv:
+        named = [(name or "", history) for name, history, _ in found if history is not None]
+        sys.stdout.write(axes_csv(named) if given is None else axis_csv(given))
+    else:
+        for name, history, sentence in found:
+            if history is not None:
+                console.print(axis_table(history, name))
+            else:
+                print_line(f"{name}: {sentence}")

@@ -3,34 +3,10 @@
 from __future__ import annotations
 
 from embedding.kernel.errors import InputError
-from embedding.kernel.records import SnapshotRef
-from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 
 _SHOWN = 5
 """Windows that a sentence names."""
-
-
-class WholeStore:
-    """A store whose snapshots are compared with their checksums when they are opened."""
-
-    def __init__(self, store: SnapshotStore) -> None:
-        self._store = store
-        self._opened: dict[str, Snapshot] = {}
-
-    def list(self) -> list[SnapshotRef]:
-        """All readable snapshots by window start."""
-        return self._store.list()
-
-    def open(self, id: str = LATEST) -> Snapshot:
-        """One snapshot; raises SnapshotError when a file is not what was published."""
-        if id in self._opened:
-            return self._opened[id]
-        snapshot = self._store.open(of_window(self._store, id))
-        if snapshot.id not in self._opened:
-            snapshot.verify()
-            self._opened[snapshot.id] = snapshot
-        return self._opened[snapshot.id]
 
 
 def of_window(store: SnapshotStore, text: str) -> str:

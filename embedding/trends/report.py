@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.evidence import RowWriter
 from embedding.trends.finished import FinishedReports
 from embedding.trends.late import just_short
-from embedding.trends.material import ReportInput, Snapshots, figures, gather, windows_up_to
+from embedding.trends.material import ReportInput, Snapshots, figures, gather
 from embedding.trends.moved import ShiftRanking, by_use, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, OnlineTests, in_one_window, limits_of
 from embedding.trends.pair import usage_apart
@@ -119,33 +119,6 @@ def build_report(
         stories=continued(found, () if earlier is None else earlier.stories),
         control=_decided(tested, report) if config.control == "stream" else {},
     )
-
-
-def window_report(
-    store: Snapshots,
-    id: str,
-    config: TrendsConfig,
-    folder: Path | None,
-) -> TrendReport:
-    """The finished report of a snapshot with the figures of all words, else computed.
-
-    Raises SnapshotError as `build_report`.
-    """
-    found = FinishedReports(store.list(), config, folder).with_scores(id)
-    return build_report(store, id, config, folder) if found is None else found
-
-
-def reports_of(
-    store: Snapshots, config: TrendsConfig, folder: Path | None = None
-) -> Iterable[TrendReport]:
-    """The reports of the last `history_windows` windows, oldest first: finished ones, else built.
-
-    folder  of reports. Raises SnapshotError when the last snapshot cannot be read
-    """
-    finished = FinishedReports(store.list(), config, folder)
-    for snapshot in windows_up_to(store, store.open(), config.history_windows)[0]:
-        known = finished.report(snapshot.id)
-        yield known or build_report(store, snapshot.id, config, folder)
 
 
 def _tested(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from embedding.ask.answers import Answers
 from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.contrast import SourceContrast
@@ -25,7 +26,6 @@ from embedding.web.answer_models import (
     WindowAnswer,
     WindowsAnswer,
 )
-from embedding.web.answers import Answers
 from embedding.web.findings import row_sentences, story_sentences, sureness
 from embedding.web.links import PagePaths
 from embedding.web.text import PageText
@@ -58,7 +58,8 @@ class ProgramAnswers:
         self._answers = answers
 
     def report(self, window: str) -> TrendReport:
-        return self._reader.report(self._reader.open(window).id, API_WAIT_S)
+        self._reader.open(window)
+        return self._answers.report(window, API_WAIT_S)
 
     def stories(self, window: str, limit: int | None, to: Reading) -> StoriesAnswer:
         """What happened in a window."""
@@ -95,12 +96,7 @@ class ProgramAnswers:
 
     def word(self, word: str) -> WordHistory:
         """A word through all windows; InputError with the nearest spellings for an unknown one."""
-        history = self._reader.history(word)
-        if not history.known:
-            near = self._reader.vocabulary().nearest_spellings(word)
-            about = f"the nearest spellings are {', '.join(near)}" if near else "none is near it"
-            raise InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
-        return history
+        return self._answers.word(word)
 
     def compare(self, first: str, second: str, to: Reading) -> CompareAnswer:
         """Two words through all windows."""

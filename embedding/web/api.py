@@ -280,7 +280,7 @@ def comparing_routes(
         """Where a word stands on one of the page's axes, by source and over time."""
         t = site.words(request)
         try:
-            found = site.answers.axis(w, name)[1]
+            found = site.answers.axis(w, name)
             history = site.reader.history(w)
             labels = [point.label for point in history.points]
             return as_answer(axis_view(name, found, t, sources_of(history), labels))

@@ -18,10 +18,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from embedding import __version__
+from embedding.ask.answers import Answers
+from embedding.ask.reader import LaterError
 from embedding.crawl.config import CrawlConfig
 from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.trends.team import TeamError, TeamStore
-from embedding.web.answers import Answers
 from embedding.web.api import (
     PREFIXES,
     api_routes,
@@ -40,7 +41,6 @@ from embedding.web.headlines import Headlines, HeadlineStore
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
 from embedding.web.pages import computing, error_page, page_routes
-from embedding.web.reader import LaterError
 from embedding.web.site import STATIC_TYPES, Site
 from embedding.web.teampage import team_routes
 from embedding.web.token_access import TokenAccess, TokenGuard, TooManyError, bears_token

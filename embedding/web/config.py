@@ -8,40 +8,11 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from embedding.kernel.config import Config
+from embedding.ask.config import AskConfig
 from embedding.kernel.ports import is_loopback
-from embedding.trends.config import TrendsConfig
 
 
-class AxisConfig(Config):
-    """An axis that a word's page shows: a name and the words of its two ends."""
-
-    name: str = Field(min_length=1, max_length=40)
-    """What the page calls it."""
-    positive: tuple[str, ...] = Field(min_length=1)
-    """Words of one end."""
-    negative: tuple[str, ...] = Field(min_length=1)
-    """Words of the other end."""
-
-
-SENTIMENT = AxisConfig(
-    name="sentiment",
-    positive=(
-        *("좋다", "훌륭하다", "최고", "만족", "감동", "행복", "기쁘다", "아름답다", "고맙다"),
-        *("안전", "희망", "성공", "즐겁다", "뛰어나다", "믿다", "사랑", "편하다", "칭찬"),
-        *("good", "great", "best", "love", "happy", "excellent", "wonderful", "safe", "hope"),
-        *("success", "nice", "beautiful", "perfect", "enjoy"),
-    ),
-    negative=(
-        *("나쁘다", "최악", "실망", "분노", "불안", "싫다", "슬프다", "밉다", "억울하다"),
-        *("위험", "절망", "실패", "괴롭다", "형편없다", "두렵다", "고통", "불편", "비난"),
-        *("bad", "terrible", "worst", "hate", "sad", "awful", "horrible", "danger", "fear"),
-        *("failure", "poor", "ugly", "wrong", "angry"),
-    ),
-)
-
-
-class WebConfig(Config):
+class WebConfig(AskConfig):
     """Where the trends page reads from, and how it is served alone."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -50,15 +21,6 @@ class WebConfig(Config):
         "mapped_mb": "leave it out: 200 MB of mapped files may stay in memory",
         "status_timeout_s": "leave it out: the live panel waits 1.5 s for the server",
     }
-
-    snapshots: str = "var/snapshots"
-    """Address of the snapshot store: a folder or an fsspec URL."""
-
-    reports: Path | None = None
-    """Folder of saved trend reports; a report that is not there is computed while serving."""
-
-    evidence: Path | None = None
-    """Folder of addresses of documents by word, which nodes write; None shows none."""
 
     team: Path | None = None
     """File of words and notes that all readers share; None: they share nothing."""
@@ -99,9 +61,6 @@ class WebConfig(Config):
     """Folder of further languages of the page: one catalogue `<language>.po` each, as those in
     `embedding/web/locale`. What a catalogue does not say is said in English."""
 
-    axes: tuple[AxisConfig, ...] = (SENTIMENT,)
-    """Axes that a word's page shows; words of an end that no window uses are passed over."""
-
     watch: tuple[str, ...] = Field(default=(), max_length=40)
     """Words that everybody's watch list begins with."""
 
@@ -117,15 +76,6 @@ class WebConfig(Config):
 
     chromium: Path | None = None
     """Chromium that prints reports as PDF; left out: `crawl.browser`, else the system's."""
-
-    refresh_s: float = Field(default=2.0, ge=0)
-    """For this long the list of snapshots is not read again."""
-
-    trends: TrendsConfig = TrendsConfig()
-    """How windows are compared."""
-
-    source_weights: dict[str, float] = Field(default_factory=dict)
-    """Weights of sources in use; left out: `node.source_weights` of the same settings."""
 
     @model_validator(mode="after")
     def _listens_safely(self) -> WebConfig:

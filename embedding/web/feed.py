@@ -15,13 +15,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.params import Depends
 from starlette.responses import Response
 
+from embedding.ask.reader import LaterError, Reader
 from embedding.trends.plain import in_xml
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments
 from embedding.web import formats
 from embedding.web.answering import Reading
 from embedding.web.findings import story_sentences
-from embedding.web.reader import LaterError, Reader
 from embedding.web.site import Site
 
 FEED = "/feed.atom"

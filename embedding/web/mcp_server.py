@@ -12,17 +12,17 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from embedding import __version__
+from embedding.ask.answers import Answers
+from embedding.ask.reader import LaterError
 from embedding.kernel.errors import YeoronError
 from embedding.snapshots.store import LATEST
 from embedding.trends.history import WordHistory
 from embedding.trends.plain import to_plain
 from embedding.web.answering import ProgramAnswers, Reading
-from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.findings import change_sentences, sureness, use_sentences
 from embedding.web.links import PagePaths
-from embedding.web.reader import LaterError
-from embedding.web.text import FALLBACK, PageText
+from embedding.web.text import FALLBACK, PageText, unit_shown
 
 DOCUMENTS = 3
 """Addresses of documents given for a word."""
@@ -150,7 +150,7 @@ class WordTools:
 
     def _reading(self) -> Reading:
         # A model reads English; the words themselves are as they were written.
-        return Reading(PageText(FALLBACK, self._answers.reader.unit()), self._paths)
+        return Reading(PageText(FALLBACK, unit_shown(self._answers.reader)), self._paths)
 
     def _documents(self, word: str, window: str) -> dict[str, Any]:
         if not self._answers.has_evidence:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from embedding.ask.reader import LaterError
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
@@ -25,8 +26,7 @@ from embedding.web.brief import headline
 from embedding.web.findings import change_sentences
 from embedding.web.handout.content import make_handout
 from embedding.web.handout.writing import FORMATS, write_handout
-from embedding.web.plain import plain_disagreement, plain_history, plain_report
-from embedding.web.reader import LaterError
+from embedding.web.plain import plain_beside, plain_disagreement, plain_history, plain_report
 from embedding.web.site import PageSite, Site
 from embedding.web.wordview import history_sentences, word_view
 
@@ -343,7 +343,7 @@ def _word(
         view=view,
         change=None if change is None else change_sentences(change, t),
         evidence=_evidence(site, word, view.now, chosen.sources),
-        beside=site.answers.beside(view.now.snapshot, word),
+        beside=plain_beside(site.answers.beside(view.now.snapshot, word)),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
         lede=history_sentences(history, t),

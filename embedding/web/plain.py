@@ -10,11 +10,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from embedding.trends.beside import Beside
 from embedding.trends.contrast import ContrastRow, Disagreement
 from embedding.trends.history import WordHistory
 from embedding.trends.mapping import NeighbourMap
 from embedding.trends.rows import NeighbourRow, TrendReport, TrendRow
 
+BESIDE_SHOWN = 12
+"""Words that stand beside a word, as shown."""
 _FILE = Path(__file__).parent / "function_words.txt"
 
 
@@ -27,6 +30,11 @@ def function_words() -> frozenset[str]:
 def topical(words: Sequence[NeighbourRow]) -> tuple[NeighbourRow, ...]:
     """Those that have a topic."""
     return tuple(one for one in words if one.word not in function_words())
+
+
+def plain_beside(found: Sequence[Beside]) -> list[Beside]:
+    """The first words that stand beside another one and have a topic."""
+    return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
 
 
 def plain_report(report: TrendReport) -> TrendReport:

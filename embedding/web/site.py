@@ -16,19 +16,19 @@ from fastapi import Depends, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from embedding.ask.answers import Answers
+from embedding.ask.reader import Reader, label_of
 from embedding.kernel.errors import SnapshotError
 from embedding.trends.team import LONGEST_NAME, LONGEST_NOTE, TeamShared, TeamStore
 from embedding.web import charts, findings, formats
 from embedding.web.answering import ProgramAnswers, Reading, absolute
-from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.filters import FILTER_NAMES, FilterError, PageFilter
 from embedding.web.headlines import Headlines
 from embedding.web.links import PagePaths
 from embedding.web.live import Stream
 from embedding.web.login import Login
-from embedding.web.reader import Reader, label_of
-from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose
+from embedding.web.text import LOCALE, SHIPPED_LANGUAGES, Languages, PageText, choose, unit_shown
 from embedding.web.tokens import ANALYST, READER, allows
 
 log = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ class Site:
                 request.headers.get("accept-language", ""),
                 self.languages.names,
             ),
-            self.reader.unit() if unit is None else unit,
+            unit_shown(self.reader) if unit is None else unit,
             self.languages,
         )
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from babel.messages.pofile import PoFileError, read_po
 
+from embedding.ask.reader import Reader, label_of
 from embedding.kernel.errors import ConfigError
 
 LOCALE = Path(__file__).parent / "locale"
@@ -42,6 +43,12 @@ def unit_of(label: str) -> str:
         return "period"
     first, last = map(_moment, two.groups())
     return "week" if last - first == timedelta(days=7) else "period"
+
+
+def unit_shown(reader: Reader) -> str:
+    """What the windows of a store are, of UNIT_KEYS: as the latest one is."""
+    refs = reader.listing().refs
+    return unit_of(label_of(refs[-1])) if refs else "period"
 
 
 def _moment(text: str) -> datetime:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from embedding.ask.config import SENTIMENT
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.trends.findings import WordChange
 from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.web import formats
 from embedding.web.charts import ChartLine, over_windows
-from embedding.web.config import SENTIMENT
 from embedding.web.plain import topical
 from embedding.web.text import PageText
 

@@ -27,8 +27,8 @@ from airflow.configuration import conf
 from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import RedirectResponse, Response
 
+from embedding.ask.answers import Answers
 from embedding.settings import load_settings, platform_login
-from embedding.web.answers import Answers
 from embedding.web.headers import SecurityHeaders
 from embedding.web.live import Stream
 from embedding.web.login import Tries, read_form

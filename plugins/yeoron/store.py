@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.snapshots.lookup import WholeStore, snapshot_named
-from embedding.snapshots.store import LATEST, SnapshotStore
+from embedding.snapshots.lookup import snapshot_named
+from embedding.snapshots.store import LATEST
 from yeoron.table import Table
 from yeoron.word import Word
 
 if TYPE_CHECKING:
+    from embedding.ask.answers import Answers
     from embedding.snapshots.snapshot import Snapshot
     from embedding.training import TrainProgress
     from embedding.trends.rows import Story, TrendReport, TrendRow
@@ -44,6 +45,8 @@ def open(  # noqa: A001 - as in gzip.open
 
     Raises YeoronError for an address or a setting that cannot work.
     """
+    from embedding.ask.answers import Answers
+    from embedding.ask.config import AskConfig
     from embedding.trends.config import TrendsConfig
 
     if not isinstance(store, str | Path):
@@ -52,15 +55,17 @@ def open(  # noqa: A001 - as in gzip.open
     local = "://" not in str(store)
     if local and not Path(store).is_dir():
         raise InputError(f"{store}: there is no such folder; a snapshot store is expected.")
-    found = SnapshotStore(store)
+    if reports is None and local:
+        reports = Path(store).resolve().parent / "trends"
+    folder = None if reports is None else Path(reports)
+    answers = Answers(AskConfig(snapshots=str(store), reports=folder, trends=config), whole=True)
+    found = answers.reader.store
     if not (found.list() or found.broken() or found.withdrawn()):
         raise InputError(
             f"{store}: there is no snapshot in it; the folder that `yeoron train … --out FOLDER` "
             "or a platform writes is accepted."
         )
-    if reports is None and local:
-        reports = Path(store).resolve().parent / "trends"
-    return Store(found, config, None if reports is None else Path(reports))
+    return Store(answers)
 
 
 def train(
@@ -108,16 +113,14 @@ class Store:
     accepted. Every method raises YeoronError with one sentence for what it cannot answer.
     """
 
-    def __init__(self, store: SnapshotStore, config: Any, reports: Path | None = None) -> None:
-        self._named, self._config, self._folder = store, config, reports
-        self._store = WholeStore(store)
-        self._reports: dict[tuple[str, str | None], TrendReport] = {}
+    def __init__(self, answers: Answers) -> None:
+        self._answers, self._reader = answers, answers.reader
 
     def windows(self) -> Table:
         """A row a window, oldest first: its label, words, what was read in it, what it lacks."""
         rows = []
-        for ref in self._store.list():
-            manifest = self._named.manifest(ref.id)
+        for ref in self._reader.list():
+            manifest = self._reader.store.manifest(ref.id)
             rows.append(
                 {
                     "window": manifest.window.label,
@@ -129,7 +132,7 @@ class Store:
                     "snapshot": ref.id,
                 }
             )
-        return Table(rows, f"{len(rows):,} windows of {self._named.uri}")
+        return Table(rows, f"{len(rows):,} windows of {self._reader.store.uri}")
 
     def stories(self, window: str = LATEST) -> Table:
         """What happened in a window: words that changed together, surest first.
@@ -166,22 +169,14 @@ class Store:
     def scores(self, window: str = LATEST, *, against: str | None = None) -> Table:
         """The figures of every word that was compared, surest first."""
         report = self._report(window, against)
-        rows = [] if report.scores is None else list(report.scores.rows())
+        rows = list(self._reader.scores(report, None).rows())
         return Table(rows, f"All words compared in {report.snapshot.label}", _notes(report))
 
     def word(self, word: str) -> Word:
         """One word through all windows."""
         _check_text("word", word)
-        from embedding.trends.findings import word_change
-        from embedding.trends.history import word_history
-
-        history = word_history(self._store, word, self._config)
-        if not history.known:
-            raise InputError(f"word {word[:80]!r}: no snapshot holds it.")
-        labels = [point.snapshot for point in history.points]
-        return Word(
-            history, lambda: word_change(history.word, [self._report(one) for one in labels])
-        )
+        history = self._answers.word(word)
+        return Word(history, lambda: self._answers.change(history.word, None))
 
     def nearest(self, word: str, window: str = LATEST, n: int = 10) -> Table:
         """The n words with the nearest vectors in the model at the end of a window.
@@ -201,12 +196,10 @@ class Store:
 
     def contrast(self, first: str, second: str | None = None, window: str = LATEST) -> Table:
         """Words that a source uses differently than another, or than all others; surest first."""
-        from embedding.trends.contrast import source_contrast
-
         for role, source in (("first", first), ("second", first if second is None else second)):
             _check_text(role, source)
         name = self._id("window", window)
-        found = source_contrast(self._store, first, second, self._config, id=name)
+        found = self._answers.contrast(first, second, name, None)
         rows = [
             {
                 "word": row.word,
@@ -237,14 +230,14 @@ class Store:
         return known, snapshot.read_vectors(rows[rows >= 0])
 
     def __repr__(self) -> str:
-        return f"yeoron.open({self._named.uri!r}): {len(self._store.list()):,} windows"
+        return f"yeoron.open({self._reader.store.uri!r}): {len(self._reader.list()):,} windows"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return self.windows()._repr_html_()
 
     def _snapshot(self, window: str) -> Snapshot:
-        return self._store.open(self._id("window", window))
+        return self._reader.open(self._id("window", window))
 
     def _id(self, role: str, window: str) -> str:
         """The id of the snapshot that a call names."""
@@ -253,21 +246,13 @@ class Store:
                 f"{role}: {window!r}: text is accepted: a label such as '2020-03', an id, or "
                 "'latest'."
             )
-        return snapshot_named(self._named, window)
+        return snapshot_named(self._reader.store, window)
 
     def _report(self, window: str, against: str | None = None) -> TrendReport:
-        from embedding.trends.between import build_between
-        from embedding.trends.report import window_report
-
         name = self._id("window", window)
-        before = None if against is None else self._id("against", against)
-        if (name, before) not in self._reports:
-            self._reports[name, before] = (
-                window_report(self._store, name, self._config, self._folder)
-                if before is None
-                else build_between(self._store, before, name, self._config)
-            )
-        return self._reports[name, before]
+        if against is None:
+            return self._reader.report(name, None)
+        return self._answers.between(self._id("against", against), name, None)
 
     def _ranking(self, name: str, window: str, against: str | None, shown: Sequence[str]) -> Table:
         from embedding.trends.between import refuse_apart

@@ -135,7 +135,7 @@ def test_an_unknown_word_brings_the_nearest_spellings(yeoron, store, call) -> No
     said = refused(yeoron, call[0], "코로너", *call[1:], "--snapshots", store.uri)
     assert "'코로너': no snapshot holds it; the nearest spellings are 코로나" in said
     said = refused(yeoron, call[0], "xyzzyq", *call[1:], "--snapshots", store.uri)
-    assert "no spelling is near it" in said
+    assert "none is near it" in said
 
 
 def test_unknown_sources_and_poles_are_told(yeoron, store) -> None:

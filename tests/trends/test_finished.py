@@ -6,12 +6,13 @@ import json
 
 import pytest
 
+from embedding.ask.config import AskConfig
+from embedding.ask.reader import Reader
 from embedding.kernel.records import SnapshotRef
-from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.finished import FinishedReports
-from embedding.trends.report import build_report, window_report
+from embedding.trends.report import build_report
 
 CONFIG = TrendsConfig()
 
@@ -32,9 +33,10 @@ def test_it_is_read_with_its_figures_and_not_computed(store, saved, monkeypatch)
     assert finished.report(report.snapshot.id).to_dict() == report.to_dict()
     assert len(finished.scores(report.snapshot.id)) == len(report.scores)
     monkeypatch.setattr(computing, "build_report", None)
-    again = window_report(store, report.snapshot.id, CONFIG, folder)
+    reader = Reader(AskConfig(snapshots=store.uri, reports=folder))
+    again = reader.report(report.snapshot.id, None)
     assert again.to_dict() == report.to_dict()
-    assert again.scores.key == report.scores.key
+    assert reader.scores(again, None).key == report.scores.key
 
 
 def test_other_settings_and_other_snapshots_are_no_finished_report(store, saved) -> None:
@@ -70,5 +72,6 @@ def test_one_that_cannot_be_read_or_says_not_what_it_is_of_is_computed_again(
     path.write_text(whole[:-20], "utf-8")
     assert finished.report(report.snapshot.id) is None
     assert "computed again" in caplog.text
-    again = window_report(SnapshotStore(store.uri), report.snapshot.id, CONFIG, tmp_path)
+    reader = Reader(AskConfig(snapshots=store.uri, reports=tmp_path))
+    again = reader.report(report.snapshot.id, None)
     assert again.to_dict() == report.to_dict()

@@ -21,7 +21,7 @@ from embedding.snapshots.usage import Usage
 from embedding.trends.between import build_between
 from embedding.trends.config import TrendsConfig
 from embedding.trends.findings import word_change
-from embedding.trends.report import NOT_ADJACENT, reports_of
+from embedding.trends.report import NOT_ADJACENT, build_report
 from embedding.trends.rows import TrendReport
 
 WINDOWS, SINCE = 5, 3
@@ -124,7 +124,7 @@ def test_the_command_and_python_refuse_with_the_pairs_to_look_at(store: Planted)
 
 
 def test_the_verdict_is_that_of_the_reports(store: Planted) -> None:
-    reports = [*reports_of(SnapshotStore(store.uri), TrendsConfig())]
+    reports = [build_report(SnapshotStore(store.uri), id) for id in store.ids]
     change = word_change(CHANGED, reports)
     assert (change.kind, change.since) == ("moved", store.labels[SINCE])
     for word in {row.word for report in reports for row in report.moved} - {CHANGED}:
@@ -146,7 +146,7 @@ def test_a_word_of_few_documents_has_the_neighbours_of_the_model(store: Planted)
 
 
 def test_windows_that_could_not_be_compared_are_named(store: Planted) -> None:
-    first, second, *rest = reports_of(SnapshotStore(store.uri), TrendsConfig())
+    first, second, *rest = (build_report(SnapshotStore(store.uri), id) for id in store.ids)
     blind = replace(second, ranked={"moved": 0}, moved=())
     assert word_change(CHANGED, [first, blind, *rest]).unjudged == (store.labels[1],)
 

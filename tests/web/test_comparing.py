@@ -12,11 +12,12 @@ from urllib.parse import quote, urlencode
 import pytest
 from unguarded import unguarded
 
+from embedding.ask.answers import Answers
+from embedding.ask.config import AxisConfig
+from embedding.ask.reader import LaterError
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
-from embedding.web.answers import Answers
-from embedding.web.config import AxisConfig, WebConfig
-from embedding.web.reader import LaterError
+from embedding.web.config import WebConfig
 from waiting import until
 
 MONTHS = ("2019-11", "2019-12", "2020-01", "2020-02", "2020-03")

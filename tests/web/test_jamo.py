@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.web.search import SearchVocabulary, fold, initials, is_initials, typed
+from embedding.ask.search import SearchVocabulary, fold, initials, is_initials, typed
 
 hangul = st.text(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3), min_size=1, max_size=6)
 WORDS = ["코로나", "콜라", "코끼리", "신천지", "과자", "고자질", "닭갈비", "달걀", "Covid"]

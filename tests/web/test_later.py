@@ -8,9 +8,10 @@ import pytest
 from unguarded import unguarded
 
 from browsing import CHROMIUM, PATIENCE
+from embedding.ask import answers, reader
 from embedding.kernel.errors import InputError
 from embedding.trends.contrast import disagreement
-from embedding.web import answers, pages, reader
+from embedding.web import pages
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [

@@ -47,7 +47,7 @@ def test_days_add_up_over_sources_and_days_without_a_document_are_none() -> None
 
 
 def test_the_days_shown_are_those_of_the_choice(client, config) -> None:
-    from embedding.web.reader import Reader
+    from embedding.ask.reader import Reader
 
     history = Reader(config).history("코로나")
     chosen = PageFilter.of(QueryParams("from=2020-03-02&to=2020-03-05"))

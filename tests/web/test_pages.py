@@ -15,10 +15,10 @@ import pytest
 from fastapi import Depends, FastAPI, HTTPException
 from unguarded import unguarded
 
+from embedding.ask import reader
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.report import build_report
-from embedding.web import reader
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
 from waiting import until

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding import web
+from embedding.ask.search import SearchVocabulary
 from embedding.web import formats
 from embedding.web.charts import ChartLine, chart, differ, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import PagePaths
-from embedding.web.search import SearchVocabulary
 from embedding.web.text import PageText, choose
 
 values = st.lists(st.none() | st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=40)

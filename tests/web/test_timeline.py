@@ -8,15 +8,15 @@ import httpx
 import pytest
 from unguarded import unguarded
 
+from embedding.ask import reader
+from embedding.ask.reader import Reader
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
-from embedding.web import reader
 from embedding.web.config import WebConfig
 from embedding.web.pages import ReportOf, timeline
-from embedding.web.reader import Reader
 from waiting import until
 
 BORN = 3

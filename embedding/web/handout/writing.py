@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from embedding.ask.answers import Answers
 from embedding.kernel.errors import InputError
 from embedding.trends.rows import TrendReport
 from embedding.web.answering import Reading
-from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.handout.content import Handout, make_handout
 from embedding.web.handout.html import as_html
 from embedding.web.links import PagePaths
-from embedding.web.text import LANGUAGES, PageText
+from embedding.web.text import LANGUAGES, PageText, unit_shown
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,12 @@ class HandoutMaker:
 
     def report(self, window: str) -> TrendReport:
         """The report of a window (label, id or latest), however long it takes to compute."""
-        reader = self._answers.reader
-        return reader.report(reader.open(window).id, wait_s=None)
+        return self._answers.report(window, None)
 
     def attachment(self, report: TrendReport, format: str) -> Attachment:
         """The report as a file; raises as `write_handout`."""
         chosen = named_format(format)
-        to = Reading(PageText(self._language, self._answers.reader.unit()), self._paths)
+        to = Reading(PageText(self._language, unit_shown(self._answers.reader)), self._paths)
         handout = make_handout(
             report, self._answers.story_documents, to, self._config.trends.false_discovery
         )

@@ -15,7 +15,7 @@ import httpx
 import tenacity
 
 from embedding.kernel.errors import PlatformError
-from embedding.snapshots.store import SnapshotStore
+from embedding.trends.material import Snapshots
 from embedding.trends.notifying import NotifyConfig
 from embedding.trends.rows import TrendReport
 from embedding.web.handout.writing import Attachment
@@ -37,7 +37,7 @@ class Delivered:
 
 def notify(
     report: TrendReport,
-    store: SnapshotStore,
+    store: Snapshots,
     folder: Path,
     config: NotifyConfig,
     page: str,

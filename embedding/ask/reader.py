@@ -1,4 +1,7 @@
-"""What the pages read: snapshots kept open, reports saved or computed, histories."""
+"""A store that is asked: snapshots kept open, reports finished or computed, histories.
+
+What compares windows is imported where it is needed: a finished report needs none of it.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from embedding.ask.config import AskConfig
+from embedding.ask.search import SearchVocabulary
 from embedding.kernel.errors import SnapshotError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
 from embedding.trends.finished import FinishedReports
-from embedding.trends.history import WordHistory, word_history
-from embedding.trends.likeness import UsedAlike
-from embedding.trends.nearest import NeighbourCache
 from embedding.trends.recent import Fresh, Recent
-from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
 from embedding.trends.scoretable import WordScores
-from embedding.web.config import WebConfig
-from embedding.web.search import SearchVocabulary
-from embedding.web.text import unit_of
+
+if TYPE_CHECKING:
+    from embedding.trends.history import WordHistory
+    from embedding.trends.likeness import UsedAlike
+    from embedding.trends.nearest import NeighbourCache
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -115,16 +119,16 @@ class Reader:
 
     It is a `trends.material.Snapshots`: reports and histories are computed over the snapshots
     that it keeps open.
+
+    whole  each snapshot is compared with its checksums when it is opened, not some time later
     """
 
-    def __init__(self, config: WebConfig) -> None:
-        self._config = config
-        self._store = SnapshotStore(config.snapshots)
+    def __init__(self, config: AskConfig, *, whole: bool = False) -> None:
+        self._config, self._whole = config, whole
+        self.store = SnapshotStore(config.snapshots)
         self._snapshots: Recent[Snapshot] = Recent(OPEN_SNAPSHOTS)
         self._histories: Recent[WordHistory] = Recent(512)
         self.checksums = Checksums()
-        self.neighbour_cache = NeighbourCache(keep=OPEN_SNAPSHOTS)
-        self.alike = UsedAlike(config.trends, OPEN_SNAPSHOTS)
         self._vocabularies: Recent[SearchVocabulary] = Recent(2)
         self._saved: Recent[TrendReport | None] = Recent(OPEN_SNAPSHOTS)
         self._computed: Recent[Future[TrendReport]] = Recent(OPEN_SNAPSHOTS)
@@ -132,20 +136,27 @@ class Reader:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
         self._listing: Fresh[SnapshotListing] = Fresh(config.refresh_s)
 
+    @cached_property
+    def neighbour_cache(self) -> NeighbourCache:
+        from embedding.trends.nearest import NeighbourCache
+
+        return NeighbourCache(keep=OPEN_SNAPSHOTS)
+
+    @cached_property
+    def alike(self) -> UsedAlike:
+        from embedding.trends.likeness import UsedAlike
+
+        return UsedAlike(self._config.trends, OPEN_SNAPSHOTS)
+
     def listing(self) -> SnapshotListing:
         """All snapshots, read again when the last reading is older than `refresh_s`."""
         return self._listing.get(self._list)
 
     def _list(self) -> SnapshotListing:
         damaged = dict(self.checksums.damaged)
-        refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
+        refs = tuple(ref for ref in self.store.list() if ref.id not in damaged)
         finished = FinishedReports(refs, self._config.trends, self._config.reports)
-        return SnapshotListing(refs, self._store.broken() | damaged, finished)
-
-    def unit(self) -> str:
-        """What its windows are, of `text.UNITS`: as the latest one is."""
-        refs = self.listing().refs
-        return unit_of(label_of(refs[-1])) if refs else "period"
+        return SnapshotListing(refs, self.store.broken() | damaged, finished)
 
     def sources(self) -> tuple[str, ...]:
         """The sources of the latest window, most documents first."""
@@ -169,19 +180,30 @@ class Reader:
     def list(self) -> list[SnapshotRef]:
         return [*self.listing().refs]
 
+    def named(self, window: str = LATEST) -> str:
+        """The id of a window's snapshot, or of the latest; an id as it is. Opens none of them."""
+        refs = self.listing().refs
+        if window != LATEST:
+            # The last of a window that was cut again counts.
+            return next((ref.id for ref in reversed(refs) if label_of(ref) == window), window)
+        if not refs:
+            raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
+        return refs[-1].id
+
     def open(self, id: str = LATEST) -> Snapshot:
         """One snapshot by its id or its window's label, kept open; raises SnapshotError."""
-        refs = self.listing().refs
-        if id == LATEST:
-            if not refs:
-                raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
-            id = refs[-1].id
-        # The last of a window that was cut again counts.
-        id = next((ref.id for ref in reversed(refs) if label_of(ref) == id), id)
+        id = self.named(id)
         if id in self.checksums.damaged:
             raise SnapshotError(self.checksums.damaged[id])
-        snapshot = self._snapshots.get(id, lambda: self._store.open(id))
-        self.checksums.check(snapshot)
+        snapshot = self._snapshots.get(id, lambda: self._opened(id))
+        if not self._whole:
+            self.checksums.check(snapshot)
+        return snapshot
+
+    def _opened(self, id: str) -> Snapshot:
+        snapshot = self.store.open(id)
+        if self._whole:
+            snapshot.verify()
         return snapshot
 
     def report(self, id: str, wait_s: float | None = 3.0) -> TrendReport:
@@ -193,7 +215,7 @@ class Reader:
         finished = self.finished_report(id)
         return self._compute(id, wait_s) if finished is None else finished
 
-    def scores(self, report: TrendReport, wait_s: float) -> WordScores:
+    def scores(self, report: TrendReport, wait_s: float | None) -> WordScores:
         """The figures of every word that a report compared: the finished ones, else computed.
 
         Raises LaterError while they are still being computed after `wait_s` seconds.
@@ -205,13 +227,13 @@ class Reader:
         return known
 
     def _compute(self, id: str, wait_s: float | None) -> TrendReport:
+        from embedding.trends.report import build_report
+
         self.open(id)
-        config = self._config.trends
-        task = self._computed.get(
-            (id, self.listing().finished.key(id)),
-            lambda: self._worker.submit(build_report, self, id, config, self._config.reports),
-        )
-        return waited(task, wait_s)
+        config, folder = self._config.trends, self._config.reports
+        key = (id, self.listing().finished.key(id))
+        make = partial(build_report, self, id, config, folder)
+        return waited(self._computed.get(key, lambda: self.begin(make, wait_s)), wait_s)
 
     def finished_report(self, id: str) -> TrendReport | None:
         """The finished report of a snapshot (`FinishedReports`), kept until its file changes."""
@@ -231,9 +253,15 @@ class Reader:
             return task.result()
         return finished
 
-    def submit(self, make: Callable[[], A]) -> Future[A]:
-        """Compute something that takes long, after what was asked for before."""
-        return self._worker.submit(make)
+    def begin(self, make: Callable[[], A], wait_s: float | None) -> Future[A]:
+        """Compute something that takes long, after what was asked for before; here and now for
+        whoever waits however long it takes.
+        """
+        if wait_s is not None:
+            return self._worker.submit(make)
+        done: Future[A] = Future()
+        done.set_result(make())
+        return done
 
     def warm(self) -> None:
         """Read the frequent words of all windows before somebody waits for them."""
@@ -249,10 +277,10 @@ class Reader:
 
     def history(self, word: str) -> WordHistory:
         """A word through all windows, kept until a snapshot is added; raises SnapshotError."""
-        refs = self.listing().refs
-        if not refs:
-            raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
-        key = (word, tuple(ref.id for ref in refs))
+        from embedding.trends.history import word_history
+
+        self.named()
+        key = (word, tuple(ref.id for ref in self.listing().refs))
         self._trim()
         return self._histories.get(
             key,

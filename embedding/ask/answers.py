@@ -1,4 +1,4 @@
-"""What the pages compare: words, windows, sources, positions, maps. Each is kept for a while."""
+"""Questions about a store: words, windows, sources, positions, maps. Answers are kept a while."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, TypeVar
 
+from embedding.ask.config import AskConfig
+from embedding.ask.reader import LaterError, Reader, waited
 from embedding.kernel.errors import InputError, SnapshotError
 from embedding.snapshots.evidence import DayCount, Evidence, EvidenceStore
 from embedding.trends.axis import AxisCache, AxisHistory, axis_history
@@ -17,20 +19,15 @@ from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import Disagreement, SourceContrast, disagreement, source_contrast
 from embedding.trends.evidence import NearWords, window_neighbours
 from embedding.trends.findings import WordChange, word_change
-from embedding.trends.history import Together, together
+from embedding.trends.history import Together, WordHistory, together
 from embedding.trends.mapping import NeighbourMap, neighbour_map
 from embedding.trends.recent import Recent
 from embedding.trends.rows import Story, TrendReport
 from embedding.trends.stories import StoryDocuments, story_documents
-from embedding.web.config import AxisConfig, WebConfig
-from embedding.web.plain import function_words
-from embedding.web.reader import LaterError, Reader, waited
 
 log = logging.getLogger(__name__)
 A = TypeVar("A")
 KEPT = 256
-BESIDE_SHOWN = 12
-"""Words that stand beside a word, as shown."""
 BESIDE_LOOKED_AT = 40
 TOPIC_WORDS = 60
 """Words used alike that belong to a topic."""
@@ -44,10 +41,11 @@ class Answers:
     What takes long is waited for so many seconds; LaterError says that it takes longer.
     """
 
-    def __init__(self, config: WebConfig) -> None:
+    def __init__(self, config: AskConfig, *, whole: bool = False) -> None:
+        """whole: as for `Reader`."""
         self._config = config
         self._trends = config.trends
-        self.reader = Reader(config)
+        self.reader = Reader(config, whole=whole)
         self._values: Recent[Any] = Recent(KEPT)
         self._slow: Recent[Future[Any]] = Recent(32)
         self._axes: AxisCache = {}
@@ -58,15 +56,14 @@ class Answers:
         return self._evidence is not None
 
     def beside(self, id: str, word: str) -> list[Beside]:
-        """Words that stand beside a word in a window, without those that have no topic."""
+        """Words that stand beside a word in a window."""
         snapshot = self.reader.open(id)
         if snapshot.unreadable is not None:
             return []
         contexts: UsualContexts = self._kept(("contexts", id), lambda: UsualContexts.of(snapshot))
-        found: list[Beside] = self._kept(
+        return self._kept(
             ("beside", id, word), lambda: beside(snapshot, word, BESIDE_LOOKED_AT, contexts)
         )
-        return [one for one in found if one.word not in function_words()][:BESIDE_SHOWN]
 
     def about(self, id: str, topic: str) -> frozenset[str]:
         """Words that a window uses as it uses the topic; none without a topic."""
@@ -127,28 +124,49 @@ class Answers:
             lambda: neighbour_map(self.reader, word, self._trends, neighbour_cache=neighbour_cache),
         )
 
-    def axis(self, word: str, name: str) -> tuple[AxisConfig, AxisHistory]:
-        """A word along one of the configured axes; raises InputError for an unknown one.
+    def report(self, window: str, wait_s: float | None) -> TrendReport:
+        """The report of a window, by its label, the id of its snapshot, or `latest`."""
+        return self.reader.report(self.reader.named(window), wait_s)
 
-        The words of an end that no window uses are passed over, and said as `poles`.
-        """
+    def word(self, word: str) -> WordHistory:
+        """A word through all windows; InputError with the nearest spellings for an unknown one."""
+        history = self.reader.history(word)
+        if not history.known:
+            raise self.unknown(word)
+        return history
+
+    def unknown(self, word: str) -> InputError:
+        """That no snapshot holds a word, with the nearest spellings."""
+        near = self.reader.vocabulary().nearest_spellings(word)
+        about = f"the nearest spellings are {', '.join(near)}" if near else "none is near it"
+        return InputError(f"word {word[:80]!r}: no snapshot holds it; {about}.")
+
+    def axis(self, word: str, name: str) -> AxisHistory:
+        """A word along one of the configured axes; raises InputError for an unknown one."""
         found = next((one for one in self._config.axes if one.name == name), None)
         if found is None:
             known = ", ".join(one.name for one in self._config.axes) or "none"
             raise InputError(f"axis {name[:40]!r}: there are {known}.")
-        return found, self._kept(
-            ("axis", word, name, self._latest()),
+        return self.between_poles(word, found.positive, found.negative, self._latest())
+
+    def between_poles(
+        self, word: str, positive: Sequence[str], negative: Sequence[str], id: str
+    ) -> AxisHistory:
+        """A word between two poles up to snapshot `id`.
+
+        The words of an end that no window uses are passed over, and said as `poles`.
+        """
+        return self._kept(
+            ("axis", word, *positive, "", *negative, id),
             lambda: axis_history(
-                self.reader,
-                word,
-                found.positive,
-                found.negative,
-                self._trends,
-                kept=self._axes,
+                self.reader, word, positive, negative, self._trends, id=id, kept=self._axes
             ),
         )
 
-    def contrast(self, first: str, second: str, id: str, wait_s: float) -> SourceContrast:
+    def contrast(
+        self, first: str, second: str | None, id: str, wait_s: float | None
+    ) -> SourceContrast:
+        """second: a source, or None for all others together."""
         return self._later(
             ("contrast", first, second, id),
             lambda: source_contrast(self.reader, first, second, self._trends, id=id),
@@ -168,7 +186,7 @@ class Answers:
             lambda: source_bias(self.reader, self._trends, id=id, weights=config.source_weights),
         )
 
-    def change(self, word: str, wait_s: float) -> WordChange:
+    def change(self, word: str, wait_s: float | None) -> WordChange:
         """Since when a word is used differently, or is there."""
         # All that are missing are asked for, so that they are computed one after the other.
         reports, missing = [], False
@@ -181,7 +199,7 @@ class Answers:
             raise LaterError
         return word_change(word, reports)
 
-    def between(self, before: str, after: str, wait_s: float) -> TrendReport:
+    def between(self, before: str, after: str, wait_s: float | None) -> TrendReport:
         return self._later(
             ("between", before, after),
             lambda: build_between(self.reader, before, after, self._trends),
@@ -195,6 +213,6 @@ class Answers:
         value: A = self._values.get(key, make)
         return value
 
-    def _later(self, key: tuple[object, ...], make: Callable[[], A], wait_s: float) -> A:
-        task: Future[A] = self._slow.get(key, lambda: self.reader.submit(make))
+    def _later(self, key: tuple[object, ...], make: Callable[[], A], wait_s: float | None) -> A:
+        task: Future[A] = self._slow.get(key, lambda: self.reader.begin(make, wait_s))
         return waited(task, wait_s)
