@@ -187,7 +187,8 @@ class Reader:
             # The last of a window that was cut again counts.
             return next((ref.id for ref in reversed(refs) if label_of(ref) == window), window)
         if not refs:
-            raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
+            self.store.open()  # says that it holds none
+            raise SnapshotError(next(iter(self.listing().broken.values())))
         return refs[-1].id
 
     def open(self, id: str = LATEST) -> Snapshot:

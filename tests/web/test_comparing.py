@@ -15,7 +15,6 @@ from unguarded import unguarded
 from embedding.ask.answers import Answers
 from embedding.ask.config import AxisConfig
 from embedding.ask.reader import LaterError
-from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.config import WebConfig
 from waiting import until
@@ -299,8 +298,7 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
     from embedding.cli import app
 
     told = CliRunner().invoke(app, ["trends", "moved", "--snapshots", str(tmp_path), "--json"])
-    assert isinstance(told.exception, SnapshotError)
-    assert "is damaged" in str(told.exception)
+    assert "vectors.arrow is damaged" in told.stdout, "as the page leaves it out"
 
 
 def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):

@@ -88,5 +88,5 @@ def test_without_snapshots_there_is_a_sentence(config, tmp_path):
 
     (tmp_path / "none").mkdir()
     empty = config.model_copy(update={"snapshots": str(tmp_path / "none"), "reports": None})
-    with pytest.raises(ToolError, match="no snapshot has been cut yet"):
+    with pytest.raises(ToolError, match="it holds no snapshot yet"):
         WordTools(empty, PAGE).stories()
