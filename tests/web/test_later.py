@@ -8,8 +8,9 @@ import pytest
 from unguarded import unguarded
 
 from browsing import CHROMIUM, PATIENCE
-from embedding.ask import answers, reader
+from embedding.ask import answers
 from embedding.kernel.errors import InputError
+from embedding.trends import report as computing
 from embedding.trends.contrast import disagreement
 from embedding.web import pages
 
@@ -97,13 +98,13 @@ async def test_a_word_marks_what_came_and_went_once_its_change_is_known(
     page_of, config, serve, monkeypatch
 ):
     opened = threading.Event()
-    built = reader.build_report
+    built = computing.build_report
 
     def slowly(*given, **named):
         assert opened.wait(PATIENCE / 1000)
         return built(*given, **named)
 
-    monkeypatch.setattr(reader, "build_report", slowly)
+    monkeypatch.setattr(computing, "build_report", slowly)
     address = serve(unguarded(config))
     async with page_of() as page:
         await page.goto(address + "/word/코로나")

@@ -17,6 +17,7 @@ from unguarded import unguarded
 
 from embedding.ask import reader
 from embedding.snapshots.store import SnapshotStore
+from embedding.trends import report as computing
 from embedding.trends import storage
 from embedding.trends.report import build_report
 from embedding.web.app import create_app
@@ -395,8 +396,8 @@ def test_a_report_that_takes_long_is_announced(config, monkeypatch):
     import threading
 
     wait = threading.Event()
-    build = reader.build_report
-    monkeypatch.setattr(reader, "build_report", lambda *a: (wait.wait(30), build(*a))[1])
+    build = computing.build_report
+    monkeypatch.setattr(computing, "build_report", lambda *a: (wait.wait(30), build(*a))[1])
     site = reader.Reader(config.model_copy(update={"reports": None}))
     last = site.list()[-1].id
     with pytest.raises(reader.LaterError):

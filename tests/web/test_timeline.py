@@ -8,10 +8,10 @@ import httpx
 import pytest
 from unguarded import unguarded
 
-from embedding.ask import reader
 from embedding.ask.reader import Reader
 from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
+from embedding.trends import report as computing
 from embedding.trends import storage
 from embedding.trends.findings import findings_of
 from embedding.trends.report import build_report
@@ -111,14 +111,14 @@ def test_windows_nobody_has_analysed_are_analysed_behind_the_page(quiet, client_
 
 def test_a_window_that_cannot_be_analysed_holds_up_no_other(quiet, client_of, monkeypatch) -> None:
     ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
-    build = reader.build_report
+    build = computing.build_report
 
     def build_or_fail(store, snapshot, *more):
         if snapshot == ids[4]:
             raise SnapshotError(f"{snapshot}: cut off.")
         return build(store, snapshot, *more)
 
-    monkeypatch.setattr(reader, "build_report", build_or_fail)
+    monkeypatch.setattr(computing, "build_report", build_or_fail)
     client: httpx.Client = client_of(unguarded(quiet.model_copy(update={"reports": None})))
     client.headers["accept-language"] = "en"
     found: list[str] = []
