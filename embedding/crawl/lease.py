@@ -135,15 +135,9 @@ def _even_out(
 
 def _best(found: Sequence[_Change]) -> _Change | None:
     """The change that leaves the two nodes most alike; a swap only where it is clearly better."""
-    order = {
-        size: min(
-            (each for each in found if each.moves == size),
-            key=lambda each: (each.gap, each.out, each.to, each.back or ""),
-            default=None,
-        )
-        for size in (1, 2)
-    }
-    single, swap = order[1], order[2]
+    ordered = sorted(found, key=lambda each: (each.gap, each.out, each.to, each.back or ""))
+    single = next((each for each in ordered if each.moves == 1), None)
+    swap = next((each for each in ordered if each.moves == 2), None)
     if single is None or swap is None:
         return single or swap
     return swap if swap.gap < _SWAP * single.gap else single

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 from itertools import chain
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,14 +31,14 @@ _ARTICLES = {"Report", "Review", "Recipe", "VideoObject", "AudioObject", "Podcas
 _NO_PAGES = {"ItemList", "BreadcrumbList", "Comment", "WebSite", "Person"}
 _DATE_KEYS = ("datePublished", "dateCreated", "uploadDate")
 _OTHERS = re.compile(
-    r"comment|repl(?:y|ies)|댓글|답글|related|recommend|관련|sidebar|widget|latest|popular|ranking|"
+    r"comment|cmt|repl(?:y|ies)|댓글|답글|related|recommend|관련|sidebar|widget|latest|popular|ranking|"
     r"teaser|more-?(?:news|stories)|other-?(?:news|articles)|prev|next|footer|modif|update|"
     r"(?:^|[-_ ])nav",
     re.IGNORECASE,
 )
 """Classes and ids of what stands beside an article, and of when it was changed."""
 _NOT_THE_PAGE = re.compile(
-    r"(?:^|[-_ ])(?:comment(?!s?-?count)|repl(?:y|ies)|related|recommend|veranstaltung|"
+    r"(?:^|[-_ ])(?:comment(?!s?-?count)|cmt|repl(?:y|ies)|related|recommend|veranstaltung|"
     r"events?(?:$|[-_ ]))|댓글|답글|관련",
     re.IGNORECASE,
 )
@@ -52,7 +52,7 @@ _DATE_CLASS = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"(?:(?<![가-힣])(?<!오늘 )날짜(?=\s?[:：]\s?[\d./-]{6,10}\.?\s\d{1,2}:\d)|"
+    r"(?:(?<![가-힣])(?<!오늘 )날짜(?=\s?[:：]\s?[\d./-]{6,10}\.?\s(?:\(.\)\s)?\d{1,2}:\d)|"
     r"(?:기사\s?)?입력|등록(?:일시?)?|작성(?:일시?)?|게시(?:일시?)?|발행(?:일시?)?|승인|최초\s?등록|"
     r"\b(?:published|posted|first published|erstellt|erschienen|veröffentlicht|datum|publié|"
     r"pubblicato|publicado)(?:\s(?:on|at|am|le|il|el|em))?|^stand(?=:))"
@@ -70,8 +70,13 @@ _BARE = re.compile(
 """A date, and perhaps its clock and the section of a paper, with nothing else."""
 _LONGEST = 200
 """Characters of an element that says when something was published."""
-_LINES = ("p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul")
+_LINES = ("p", "span", "div", "em", "dd", "td", "li", "time", "strong", "small", "ul", "abbr")
+_VIEWS = re.compile(r"조회|추천|\b(?:hits?|views?)\b", re.IGNORECASE)
+"""What stands beside the time in the line below the headline of a board's post."""
+_HELD = ("data-date-time", "data-datetime", "data-timestamp", "data-time", "title")
+"""Attributes that hold a whole time where the text says `2024.03.01.` or `5일 전`."""
 _MOST_ELEMENTS = 400
+_DIGIT = re.compile(r"\d")
 _WRITTEN = "//text()[not(parent::script or parent::style)] | //meta/@content | //@datetime"
 _IN_SCRIPT = re.compile(
     r"""(?:publi|creat|post)\w{0,20}["']?\s?[:=]\s?["'](\d{4}-\d\d-\d\d)""", re.IGNORECASE
@@ -118,10 +123,12 @@ def published(
 def _guessed(tree: Any, url: str, zone: str) -> Publication:
     """The one day that stands alone on the page, else one found by htmldate that is written in
     full on the page or in its address; not in what stands beside the article."""
-    times = (parse_time(text, zone, day_first=True) for text in _bare_dates(tree))
-    days = {when.astimezone(ZoneInfo(zone)).date() for when in times if when is not None}
-    if len(days) == 1:
-        return Publication(parse_time(days.pop().isoformat(), zone), "guess")
+    read = (parse_time(text, zone, day_first=True) for text in _bare_dates(tree))
+    times = sorted({when.astimezone(ZoneInfo(zone)) for when in read if when is not None})
+    if times and times[0].date() == times[-1].date():
+        # Of that day alone, and with its clock, the first is the publication.
+        when = next((one for one in times if one.time() != time()), times[0])
+        return Publication(when.astimezone(UTC), "guess")
     page = deepcopy(tree)
     for element in page.xpath("//aside | //blockquote | //*[@class or @id]"):
         other = element.tag in ("aside", "blockquote") or _NOT_THE_PAGE.search(_marks(element))
@@ -266,12 +273,12 @@ def _beside(element: Any, others: re.Pattern[str] = _OTHERS) -> bool:
     articles = element.getroottree().findall(".//article")
     if len(articles) < 2:
         return False
-    # Each item of a list may be an article of its own: the page's has the headline.
+    # Each item of a list, and each comment, may be an article of its own: the page's has the
+    # headline, or else most of the text.
     headed = [one for one in articles if one.find(".//h1") is not None]
-    return (
-        bool(headed)
-        and article not in headed
-        and not any(one in headed for one in article.iterancestors("article"))
+    headed = headed or [max(articles, key=lambda one: len(one.text_content()))]
+    return article not in headed and not any(
+        one in headed for one in article.iterancestors("article")
     )
 
 
@@ -296,20 +303,21 @@ def _labelled(tree: Any) -> Iterator[str]:
     for element in tree.iter(*_LINES):
         named = _DATE_CLASS.search(_marks(element))
         text = _short_text(element) or (_beginning(element) if named else "")
-        if not text or not any(map(str.isdigit, text)):
+        held = [one for name in _HELD if named and _DIGIT.search(one := element.get(name) or "")]
+        if not held and not _DIGIT.search(text):
             continue
         looked += 1
         if looked > _MOST_ELEMENTS:
             break
         label = _LABEL.search(text)
-        if label is None and named is None:
+        if label is None and named is None and not _VIEWS.search(text):
             continue
         if _beside(element, _OTHERS if label is None else _NOT_THE_PAGE):
             continue
         if label is not None:
-            yield text[label.end() :]
+            yield from (*held, text[label.end() :])
         else:
-            unlabelled.append(text)
+            unlabelled += [*held, text]
     yield from unlabelled[:5]
     yield from _beside_headline(tree)
 

@@ -71,23 +71,18 @@ LISTED = sa.Table(
 """How an address was listed, where that says more than its key: as it was linked, which is what is
 asked for, and whether its time is when it was changed last."""
 
-POLLS = sa.Table(
-    "frontier_polls",
-    metadata,
-    sa.Column("source", sa.String(80), primary_key=True),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("saved_at", sa.Float, nullable=False),
+POLLS, YIELDS = (
+    sa.Table(
+        name,
+        metadata,
+        sa.Column("source", sa.String(80), primary_key=True),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("saved_at", sa.Float, nullable=False),
+    )
+    for name in ("frontier_polls", "frontier_yields")
 )
-"""What was learnt of a source's rate of change (JSON), for the next start or the next node."""
-
-YIELDS = sa.Table(
-    "frontier_yields",
-    metadata,
-    sa.Column("source", sa.String(80), primary_key=True),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("saved_at", sa.Float, nullable=False),
-)
-"""How much a source usually brings, by hour (JSON), for the next start or the next node."""
+"""What was learnt of a source's rate of change, and how much it usually brings, by hour (JSON), for
+the next start or the next node."""
 
 POOL_TABLE = sa.Table(
     "frontier_pool",

@@ -70,11 +70,8 @@ class FoundEncoding:
     @property
     def note(self) -> str:
         """A sentence for whoever imports, where a person should look at it."""
-        return (
-            f"its encoding was guessed to be {self.name}; --encoding names another"
-            if self.guessed
-            else ""
-        )
+        guess = f"its encoding was guessed to be {self.name}; --encoding names another"
+        return guess if self.guessed else ""
 
 
 def encoding_of(file: UnpackedFile, path: Path, named: str | None = None) -> FoundEncoding:

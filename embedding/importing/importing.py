@@ -338,8 +338,12 @@ class Conversion:
         if pc.any(formula).as_py():
             formula = pc.fill_null(pc.match_substring_regex(field["text"], _FORMULA), False)
         good = pc.and_(pc.and_(when.is_valid(), field["text"].is_valid()), pc.invert(formula))
-        wrong = self._reasons(raw, field, when, formula) if not pc.all(good).as_py() else ()
-        kept = np.flatnonzero(good.to_numpy(zero_copy_only=False))
+        fits = good.to_numpy(zero_copy_only=False)
+        wrong = [
+            WrongRecord(raw.numbers[at], self._reason(field, formula, at))
+            for at in np.flatnonzero(~fits).tolist()
+        ]
+        kept = np.flatnonzero(fits)
         chosen = pa.array(kept)
         when = pc.floor_temporal(when.take(chosen), unit="second").cast(_SECONDS)
         shown = pc.strftime(when, _FORM)
@@ -389,30 +393,17 @@ class Conversion:
         return f'{line}, "text": {quoted(text)}}}\n'.encode()
 
     @staticmethod
-    def _reasons(
-        raw: RawRecords,
-        field: Mapping[str, pa.StringArray],
-        when: pa.TimestampArray,
-        formula: pa.BooleanArray,
-    ) -> tuple[WrongRecord, ...]:
-        dated, texts = when.is_valid().to_pylist(), field["text"].is_valid().to_pylist()
-        found = []
-        for at, (has_date, has_text, computes) in enumerate(
-            zip(dated, texts, formula.to_pylist(), strict=True)
-        ):
-            if has_date and has_text and not computes:
-                continue
-            if not has_text:
-                reason = "no text"
-            elif computes:
-                reason = "a formula in place of a text"
-            else:
-                value = field["date"][at].as_py()
-                shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value or "").split())
-                shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-                reason = "no date" if value is None else f"{shown!r} is no date"
-            found.append(WrongRecord(raw.numbers[at], reason))
-        return tuple(found)
+    def _reason(field: Mapping[str, pa.StringArray], formula: pa.BooleanArray, at: int) -> str:
+        if not field["text"][at].is_valid:
+            return "no text"
+        if formula[at].as_py():
+            return "a formula in place of a text"
+        value = field["date"][at].as_py()
+        if value is None:
+            return "no date"
+        shown = " ".join(re.sub(r"[^\w\s.:/+-]", "?", value).split())
+        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+        return f"{shown!r} is no date"
 
 
 def _without_markup(values: pa.StringArray) -> pa.StringArray:

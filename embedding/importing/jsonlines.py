@@ -21,10 +21,12 @@ from embedding.importing.readers import (
     in_columns,
 )
 from embedding.kernel.errors import InputError
+from embedding.sources.answers import find_shape
+from embedding.sources.dotted import dotted
 
 _BLOCK = 1 << 20
-_COLUMNS = re.compile(r'\{\s*"[^"\\]{0,200}"\s*:\s*[{[]')
-"""How a table that is written by columns begins."""
+_HOLDS_MORE = re.compile(r'^\{\s*"[^"\\]{0,200}"\s*:\s*[{[]|:\s*\[\s*\{')
+"""How a table that is written by columns begins, or a list of objects in an answer."""
 _CUT = "the file ends in the middle of it"
 _BETWEEN = b" \t\r\n,\x1e\xef\xbb\xbf"
 """What may stand around a line: a comma of a list, marks of RFC 7464 or of an encoding."""
@@ -52,7 +54,7 @@ def read_json(path: Path, options: ReadOptions, since: int) -> Iterator[RawRecor
         whole = (
             first.startswith("[")
             or not _is_object(line, cut=len(line) == len(first))
-            or (alone and _COLUMNS.match(first) is not None)
+            or (alone and _HOLDS_MORE.search(first) is not None)
         )
         records = _listed(text, path) if whole else _lines(text, file, path)
         yield from in_columns(
@@ -126,11 +128,13 @@ def _flat(value: Any, text: Utf8Text) -> Record:
 def _plain(value: Any) -> str | None:
     if isinstance(value, str):
         return value or None
+    if isinstance(value, Mapping) and len(value) == 1:  # {"$numberLong": "…"} of MongoDB
+        return next((_plain(one) for name, one in value.items() if name[:1] == "$"), None)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
-    """The objects of the first list in a file that is one value."""
+    """The objects of a file that is one value: of the list in it that looks most like posts."""
     data = b""
     while more := text.read(_BLOCK):
         data += more
@@ -147,9 +151,9 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
         yield from _made_out(data.decode(), text)
         return
     if isinstance(value, Mapping):
-        value = _of_columns(value) or next(
-            (each for each in value.values() if isinstance(each, list)), [value]
-        )
+        shape = find_shape(value)
+        first = next((each for each in value.values() if isinstance(each, list)), [value])
+        value = _of_columns(value) or (dotted(value, shape.items) if shape else first)
     yield from (_flat(each, text) for each in value)
 
 

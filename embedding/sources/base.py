@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from embedding.kernel.authors import with_group
+from embedding.kernel.authors import Pseudonyms as Pseudonyms
 from embedding.kernel.clock import EventClock
 from embedding.sources.config import SourceConfig
 
@@ -136,26 +135,3 @@ class Adapter(Protocol):
     def poll(self, web: Web) -> AsyncIterator[ListedItem]:
         """One poll: items in the order of the listing; raises FetchError or InputError."""
         ...
-
-
-class Pseudonyms:
-    """Opaque names of authors: keyed BLAKE2b, so that nobody can look names up without the key.
-
-    The same author of one source always has the same pseudonym; across sources they differ.
-    """
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key[:64]
-
-    def of(self, source: str, author: str) -> str | None:
-        """16 hex digits, or None when the author is unknown."""
-        name = author.strip()
-        if not name:
-            return None
-        text = f"{source}\0{name}".encode()
-        return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()
-
-    def grouped(self, source: str, author: str) -> str | None:
-        """The same with the group of the name, for the memory of a node: no file may hold it."""
-        pseudonym = self.of(source, author)
-        return pseudonym and with_group(pseudonym, author)

@@ -104,7 +104,7 @@ def _resolved(base: str, link: str, encoding: str) -> str:
         if name not in ("http", "https"):
             return ""
         rest = link[scheme.end() :]
-        if name == root.scheme and not rest.startswith("/"):
+        if name == root.scheme and not rest.startswith("//"):
             netloc, path = root.netloc, _beside(root.path, rest)
         else:
             netloc, _, path = rest.lstrip("/").partition("/")

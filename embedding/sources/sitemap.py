@@ -142,7 +142,8 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
     own = _texts(node)
     news = next((child for child in node if _local(child) == "news"), None)
     article = {} if news is None else _texts(news)
-    link = join(base, own.get("loc"))
+    bare = _ADDRESS.fullmatch((node.text or "").strip())
+    link = join(base, own.get("loc") or (bare[0] if bare else ""))
     if not link:
         return None
     published = parse_time(article.get("publication_date"), zone)

@@ -1,9 +1,9 @@
 """Reading the many ways in which the web writes a time.
 
-    time     = moment | date [weekday] [clock [zone]] | ago | near
-    moment   = Unix seconds, milliseconds, microseconds | 14, 12 or 8 digits | ISO 8601
+    time     = moment | date [weekday] [clock [zone]] | clock [zone] [weekday] date | ago | near
+    moment   = Unix seconds, milliseconds, microseconds | 14, 12 or 8 digits [zone] | ISO 8601
     date     = 2020-02-03 | 2020년 2월 3일 | 20.02.03 | 3 Feb 2020 | Feb 3, 2020 | 03 2월 2020
-    clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초]] | 4 PM | 정오 | 자정
+    clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초]] | 4 PM | 정오 | 자정 | noon
     half     = 오전 | 오후 | 새벽 | 아침 | 낮 | 저녁 | 밤 | AM | PM
     zone     = Z | +09:00 | GMT+9 | KST | [Asia/Seoul]
     weekday  = (금) | 금요일 | Fri | Friday
@@ -34,6 +34,9 @@ _FAST = timedelta(minutes=10)
 _EARLIEST, _LATEST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 _FURTHEST = timedelta(hours=14)
 """No zone is further from UTC."""
+
+_UNSEEN = dict.fromkeys(map(ord, "\u200b\u200e\u200f\u2060\ufeff\xad"))
+"""Marks without a width, as programs put them around a date."""
 
 _MONTH_NAMES = (
     "jan ene gen", "feb fev fév", "mar mär mrz", "apr avr abr", "may mai mag", "jun juin giu",
@@ -67,7 +70,7 @@ _EVENING = ("오후", "저녁", "pm")
 
 _HALF = r"오전|오후|새벽|아침|한낮|낮|저녁|밤|(?<![a-z])[ap]\.?m\.?(?![a-z])"
 _CLOCK = (
-    rf"(?:(?P<noon>정오|자정)|(?P<half>{_HALF})?\s*(?<!\d)(?P<hour>\d{{1,2}})"
+    rf"(?:(?P<noon>정오|자정|(?<![a-z])(?:noon|midnight)(?![a-z]))|(?P<half>{_HALF})?\s*(?<!\d)(?P<hour>\d{{1,2}})"
     rf"(?:\s*:\s*(?P<minute>\d{{2}})(?!\d)(?:\s*:\s*(?P<second>\d{{2}})(?:[.,]\d{{1,9}})?(?!\d))?"
     r"|\s*시(?!간)(?:\s*(?P<korean_minute>\d{1,2})\s*분(?!\s*전)(?:\s*(?P<korean_second>\d{1,2})\s*초)?"
     r"|\s*(?P<loose_minute>\d{2})(?![\d분]))?"
@@ -81,7 +84,7 @@ _ZONE = (
 )
 _DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|r?s)?(?![a-z])"
 _WEEKDAY = rf"[(\[]?(?:[월화수목금토일](?:요일)?(?![가-힣])|{_DAY_NAME})[)\]]?"
-_GAP = r"(?:[\s,T|]|\bat\b){0,4}"
+_GAP = r"(?:[\s,T|_(]|\b(?:at|on)\b){0,4}"
 _THEN = rf"(?:{_GAP}(?:{_WEEKDAY})?{_GAP}{_CLOCK}{_ZONE}|{_GAP}{_WEEKDAY})?"
 _NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})[a-zéû]{{0,6}}\.?"
 _DAY = r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?!\d)"
@@ -119,7 +122,12 @@ _MONTH_ALONE = _compiled(
 )
 _DIGITS = _compiled(
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)(?:(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?)?"
+    + _ZONE
 )[0]
+_CLOCK_BEFORE = _compiled(rf"{_CLOCK}{_ZONE}{_GAP}(?:{_WEEKDAY})?{_GAP}$")[0]
+"""As in `10:06 AM, 11 Dec 2014`."""
+_WRAPPED = re.compile(r"/Date\((\d+)[+\d]*\)/")
+"""A moment in the JSON of .NET."""
 _THIS_YEAR = _compiled(
     rf"(?P<month>\d{{1,2}})\s?(?:[./-]|월)\s?(?P<day>\d{{1,2}})\s?(?:일|\.)?(?![\d:]){_THEN}",
     rf"{_NAME}\s?{_DAY}{_THEN}",
@@ -198,7 +206,9 @@ def parse_time(
         return _checked(_from_unix(float(value)))
     if not isinstance(value, str):
         return None
-    text = " ".join(unicodedata.normalize("NFKC", value[: 4 * _LONGEST]).split())[:_LONGEST]
+    seen = value[: 4 * _LONGEST].translate(_UNSEEN)
+    text = " ".join(unicodedata.normalize("NFKC", seen).split())[:_LONGEST]
+    text = _WRAPPED.sub(r"\1", text)
     if not text:
         return None
     local = ZoneInfo(zone)
@@ -251,6 +261,9 @@ def _dated(
             part = match.groupdict()
             if part.get("short") and part.get("mark"):
                 part = _in_order(part, zone, now)
+            if part.get("hour") is part.get("noon") is None and match.start():
+                clock = _CLOCK_BEFORE.search(text[: match.start()])
+                part = {**part, **clock.groupdict()} if clock else part
             return _placed(part, zone)
     for pattern in _MONTH_ALONE:
         if month := pattern.fullmatch(text):
@@ -299,7 +312,7 @@ def _clock(part: Mapping[str, str | None]) -> timedelta | None:
     """Time of day since midnight, 0 where no clock was written; None: there is no such time."""
     noon = part.get("noon")
     if noon:
-        return timedelta(hours=12 if noon == "정오" else 0)
+        return timedelta(hours=12 if noon.lower() in ("정오", "noon") else 0)
     if part.get("hour") is None:
         return timedelta()
     hour = int(part["hour"] or 0)

@@ -40,18 +40,16 @@ class EojeolReading:
         return tuple(piece.word for piece in self.pieces)
 
 
+@dataclass(slots=True)
 class _Slot:
     """A reading, how often it was used, and how often the analyser said the same."""
 
-    __slots__ = ("check", "contexts", "reading", "seen_after", "uses", "votes")
-
-    def __init__(self, reading: EojeolReading, seen_after: str, check: int = FIRST_CHECK) -> None:
-        self.reading = reading
-        self.seen_after = seen_after
-        self.contexts: dict[str, _Slot] | None = None
-        self.uses = 1
-        self.check = check
-        self.votes = 1
+    reading: EojeolReading
+    seen_after: str
+    check: int = FIRST_CHECK
+    contexts: dict[str, _Slot] | None = None
+    uses: int = 1
+    votes: int = 1
 
     def use(self) -> EojeolReading | None:
         """The reading; None when it is time to check it."""

@@ -43,6 +43,7 @@ _MARK = 4
 _SEPARATOR = " "
 
 
+@dataclass(slots=True)
 class _Candidate:
     """A chain that may be a phrase.
 
@@ -51,13 +52,10 @@ class _Candidate:
     voices, unspaced  marks of some authors who wrote it, and who wrote it without a blank
     """
 
-    __slots__ = ("count", "since", "unspaced", "voices")
-
-    def __init__(self) -> None:
-        self.count = 0.0
-        self.since = math.inf
-        self.voices = b""
-        self.unspaced = b""
+    count: float = 0.0
+    since: float = math.inf
+    voices: bytes = b""
+    unspaced: bytes = b""
 
 
 @dataclass(slots=True)

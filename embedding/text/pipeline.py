@@ -10,7 +10,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -139,24 +139,20 @@ LENGTHS = 64
 """Lengths of boilerplate sentences of a source that sentences are looked through for."""
 
 
+@dataclass(slots=True)
 class _Sentence:
-    """count: documents of the source that held it; first: how many were read before it came."""
+    """first: how many were read before it came; count: documents of the source that held it."""
 
-    __slots__ = ("count", "first")
-
-    def __init__(self, first: int) -> None:
-        self.count = 0
-        self.first = first
+    first: int
+    count: int = 0
 
 
+@dataclass(slots=True)
 class _Source:
     """read: documents so far; lengths: characters of its boilerplate sentences."""
 
-    __slots__ = ("lengths", "read")
-
-    def __init__(self) -> None:
-        self.read = 0
-        self.lengths: set[int] = set()
+    read: int = 0
+    lengths: set[int] = field(default_factory=set)
 
 
 class Boilerplate:

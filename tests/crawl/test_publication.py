@@ -116,7 +116,9 @@ def test_classes_of_dates_in_any_spelling(name: str) -> None:
 )
 def test_a_date_that_stands_alone_is_a_guess_where_it_is_the_only_one(text: str) -> None:
     alone, earlier = f"<div>{text}</div>", BODY.replace("</p>", " 2019-05-07 이후로.</p>")
-    assert read(body=alone + earlier + alone) == Publication(MARCH, "guess")
+    found = read(body=alone + earlier + alone)
+    clock = (9, 30) if "09:30" in text else (0, 0)
+    assert found == Publication(MARCH.replace(hour=clock[0], minute=clock[1]), "guess")
     assert read(body=alone + BODY, zone="Asia/Seoul") == read(body=alone + BODY, zone="Asia/Tokyo")
 
 
@@ -258,3 +260,37 @@ def test_a_time_relative_to_the_fetch_counts_where_no_date_is_written() -> None:
     assert read(body=body, now=now) == Publication(datetime(2024, 3, 1, 10, 30, tzinfo=UTC), "text")
     dated = body.replace("</h1>", '</h1><span class="info">입력 2024.03.01.</span>')
     assert read(body=dated, now=now) == Publication(MARCH, "text")
+
+
+HEADLINE = "<h3>도서관 새로 열어</h3>"
+TEXT = "<p>" + "시립 도서관이 다시 문을 열었다. " * 20 + "</p>"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<span class="stamp_time" data-date-time="2024-03-01 15:05:10">2024.03.01.</span>',
+        '<span class="time" title="2024-03-01 15:05:10">5일 전</span>',
+        '<abbr class="published" title="2024-03-01T15:05:10+09:00">5일 전</abbr>',
+        '<span class="regdate">2024.03.01 (15:05:10)</span>',
+        "<div>이름: 영희 &nbsp; 날짜 : 2024-03-01 (금) 15:05:10 &nbsp; 조회: 33</div>",
+        "<div>영희 | 2024.03.01 15:05:10 | 조회 10</div>",
+        "<td>2024-03-01 15:05:10, Hit : 1234</td>",
+        "<div><span>2024-03-01 15:05:10</span></div>",
+    ],
+)
+@pytest.mark.parametrize("others", [False, True])
+def test_boards_and_portals_of_korea(line: str, others: bool) -> None:
+    comments = "".join(
+        f'<article id="c{day}"><time datetime="2024-03-0{day}T10:00+09:00">{day}</time></article>'
+        for day in (4, 5)
+    )
+    post = f'<article id="view">{HEADLINE}{line}{TEXT}</article>'
+    now = datetime(2024, 3, 6, 5, tzinfo=UTC)
+    found = read(body=post + comments * others, zone="Asia/Seoul", now=now)
+    assert found.at == datetime(2024, 3, 1, 6, 5, 10, tzinfo=UTC)
+
+
+def test_a_time_of_a_comment_is_none_of_the_page() -> None:
+    comment = '<div class="cmt_list"><span class="date">2024-03-05 10:00</span></div>'
+    assert read(body=HEADLINE + TEXT + comment).at is None

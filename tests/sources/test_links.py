@@ -16,6 +16,8 @@ BASE = "https://news.example/board/list.php?id=free"
         ("%2e%2e/x", "https://news.example/x"),
         ("\\a\\b", "https://news.example/a/b"),
         ("//m.news.example/1", "https://m.news.example/1"),
+        ("https:/a/1", "https://news.example/a/1"),
+        ("https:view.php?no=1", "https://news.example/board/view.php?no=1"),
         ("?101", "https://news.example/board/list.php?101"),
         ("#top", "https://news.example/board/list.php?id=free#top"),
         (" /a\n/b\t", "https://news.example/a/b"),

@@ -299,3 +299,23 @@ def test_a_day_goes_first_where_it_can_only_be_one(text: str, when: tuple[int, .
 def test_months_are_read_in_six_languages(text: str) -> None:
     assert parse_time(text) == datetime(2020, 2, 3, tzinfo=UTC)
     assert parse_time(f"{text} 16:05") == datetime(2020, 2, 3, 16, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("3:05 PM, March 1, 2024", "15:05 Fri 1 March 2024", "오후 3:05 2024.03.01"),
+        *("2024.03.01 (15:05)", "2024.03.01_15:05", "202403011505", "20240301150500 +0900"),
+        *("/Date(1709273100000)/", "/Date(1709273100000+0900)/", "2024\u200b.03.01 15:05"),
+        *("\u200e3/\u200e1/2024 noon", "2024. 3. 1.(금) 오후 3:05", "'24.3.1 15:05"),
+    ],
+)
+def test_times_as_programs_and_papers_write_them(text: str) -> None:
+    found = parse_time(text, "Asia/Seoul")
+    wanted = datetime(2024, 3, 1, 15, 5, tzinfo=SEOUL)
+    assert found == (None if "noon" in text else wanted)
+
+
+@pytest.mark.parametrize(("word", "hour"), [("noon", 12), ("midnight", 0), ("정오", 12)])
+def test_noon_is_a_clock(word: str, hour: int) -> None:
+    assert parse_time(f"Mar 1, 2024 {word}") == datetime(2024, 3, 1, hour, tzinfo=UTC)

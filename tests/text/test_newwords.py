@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import Document, Phrase
 from embedding.text.config import TextConfig
-from embedding.text.newwords import MENTIONS, VARIETY, WordFinder
+from embedding.text.kiwi import MENTIONS, VARIETY, WordFinder
 from embedding.text.pipeline import TextPipeline
 
 WORD = "김밥맛"
