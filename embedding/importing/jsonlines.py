@@ -21,8 +21,7 @@ from embedding.importing.readers import (
     in_columns,
 )
 from embedding.kernel.errors import InputError
-from embedding.sources.answers import find_shape
-from embedding.sources.dotted import dotted
+from embedding.sources.answers import object_lists
 
 _BLOCK = 1 << 20
 _HOLDS_MORE = re.compile(r'^\{\s*"[^"\\]{0,200}"\s*:\s*[{[]|:\s*\[\s*\{')
@@ -134,7 +133,7 @@ def _plain(value: Any) -> str | None:
 
 
 def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
-    """The objects of a file that is one value: of the list in it that looks most like posts."""
+    """The objects of a file that is one value: of the list in it that holds most text."""
     data = b""
     while more := text.read(_BLOCK):
         data += more
@@ -151,10 +150,15 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
         yield from _made_out(data.decode(), text)
         return
     if isinstance(value, Mapping):
-        shape = find_shape(value)
-        first = next((each for each in value.values() if isinstance(each, list)), [value])
-        value = _of_columns(value) or (dotted(value, shape.items) if shape else first)
+        lists = [*(rows for _, rows in object_lists(value)), [value]]
+        value = _of_columns(value) or max(lists, key=lambda rows: sum(map(_spoken, rows)))
     yield from (_flat(each, text) for each in value)
+
+
+def _spoken(value: Mapping[str, Any]) -> int:
+    """Characters of an object's own texts, which no addresses and numbers are."""
+    texts = (one for one in value.values() if isinstance(one, str))
+    return sum(len(one) for one in texts if not one.isascii() or " " in one)
 
 
 def _of_columns(value: Mapping[str, Any]) -> list[Any]:

@@ -57,11 +57,11 @@ def find_shape(answer: Any, *, wants_text: bool = True) -> Shape | None:
     With `wants_text` its objects must have a text, without it an address; in both cases an id, a
     time or an address by which they are told apart.
     """
-    found = (_shape(path, rows, wants_text) for path, rows in _lists(answer))
+    found = (_shape(path, rows, wants_text) for path, rows in object_lists(answer))
     return max((one for one in found if one is not None), key=lambda one: one.size, default=None)
 
 
-def _lists(answer: Any) -> Iterator[tuple[str, Sequence[dict[str, Any]]]]:
+def object_lists(answer: Any) -> Iterator[tuple[str, Sequence[dict[str, Any]]]]:
     """Lists of objects with their dotted names, outermost first."""
     waiting: list[tuple[str, Any, int]] = [("", answer, 0)]
     looked = 0

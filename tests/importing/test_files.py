@@ -407,3 +407,38 @@ def test_an_impossible_day_is_left_out_and_named(folder: Folder) -> None:
     result = folder.take("a.csv", "date,text\n" + rows)
     assert (result.records, result.wrong) == (28, {"no date that can be read": 1})
     assert result.examples == [f"{folder.path}/a.csv: record 29: '2021.02.30' is no date."]
+
+
+ROWS = [
+    {
+        "제목": f"도서관 {n}",
+        "내용": f"도서관이 다시 문을 연다고 한다 {n}",
+        "등록일시": f"2024-03-0{n}",
+    }
+    for n in (1, 2, 3)
+]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"total": 3, "items": ROWS},
+        {"fields": [{"id": "제목"}, {"id": "내용"}], "records": ROWS},
+        {"response": {"header": {"code": "00"}, "body": {"items": {"item": ROWS}, "total": 3}}},
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_records_are_in_the_list_that_holds_most_text(
+    folder: Folder, answer: object, indent: int | None
+) -> None:
+    assert folder.take("a.json", json.dumps(answer, indent=indent)).records == 3
+    assert [line["date"][:10] for line in folder.lines()] == [row["등록일시"] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    "when", [{"$date": "2024-03-01T06:05:00Z"}, {"$date": {"$numberLong": "1709273100000"}}]
+)
+def test_an_export_of_mongodb(folder: Folder, when: object) -> None:
+    line = json.dumps({"_id": {"$oid": "1"}, "content": ROWS[0]["내용"], "at": when})
+    folder.take("a.json", f"{line}\n{line}\n")
+    assert [line["date"] for line in folder.lines()] == ["2024-03-01T06:05:00Z"] * 2

@@ -75,3 +75,9 @@ def test_a_file_of_several_gzip_members(members: int, encoding: str) -> None:
     size = len(whole) // members + 1
     parts = [gzip.compress(whole[at : at + size]) for at in range(0, len(whole), size)]
     assert [one.url for one in read(b"".join(parts)).references] == names
+
+
+def test_an_index_whose_addresses_stand_without_loc() -> None:
+    inside = "".join(f"<sitemap>\nhttps://news.example/s?p={n}\n</sitemap>" for n in (1, 2))
+    found = read(f"<sitemapindex>{inside}<sitemap>no address</sitemap></sitemapindex>").children
+    assert [one.url for one in found] == [f"https://news.example/s?p={n}" for n in (1, 2)]
