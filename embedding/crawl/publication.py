@@ -127,8 +127,8 @@ def _guessed(tree: Any, url: str, zone: str) -> Publication:
     times = sorted({when.astimezone(ZoneInfo(zone)) for when in read if when is not None})
     if times and times[0].date() == times[-1].date():
         # Of that day alone, and with its clock, the first is the publication.
-        when = next((one for one in times if one.time() != time()), times[0])
-        return Publication(when.astimezone(UTC), "guess")
+        first = next((one for one in times if one.time() != time()), times[0])
+        return Publication(first.astimezone(UTC), "guess")
     page = deepcopy(tree)
     for element in page.xpath("//aside | //blockquote | //*[@class or @id]"):
         other = element.tag in ("aside", "blockquote") or _NOT_THE_PAGE.search(_marks(element))

@@ -150,7 +150,7 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
         yield from _made_out(data.decode(), text)
         return
     if isinstance(value, Mapping):
-        lists = [*(rows for _, rows in object_lists(value)), [value]]
+        lists = [*(list(rows) for _, rows in object_lists(value)), [value]]
         value = _of_columns(value) or max(lists, key=lambda rows: sum(map(_spoken, rows)))
     yield from (_flat(each, text) for each in value)
 
