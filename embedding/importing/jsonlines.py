@@ -150,8 +150,9 @@ def _listed(text: Utf8Text, path: Path) -> Iterator[Record]:
         yield from _made_out(data.decode(), text)
         return
     if isinstance(value, Mapping):
-        lists = [*(list(rows) for _, rows in object_lists(value)), [value]]
-        value = _of_columns(value) or max(lists, key=lambda rows: sum(map(_spoken, rows)))
+        lists: list[list[Any]] = [list(rows) for _, rows in object_lists(value)]
+        fullest = max([*lists, [value]], key=lambda rows: sum(map(_spoken, rows)))
+        value = _of_columns(value) or fullest
     yield from (_flat(each, text) for each in value)
 
 
