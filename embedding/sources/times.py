@@ -1,6 +1,6 @@
 """Reading the many ways in which the web writes a time.
 
-    time     = moment | date [weekday] [clock [zone]] | clock [zone] [weekday] date | ago | near
+    time     = moment | date [weekday] [clock [zone]] | clock [zone] date | ago | near
     moment   = Unix seconds, milliseconds, microseconds | 14, 12 or 8 digits [zone] | ISO 8601
     date     = 2020-02-03 | 2020년 2월 3일 | 20.02.03 | 3 Feb 2020 | Feb 3, 2020 | 03 2월 2020
     clock    = [half] 4:05[:06] [PM] | [half] 4시 [5분 [6초]] | 4 PM | 정오 | 자정 | noon
@@ -124,9 +124,7 @@ _DIGITS = _compiled(
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)(?:(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?)?"
     + _ZONE
 )[0]
-_CLOCK_BEFORE = _compiled(rf"{_CLOCK}{_ZONE}{_GAP}(?:{_WEEKDAY})?{_GAP}$")[0]
-"""As in `10:06 AM, 11 Dec 2014`."""
-_WRAPPED = re.compile(r"/Date\((\d+)[+\d]*\)/")
+_WRAPPED = re.compile(r"/Date\((\d{1,16})(?:[+-]\d{4})?\)/")
 """A moment in the JSON of .NET."""
 _THIS_YEAR = _compiled(
     rf"(?P<month>\d{{1,2}})\s?(?:[./-]|월)\s?(?P<day>\d{{1,2}})\s?(?:일|\.)?(?![\d:]){_THEN}",
@@ -262,7 +260,7 @@ def _dated(
             if part.get("short") and part.get("mark"):
                 part = _in_order(part, zone, now)
             if part.get("hour") is part.get("noon") is None and match.start():
-                clock = _CLOCK_BEFORE.search(text[: match.start()])
+                clock = _CLOCK_ALONE.fullmatch(text[: match.start()].strip(" ,|"))
                 part = {**part, **clock.groupdict()} if clock else part
             return _placed(part, zone)
     for pattern in _MONTH_ALONE:
