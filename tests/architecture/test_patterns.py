@@ -28,7 +28,6 @@ PROVED: dict[str, str] = {
     "embedding/crawl/jsonld.py:_TOKEN": "matches wherever it begins, and gives nothing back",
     "embedding/importing/gdelt.py:_TITLE": "stops at the next mark, and gives nothing back",
     "embedding/sources/answers.py:_HINTS['author']": _SHORT,
-    "embedding/sources/times.py:_CLOCK_ALONE": _SHORT,
     "embedding/sources/times.py:_THIS_YEAR": _SHORT,
     "embedding/text/mask.py:_ACCOUNTS[3][2]": "begins at no comma that follows a digit",
     "embedding/text/mask.py:_LAST_WORD": "of a run of at most 20 digits and what is between them",
